@@ -4,7 +4,7 @@
 
 import { keyRulesOf } from "../access/access.ts";
 import { AcpAgents } from "../agent/acp/acp.ts";
-import type { AskPermission } from "../agent/acp/connection.ts";
+import type { AskPermission, SessionTools } from "../agent/acp/connection.ts";
 import { AcpMemories } from "../agent/acp/memory.ts";
 import { PermissionDesk } from "../agent/acp/permission.ts";
 import { plainEnvironment } from "../agent/acp/process.ts";
@@ -52,14 +52,15 @@ export interface AcpRun {
 }
 
 /** Returns the command that gives the agent the session tools. The pass is only in its environment. */
-function mcpServerOf(host: AcpHost, sessionKey: string) {
-  const [command = "", ...args] = host.mcp.launcher;
-  return {
+function sessionToolsOf({ mcp, passes }: AcpHost, sessionKey: string): SessionTools {
+  const [command = "", ...args] = mcp.launcher;
+  const server = {
     name: "parley",
     command,
-    args: [...args, "--url", host.mcp.gatewayUrl(), "mcp", "--session", sessionKey],
-    env: [{ name: "PARLEY_TOKEN", value: host.passes.passFor(sessionKey) }],
+    args: [...args, "--url", mcp.gatewayUrl(), "mcp", "--session", sessionKey],
+    env: [{ name: "PARLEY_TOKEN", value: passes.passFor(sessionKey) }],
   };
+  return { server, listed: passes.listed(sessionKey) };
 }
 
 function permissionOf(host: AcpHost, { handle, agent, runtime }: AcpRun): AskPermission {
@@ -93,7 +94,7 @@ export async function acpTurn(
         makeCwd: runtime.cwd === undefined,
         secrets: [...runtime.command.slice(1), ...Object.values(runtime.env)],
       },
-      mcpServers: () => (runtime.sessionTools ? [mcpServerOf(host, sessionKey)] : []),
+      sessionTools: () => (runtime.sessionTools ? sessionToolsOf(host, sessionKey) : undefined),
       idleMs: runtime.idleMinutes * 60_000,
       introduction: introduce({
         agentId: agent.id,

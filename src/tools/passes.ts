@@ -16,13 +16,19 @@ export interface ActiveRun {
   duringCall<T>(work: () => Promise<T>): Promise<T>;
 }
 
+interface Pass {
+  readonly token: string;
+  /** Resolves when its program has the list of the session's tools. */
+  readonly listed: PromiseWithResolvers<void>;
+}
+
 const digest = (token: string): string => createHash("sha256").update(token).digest("hex");
 
 export class Passes {
   readonly #newId: () => string;
   /** Sessions by the digest of a token, so that a look-up reveals nothing about valid tokens. */
   readonly #sessions = new Map<string, string>();
-  readonly #tokens = new Map<string, string>();
+  readonly #passes = new Map<string, Pass>();
   readonly #runs = new Map<string, ActiveRun>();
 
   constructor(newId: () => string) {
@@ -31,19 +37,34 @@ export class Passes {
 
   /** Returns the session's pass; created at the first call. */
   passFor(sessionKey: string): string {
-    const known = this.#tokens.get(sessionKey);
+    return this.#passOf(sessionKey).token;
+  }
+
+  /** Resolves when the program with the session's present pass has the list of the session's tools. */
+  listed(sessionKey: string): Promise<void> {
+    return this.#passOf(sessionKey).listed.promise;
+  }
+
+  /** Notes that the session's program has the list of the session's tools. */
+  noteListed(sessionKey: string): void {
+    this.#passes.get(sessionKey)?.listed.resolve();
+  }
+
+  #passOf(sessionKey: string): Pass {
+    const known = this.#passes.get(sessionKey);
     if (known !== undefined) return known;
     const token = `pass.${this.#newId()}${this.#newId()}`.replaceAll("-", "");
-    this.#tokens.set(sessionKey, token);
+    const pass: Pass = { token, listed: Promise.withResolvers<void>() };
+    this.#passes.set(sessionKey, pass);
     this.#sessions.set(digest(token), sessionKey);
-    return token;
+    return pass;
   }
 
   revoke(sessionKey: string): void {
-    const token = this.#tokens.get(sessionKey);
-    if (token === undefined) return;
-    this.#tokens.delete(sessionKey);
-    this.#sessions.delete(digest(token));
+    const pass = this.#passes.get(sessionKey);
+    if (pass === undefined) return;
+    this.#passes.delete(sessionKey);
+    this.#sessions.delete(digest(pass.token));
   }
 
   /** Returns the session of a pass. */

@@ -9,8 +9,12 @@
 //   spend N         says that it cost N USD   flood           four thousand pieces of text
 //   late            text, call, text, with the first call's result last; env answers with its environment
 //   mcp NAME JSON   calls a tool of the MCP server, through a client of that protocol
+//   permit JSON     asks for permission with this tool call and these options, says what it was told
+//   silent          asks for permission, and ends without a word
 //
-// ACP_LOAD=1: it finds its sessions again (in ACP_STATE). ACP_REFUSE: it wants to be signed in.
+// ACP_LOAD=1: it finds its sessions again (in ACP_STATE). ACP_REFUSE: it wants to be signed in. ACP_NAME: its
+// name. In each session it gets the tools of its MCP server at once; ACP_TOOLS: `late` (when a file `connect-KEY`
+// is in ACP_STATE, KEY being its session of Parley), `never`, `die` (it ends instead).
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,10 +44,27 @@ interface Hands {
   done(toolCallId: string, result: string, status?: acp.ToolCallStatus): Promise<void>;
 }
 
-const { ACP_LOG, ACP_STATE, ACP_LOAD, ACP_REFUSE } = process.env;
+const { ACP_LOG, ACP_STATE, ACP_LOAD, ACP_REFUSE, ACP_NAME = "test-agent", ACP_TOOLS } = process.env;
 const log = (what: string): void => {
   if (ACP_LOG !== undefined) appendFileSync(ACP_LOG, `${what}\n`);
 };
+
+/** Gets the tools of a server as an MCP client does, without the process between. */
+async function listTools(server: acp.McpServer | undefined, id: string): Promise<void> {
+  if (ACP_TOOLS === "die") process.exit(4);
+  if (server === undefined || !("command" in server) || ACP_TOOLS === "never") return;
+  const { args, env } = server;
+  while (ACP_TOOLS === "late" && !existsSync(join(ACP_STATE ?? "", `connect-${server.args.at(-1)}`)))
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  const address = (args[args.indexOf("--url") + 1] ?? "").replace("ws", "http");
+  const token = env.find(({ name }) => name === "PARLEY_TOKEN")?.value;
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+  const accept = "application/json, text/event-stream";
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", accept };
+  const answer = await fetch(`${address}/mcp`, { method: "POST", headers, body });
+  if (!(await answer.text()).includes("sessions_list")) log("no tools");
+  log(`listed ${id}`);
+}
 
 class Agent {
   readonly #sessions = new Map<string, Kept>();
@@ -54,6 +75,7 @@ class Agent {
     const id = `own-${process.pid}-${this.#sessions.size + 1}`;
     this.#sessions.set(id, { id, cwd, servers: mcpServers, turns: 0, spent: 0 });
     log(`new ${id}`);
+    void listTools(mcpServers[0], id);
     return { sessionId: id };
   }
 
@@ -64,6 +86,7 @@ class Agent {
     const kept = JSON.parse(readFileSync(file, "utf8")) as Kept;
     this.#sessions.set(kept.id, { ...kept, servers: request.mcpServers });
     log(`load ${kept.id}`);
+    void listTools(request.mcpServers[0], kept.id);
     // As the protocol asks for: the past, which is no news.
     await this.#say(client, kept.id, "an old answer");
     return {};
@@ -176,6 +199,15 @@ class Agent {
         return end;
       case "ask":
         return this.#askFirst(client, id);
+      case "silent":
+        return this.#askFirst(client, id, false);
+      case "permit":
+        await this.#say(
+          client,
+          id,
+          `I was told: ${await this.#permission(client, id, JSON.parse(argument))}`,
+        );
+        return end;
       case "die":
         await call("half", { status: "in_progress" });
         await this.#say(client, id, "half a word");
@@ -210,22 +242,29 @@ class Agent {
     return { stopReason: "cancelled" };
   }
 
-  async #askFirst(client: acp.AgentContext, id: string): Promise<acp.PromptResponse> {
+  async #permission(
+    client: acp.AgentContext,
+    sessionId: string,
+    request: Omit<acp.RequestPermissionRequest, "sessionId">,
+  ): Promise<string> {
+    const { outcome } = await client.request("session/request_permission", { ...request, sessionId });
+    const said = outcome.outcome === "selected" ? outcome.optionId : outcome.outcome;
+    log(`permission ${said}`);
+    return said;
+  }
+
+  async #askFirst(client: acp.AgentContext, id: string, speaks = true): Promise<acp.PromptResponse> {
     const toolCall = { toolCallId: "rm", title: "Remove everything", kind: "execute" } as const;
-    const answer = await client.request("session/request_permission", {
-      sessionId: id,
+    const said = await this.#permission(client, id, {
       toolCall: { ...toolCall, rawInput: { command: "rm -r build" } },
       options: [
         { kind: "allow_once", name: "Yes", optionId: "yes" },
         { kind: "reject_once", name: "No", optionId: "no" },
       ],
     });
-    const { outcome } = answer;
-    const said = outcome.outcome === "selected" ? outcome.optionId : outcome.outcome;
-    log(`permission ${said}`);
     const status = said === "yes" ? "completed" : "failed";
     await this.#tell(client, id, { sessionUpdate: "tool_call_update", toolCallId: "rm", status });
-    await this.#say(client, id, `I was told: ${said}`);
+    if (speaks) await this.#say(client, id, `I was told: ${said}`);
     return { stopReason: "end_turn" };
   }
 
@@ -268,6 +307,7 @@ function serve(): void {
     .agent({ name: "test-agent" })
     .onRequest("initialize", () => ({
       protocolVersion: acp.PROTOCOL_VERSION,
+      agentInfo: { name: ACP_NAME, version: "0" },
       agentCapabilities: { loadSession: ACP_LOAD === "1" },
     }))
     .onRequest("session/new", ({ params }) => agent.begin(params))

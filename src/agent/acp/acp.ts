@@ -5,11 +5,11 @@
 // AC3: a program that ends during a prompt ends the run with `error`; nothing is repeated.
 // AC4: idle programs are kept for a while, up to a limit.
 
-import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import {
   type Entry,
+  injectedMessage,
   openCalls,
   type PlacedCall,
   resultIdOf,
@@ -19,7 +19,7 @@ import {
 import type { Log, Timer, World } from "../../world.ts";
 import { ABORTED, untilAborted } from "../loop/abort.ts";
 import type { TurnEnd } from "../loop/loop.ts";
-import { type AcpConnection, type AskPermission, openAcp } from "./connection.ts";
+import { type AcpConnection, type AskPermission, openAcp, type SessionTools } from "./connection.ts";
 import { endOfTurn } from "./end.ts";
 import { type AcpMemories, programMark } from "./memory.ts";
 import type { AcpProgram } from "./process.ts";
@@ -32,6 +32,9 @@ const CANCEL_GRACE_MS = 3_000;
 const PROGRAMS_MAX = 64;
 /** Limit of idle programs among these. */
 const IDLE_MAX = 8;
+const NO_TOOLS =
+  "This agent has not connected to its session tools in time, and works without them. If it supports no MCP " +
+  "servers, set runtime.sessionTools to false.";
 
 export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly sessionKey: string;
@@ -39,8 +42,8 @@ export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   /** The run's log. Default: that of all agents. */
   readonly log?: Log;
   readonly program: AcpProgram;
-  /** Called when a program is started. */
-  readonly mcpServers: () => readonly McpServer[];
+  /** Called when a program opens its session. Undefined: it gets no session tools. */
+  readonly sessionTools: () => SessionTools | undefined;
   readonly idleMs: number;
   readonly introduction: string;
   readonly context?: string;
@@ -148,7 +151,22 @@ export class AcpAgents {
     const seat = await untilAborted(starting, args.signal);
     if (seat === ABORTED) return { end: aborted(), cleanUp: starting.then(() => {}) };
     if (!seat.ok) return { end: failed(seat.error, args), cleanUp: Promise.resolve() };
+    const ready = await untilAborted(this.#toolsListed(args, seat.value), args.signal);
+    if (ready === ABORTED) return { end: aborted(), cleanUp: Promise.resolve() };
+    if (!ready.ok) return { end: failed(ready.error, args), cleanUp: Promise.resolve() };
     return this.#prompt(args, place, seat.value);
+  }
+
+  /** Waits before a program's first prompt until it has the session tools; goes on without them if it must. */
+  async #toolsListed(args: AcpTurnArgs, seat: Seat): Promise<Result<void>> {
+    if (seat.lastRunId !== undefined) return ok(undefined);
+    const listed = await seat.connection.toolsListed();
+    if (!listed.ok) return listed;
+    if (listed.value || args.signal.aborted) return ok(undefined);
+    const { ids, clock, log } = this.#parts.world;
+    (args.log ?? log).warn({ agentId: args.agentId }, NO_TOOLS);
+    await args.append(injectedMessage(ids.orderedUuid(), NO_TOOLS, clock.now()));
+    return ok(undefined);
   }
 
   /** Returns the session's program, with the agent's earlier or a new session in it. */
@@ -167,9 +185,9 @@ export class AcpAgents {
     const { memories, version } = this.#parts;
     const world = { ...this.#parts.world, log: args.log ?? this.#parts.world.log };
     const memory = await memories.read(args.sessionId, mark);
-    const { sessionId, program, mcpServers, signal } = args;
+    const { sessionId, program, sessionTools, signal } = args;
     const known = memory === undefined ? {} : { remoteId: memory.remoteId };
-    const opened = await openAcp({ world, version, sessionId, program, mcpServers, signal, ...known });
+    const opened = await openAcp({ world, version, sessionId, program, sessionTools, signal, ...known });
     if (!opened.ok) return opened;
     const connection = opened.value;
     const kept = memory !== undefined && connection.remoteId === memory.remoteId;

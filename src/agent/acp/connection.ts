@@ -19,21 +19,32 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { World } from "../../world.ts";
+import { isOwnTool } from "./own-tools.ts";
 import { type Decision, outcomeFor } from "./permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
 import type { AcpTurn } from "./turn.ts";
 
 /** Time limit for initialisation and for the session, each: some programs load a lot first. */
 const START_MAX_MS = 60_000;
+/** Time limit for the connection to the session tools, counted from the session's start. */
+const TOOLS_MAX_MS = 30_000;
 const MESSAGE_MAX_BYTES = 8 * 1024 * 1024;
 const AUTH_REQUIRED = -32_000;
 const ERROR_MAX_CHARS = 1_000;
+const DENIED_MAX_CHARS = 200;
 
 /** Decides a permission request of an agent. */
 export type AskPermission = (
   question: { title: string; kind?: string | undefined; rawInput: unknown },
   signal: AbortSignal,
 ) => Promise<Decision>;
+
+/** The MCP server with the session's tools, for one program. */
+export interface SessionTools {
+  readonly server: McpServer;
+  /** Resolves when the program has got the list of the tools. */
+  readonly listed: Promise<void>;
+}
 
 /** An agent's answer to a finished prompt. */
 export interface AcpAnswer {
@@ -43,6 +54,8 @@ export interface AcpAnswer {
   readonly totalCost: number | undefined;
   /** Tokens in its context. */
   readonly contextTokens: number | undefined;
+  /** Titles of the calls that it was denied. */
+  readonly denied: readonly string[];
 }
 
 export interface AcpConnection {
@@ -52,7 +65,12 @@ export interface AcpConnection {
   readonly remoteId: string;
   readonly takesImages: boolean;
   running(): boolean;
-  /** Sends a prompt. Never rejects. `turn` gets the updates that the agent reports meanwhile. */
+  /** Waits until the program has the session's tools. False: it has not asked for them in time. */
+  toolsListed(): Promise<Result<boolean>>;
+  /**
+   * Sends a prompt. Never rejects. `turn` gets the updates that the agent reports meanwhile, and `ask` its
+   * requests for permission, except those for the session's own tools: they are granted.
+   */
   prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>>;
   /** Asks the agent to end the prompt, and denies its open permission requests. */
   cancel(): Promise<void>;
@@ -66,7 +84,7 @@ export interface OpenParts {
   readonly version: string;
   readonly sessionId: string;
   readonly program: AcpProgram;
-  readonly mcpServers: () => readonly McpServer[];
+  readonly sessionTools: () => SessionTools | undefined;
   /** The agent's earlier session for this transcript. */
   readonly remoteId?: string;
   /** Aborts the start, which then leaves nothing behind. */
@@ -78,6 +96,7 @@ interface Current {
   readonly turn: AcpTurn;
   readonly ask: AskPermission;
   readonly stop: AbortController;
+  readonly denied: string[];
   totalCost: number | undefined;
   contextTokens: number | undefined;
   /** Sum of the usage that its texts report for each model call. */
@@ -123,6 +142,7 @@ class Connection implements AcpConnection {
   readonly #process: AcpProcess;
   readonly #link: ClientConnection;
   #hello: InitializeResponse | undefined;
+  #tools: SessionTools | undefined;
   #current: Current | undefined;
 
   constructor(
@@ -211,12 +231,25 @@ class Connection implements AcpConnection {
     return ok(undefined);
   }
 
-  #sessionOf({ program, mcpServers }: OpenParts) {
-    const servers = [...mcpServers()];
-    for (const one of servers) {
-      if ("env" in one) this.#process.hidden.learn(one.env.map(({ value }) => value));
+  #sessionOf({ program, sessionTools }: OpenParts) {
+    this.#tools = sessionTools();
+    if (this.#tools === undefined) return { cwd: program.cwd, mcpServers: [] };
+    const { server } = this.#tools;
+    if ("env" in server) this.#process.hidden.learn(server.env.map(({ value }) => value));
+    return { cwd: program.cwd, mcpServers: [server] };
+  }
+
+  async toolsListed(): Promise<Result<boolean>> {
+    if (this.#tools === undefined) return ok(true);
+    const { clock } = this.#world;
+    const late = Promise.withResolvers<Result<boolean>>();
+    const timer = clock.at(clock.now() + TOOLS_MAX_MS, () => late.resolve(ok(false)));
+    const listed = this.#tools.listed.then(() => ok(true));
+    try {
+      return await Promise.race([listed, late.promise, this.#ended("while it connected to its tools")]);
+    } finally {
+      timer.cancel();
     }
-    return { cwd: program.cwd, mcpServers: servers };
   }
 
   async #reopen(parts: OpenParts, remoteId: string): Promise<boolean> {
@@ -256,18 +289,24 @@ class Connection implements AcpConnection {
     }
     const { toolCall, options } = request;
     current.turn.call(toolCall, true);
+    if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
     const { title, kind, rawInput } = toolCall;
     const question = { title: title ?? kind ?? "a tool call", kind: kind ?? undefined, rawInput };
     const decision = await current.ask(question, current.stop.signal);
-    return {
-      outcome: current.stop.signal.aborted ? { outcome: "cancelled" } : outcomeFor(decision, options),
-    };
+    if (current.stop.signal.aborted) return { outcome: { outcome: "cancelled" } };
+    if (decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
+    return { outcome: outcomeFor(decision, options) };
+  }
+
+  #isOwn(request: RequestPermissionRequest): boolean {
+    if (this.#tools === undefined) return false;
+    return isOwnTool(this.#hello?.agentInfo?.name, request, this.#tools.server.name);
   }
 
   async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
     const stop = new AbortController();
     const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
-    const current: Current = { turn, ask, stop, ...unknown };
+    const current: Current = { turn, ask, stop, denied: [], ...unknown };
     this.#current = current;
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
@@ -276,8 +315,8 @@ class Connection implements AcpConnection {
     if (this.#current === current) this.#current = undefined;
     if (!answer.ok) return answer;
     const { stopReason, usage } = answer.value;
-    const { totalCost, contextTokens } = current;
-    return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens });
+    const { totalCost, contextTokens, denied } = current;
+    return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens, denied });
   }
 
   async cancel(): Promise<void> {

@@ -19,6 +19,25 @@ const WHY: Readonly<Record<string, string>> = {
   cancelled: "it reports a cancelled turn, but the gateway did not cancel it",
 };
 
+const DENIED_SHOWN_MAX = 3;
+
+/** Returns the denied calls in words; empty if there are none. */
+function deniedWords(denied: readonly string[]): string {
+  if (denied.length === 0) return "";
+  const shown = denied.slice(0, DENIED_SHOWN_MAX).map((title) => `"${title}"`);
+  const more = denied.length > shown.length ? ` and ${denied.length - shown.length} more` : "";
+  return `it was denied permission for ${shown.join(", ")}${more}: see runtime.permissions`;
+}
+
+/** Returns why a prompt did not end well. A denial without a word after it is a failure, never silence. */
+function failureOf(turn: AcpTurn, answer: Result<AcpAnswer>): string | undefined {
+  if (!answer.ok) return answer.error;
+  const { stopReason, denied } = answer.value;
+  const why =
+    WHY[stopReason] ?? (denied.length > 0 && turn.isSilent ? "it ended without an answer" : undefined);
+  return why === undefined ? undefined : [why, deniedWords(denied)].filter(Boolean).join("; ");
+}
+
 /** Returns the usage: tokens as reported for this prompt, cost as the growth of the agent's total. */
 function usageOf(answer: AcpAnswer | undefined, spent: number): Usage {
   const cost = { ...ZERO_USAGE.cost, total: spent };
@@ -39,7 +58,7 @@ export async function endOfTurn(turn: AcpTurn, answer: Result<AcpAnswer>, port: 
   const said = answer.ok ? answer.value : undefined;
   const usage = usageOf(said, port.spent);
   const contextTokens = said?.contextTokens ?? port.contextTokens;
-  const why = answer.ok ? WHY[answer.value.stopReason] : answer.error;
+  const why = failureOf(turn, answer);
   const stopReason = why !== undefined ? "error" : said?.stopReason === "max_tokens" ? "length" : "stop";
   const error = why === undefined ? undefined : `agent "${port.agentId}": ${why}`;
   const last = await turn.end(stopReason, usage, error);

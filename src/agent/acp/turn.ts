@@ -163,6 +163,11 @@ export class AcpTurn {
     }
   }
 
+  /** Whether no visible text followed the last call. */
+  get isSilent(): boolean {
+    return this.#current.calls.length > 0 || this.#current.shown.trim() === "";
+  }
+
   /** Takes the first or a later report of a call. `begins`: it is about to run. */
   call(update: ToolCall | ToolCallUpdate, begins = false): void {
     if (this.#over) return;

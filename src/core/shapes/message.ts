@@ -127,6 +127,26 @@ export const ZERO_USAGE: Usage = {
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
 };
 
+/** Returns an assistant message that the runtime writes, not a model. */
+export function injectedMessage(
+  id: string,
+  text: string,
+  at: number,
+  stopReason = "injected",
+): AssistantMessage {
+  return {
+    id,
+    role: "assistant",
+    content: [{ type: "text", text }],
+    timestamp: at,
+    api: "parley",
+    provider: "parley",
+    model: "parley",
+    usage: ZERO_USAGE,
+    stopReason,
+  };
+}
+
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
     input: a.input + b.input,

@@ -9,6 +9,7 @@ import type { LiveEvent } from "../../core/shapes/event.ts";
 import {
   type AssistantMessage,
   addUsage,
+  injectedMessage,
   type Message,
   openCalls,
   resultIdOf,
@@ -103,23 +104,9 @@ export interface FinishParts {
   wake(sessionKey: string): void;
 }
 
-function injectedMessage(id: string, text: string, at: number, stopReason: string): AssistantMessage {
-  return {
-    id,
-    role: "assistant",
-    content: [{ type: "text", text }],
-    timestamp: at,
-    api: "parley",
-    provider: "parley",
-    model: "parley",
-    usage: ZERO_USAGE,
-    stopReason,
-  };
-}
-
-/** Returns an assistant message that the runtime writes, not a model. */
+/** Returns a note of the runtime. */
 export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
-  return injectedMessage(unit.newOrderedId(), text, unit.now, "injected");
+  return injectedMessage(unit.newOrderedId(), text, unit.now);
 }
 
 /** Whether this text is already stored as a message and its writer does not know yet. */

@@ -155,8 +155,15 @@ async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) 
   return told(await withProgress(exchange, call, tell, work));
 }
 
-function addTools(server: Server, exchange: Exchange): void {
-  server.setRequestHandler("tools/list", () => ({
+/** Notes at the end of the exchange that the program of a pass has the tools. */
+function noteListed({ deps: { passes }, client: { caller }, atEnd }: Exchange): void {
+  const { actsAs } = caller;
+  if (actsAs !== undefined) atEnd((written) => written && passes?.noteListed(actsAs));
+}
+
+function listTools(exchange: Exchange) {
+  noteListed(exchange);
+  return {
     tools: toolsOf(exchange.deps, exchange.client).map(({ name, description, parameters }) => ({
       name,
       description,
@@ -167,7 +174,11 @@ function addTools(server: Server, exchange: Exchange): void {
         openWorldHint: false,
       },
     })),
-  }));
+  };
+}
+
+function addTools(server: Server, exchange: Exchange): void {
+  server.setRequestHandler("tools/list", () => listTools(exchange));
   // Not a handler of a known method: those refuse a task as the answer to a call.
   server.fallbackRequestHandler = async (request, ctx) => {
     if (request.method !== "tools/call")

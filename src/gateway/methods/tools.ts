@@ -28,7 +28,7 @@ export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
   /** Tools of MCP servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
   /** Passes of programs that work for a session. Absent: there are none. */
-  readonly passes?: Pick<Passes, "runOf">;
+  readonly passes?: Pick<Passes, "runOf" | "noteListed">;
   /** Paired devices. Absent: nodes.enabled is false. */
   readonly nodes?: NodeSource | undefined;
   readonly metrics: Pick<Metrics, "toolAnswered">;

@@ -1,0 +1,71 @@
+// Recognises an agent's request for permission to call a tool of the MCP server that Parley gave it. Each
+// program says in another way which tool it means, so each is read in its own way; a request of an unknown
+// program, or one that leaves a doubt, is a request like any other.
+// OT1: a request is recognised by what the program itself states about server and tool. No text that a model,
+//      another server or another tool chooses can make one look like it.
+
+import type { RequestPermissionRequest, ToolCallContent } from "@agentclientprotocol/sdk/unstable";
+import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
+
+/** Returns the tool of this server that the request is for. */
+type ReadTool = (request: RequestPermissionRequest, server: string) => string | undefined;
+
+/** Gemini's options for tools of MCP servers, and only for them. */
+const GEMINI_MCP_OPTIONS = ["proceed_always_server", "proceed_always_tool"];
+const GEMINI_OMITTED = /^\[Payload omitted due to length with parameters: (.*)\]$/s;
+
+/** Returns the rest of a text after its beginning. */
+function after(beginning: string, text: unknown): string | undefined {
+  return typeof text === "string" && text.startsWith(beginning) ? text.slice(beginning.length) : undefined;
+}
+
+/** `dynamic`: the server came with the session, not from a file of the user or of the project. */
+function claudeTool({ toolCall }: RequestPermissionRequest, server: string): string | undefined {
+  const { toolName, mcpServer } = fieldsOf(fieldsOf(toolCall._meta).claudeCode);
+  const { name, source } = fieldsOf(mcpServer);
+  return name === server && source === "dynamic" ? after(`mcp__${server}__`, toolName) : undefined;
+}
+
+function qwenTool({ toolCall }: RequestPermissionRequest, server: string): string | undefined {
+  const { toolName, workflowApproval } = fieldsOf(toolCall._meta);
+  return workflowApproval === undefined ? after(`mcp__${server}__`, toolName) : undefined;
+}
+
+/** Returns the names of the arguments as Gemini writes them; undefined: not all of them. */
+function geminiArguments(content: readonly ToolCallContent[] | null | undefined): string[] | undefined {
+  const [part, ...more] = content ?? [];
+  if (part?.type !== "content" || part.content.type !== "text" || more.length > 0) return undefined;
+  const { text } = part.content;
+  const omitted = GEMINI_OMITTED.exec(text)?.[1];
+  if (omitted !== undefined) return omitted.endsWith(", ...") ? undefined : omitted.split(", ");
+  const given = jsonOf(text);
+  return typeof given === "object" && given !== null ? Object.keys(given) : undefined;
+}
+
+/** Gemini gives only the title, `TOOL (SERVER MCP Server)`. An argument `command` would replace it. */
+function geminiTool({ toolCall, options }: RequestPermissionRequest, server: string): string | undefined {
+  const offered = options.map(({ optionId }) => optionId);
+  if (!GEMINI_MCP_OPTIONS.every((id) => offered.includes(id))) return undefined;
+  if (geminiArguments(toolCall.content)?.includes("command") !== false) return undefined;
+  const end = ` (${server} MCP Server)`;
+  const { title } = toolCall;
+  return title?.endsWith(end) ? title.slice(0, -end.length) : undefined;
+}
+
+/** By the name in a program's `agentInfo`. */
+const READERS: ReadonlyMap<string, ReadTool> = new Map([
+  ["@agentclientprotocol/claude-agent-acp", claudeTool],
+  ["qwen-code", qwenTool],
+  ["gemini-cli", geminiTool],
+]);
+
+/** Whether a request is for a session tool of this server. `program`: the agent's name of itself. */
+export function isOwnTool(
+  program: string | undefined,
+  request: RequestPermissionRequest,
+  server: string,
+): boolean {
+  const tool = READERS.get(program ?? "")?.(request, server);
+  return SESSION_TOOLS.some((name) => name === tool);
+}

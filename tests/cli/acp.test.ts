@@ -210,3 +210,68 @@ test("permission requests are listed, allowed and denied on the command line", a
   });
   expect((await run(home, ["permissions"])).out).toBe("(no pending requests)\n");
 });
+
+type Opened = Pick<acp.NewSessionResponse, "configOptions" | "modes">;
+
+/** Current values, by option. */
+const valuesOf = (options: readonly acp.SessionConfigOption[] | null | undefined) =>
+  Object.fromEntries((options ?? []).map(({ id, currentValue }) => [id, currentValue]));
+
+test("an editor sees and changes a session's model and thinking level, as options and as modes", async () => {
+  const other = { api: "openai-completions", baseUrl: "http://127.0.0.1:9/v1", apiKey: "k" };
+  const models = [{ id: "quick", contextWindow: 1_000, maxOutputTokens: 100 }];
+  const { home } = await makeHome({
+    agents: { list: [{ id: "main", model: "offline/rehearsal", thinking: "low" }] },
+    models: { providers: { local: { ...other, models } } },
+  });
+  await startGateway(home);
+  const editor = await openEditor(home);
+  const { agent } = editor;
+  await agent.request("initialize", { protocolVersion: 1 });
+  const { sessionId, ...opened } = await agent.request("session/new", { cwd: "/tmp", mcpServers: [] });
+  const start: Opened = opened;
+  expect(valuesOf(start.configOptions)).toEqual({ model: "offline/rehearsal", thinking: "low" });
+  expect(start.configOptions?.map(({ category }) => category)).toEqual(["model", "thought_level"]);
+  expect(start.configOptions?.[0]).toMatchObject({
+    options: expect.arrayContaining([{ value: "local/quick", name: "local/quick" }]),
+  });
+  expect(start.modes).toMatchObject({ currentModeId: "low" });
+  expect(start.modes?.availableModes.map(({ id }) => id)).toContain("high");
+  const change = (configId: string, value: string) =>
+    agent.request("session/set_config_option", { sessionId, configId, value });
+  expect(valuesOf((await change("model", "local/quick")).configOptions)).toMatchObject({
+    model: "local/quick",
+  });
+  expect(valuesOf((await change("thinking", "high")).configOptions)).toMatchObject({ thinking: "high" });
+  const mode = (id: string) => (update: acp.SessionUpdate) =>
+    update.sessionUpdate === "current_mode_update" && update.currentModeId === id;
+  await editor.saw(mode("high"));
+  await agent.request("session/set_mode", { sessionId, modeId: "off" });
+  await editor.saw(mode("off"));
+  const told = editor.updates.findLast((update) => update.sessionUpdate === "config_option_update");
+  const now = { model: "local/quick", thinking: "off" };
+  expect(valuesOf((told as { configOptions: acp.SessionConfigOption[] }).configOptions)).toEqual(now);
+  await expect(change("model", "local/none")).rejects.toThrow(/local\/none/);
+  await expect(change("thinking", "deep")).rejects.toThrow(/not valid; valid: off/);
+  await expect(change("colour", "red")).rejects.toThrow(
+    /there is no option "colour"; there are: model, thinking/,
+  );
+  await expect(agent.request("session/set_mode", { sessionId: "other", modeId: "off" })).rejects.toThrow(
+    /is not open/,
+  );
+  // A second editor finds them as they are.
+  const second = await openEditor(home);
+  await second.agent.request("initialize", { protocolVersion: 1 });
+  for (const method of ["session/load", "session/resume"] as const) {
+    const found = await second.agent.request(method, { sessionId, cwd: "/tmp", mcpServers: [] });
+    expect([valuesOf(found.configOptions), found.modes?.currentModeId]).toEqual([now, "off"]);
+  }
+});
+
+test("a session of an agent that is a program has no choices for an editor", async () => {
+  const { home } = await makeStage();
+  const editor = await openEditor(home);
+  await editor.agent.request("initialize", { protocolVersion: 1 });
+  const opened: Opened = await editor.agent.request("session/new", { cwd: "/tmp", mcpServers: [] });
+  expect([opened.configOptions, opened.modes]).toEqual([undefined, undefined]);
+});

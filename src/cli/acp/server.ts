@@ -7,14 +7,17 @@ import type {
   InitializeResponse,
   PromptRequest,
   PromptResponse,
+  SessionConfigOption,
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import { GatewayError } from "../../contract/client/node.ts";
+import type { RequestParams } from "../../contract/client/types.ts";
 import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import { labelOf } from "../../core/text/label.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
+import { type Choices, changeOf, readChoices } from "./choices.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
 
 type Sdk = typeof import("@agentclientprotocol/sdk");
@@ -26,6 +29,7 @@ const LABEL_MAX_CHARS = 100;
 const UNREAD_MAX_CHARS = 64 * 1024 * 1024;
 const NOT_FOUND = -32_002;
 const FAILED = -32_603;
+const INVALID = -32_602;
 
 export interface AcpOptions {
   /** Session that every `session/new` opens. Default: a new one each time. */
@@ -79,16 +83,26 @@ export class AcpServer {
       })
       .onRequest("session/new", async ({ params, client }) => {
         this.#noteServers(params.mcpServers.length);
-        return { sessionId: this.#opened(await this.#newKey(), client).key };
+        const { key } = this.#opened(await this.#newKey(), client);
+        return { sessionId: key, ...(await this.#choices(key)) };
       })
       .onRequest("session/load", async ({ params, client }) => {
         this.#noteServers(params.mcpServers.length);
-        await this.#load(params.sessionId, client);
-        return {};
+        return this.#choices(await this.#load(params.sessionId, client));
       })
       .onRequest("session/resume", async ({ params, client }) => {
-        this.#opened(await this.#resolve(params.sessionId), client, params.sessionId);
+        const key = await this.#resolve(params.sessionId);
+        this.#opened(key, client, params.sessionId);
+        return this.#choices(key);
+      })
+      .onRequest("session/set_mode", async ({ params: { sessionId, modeId } }) => {
+        await this.#change(sessionId, { thinkingLevel: modeId });
         return {};
+      })
+      .onRequest("session/set_config_option", async ({ params }) => {
+        const change = changeOf(params);
+        if (!change.ok) throw this.#error(INVALID, change.error, { code: change.code });
+        return { configOptions: await this.#change(params.sessionId, change.value) };
       })
       .onRequest("session/close", async ({ params }) => {
         await this.cancel(params.sessionId);
@@ -171,7 +185,35 @@ export class AcpServer {
     client.notify("session/update", { sessionId, update }).then(settled, settled);
   }
 
-  async #load(sessionId: string, client: AgentContext): Promise<void> {
+  async #choices(key: string): Promise<Choices> {
+    return this.#value(await readChoices(this.#link, key));
+  }
+
+  /** Changes a session's settings, and tells the editor what they are now. */
+  async #change(
+    sessionId: string,
+    change: Omit<RequestParams<"sessions.patch">, "key">,
+  ): Promise<SessionConfigOption[]> {
+    const opened = this.#session(sessionId);
+    this.#value(await this.#link.request("sessions.patch", { key: opened.key, ...change }), INVALID);
+    const { configOptions = [], modes } = await this.#choices(opened.key);
+    this.#notify(sessionId, opened, { sessionUpdate: "config_option_update", configOptions });
+    if (modes !== undefined) {
+      const { currentModeId } = modes;
+      this.#notify(sessionId, opened, { sessionUpdate: "current_mode_update", currentModeId });
+    }
+    return configOptions;
+  }
+
+  /** Returns a session that the editor has open. */
+  #session(sessionId: string): OpenSession {
+    const opened = this.#open.get(sessionId);
+    if (opened !== undefined) return opened;
+    const text = `session ${sessionId} is not open: call session/new or session/load first`;
+    throw this.#error(NOT_FOUND, text, { sessionId });
+  }
+
+  async #load(sessionId: string, client: AgentContext): Promise<string> {
     const key = await this.#resolve(sessionId);
     const opened = this.#opened(key, client, sessionId);
     const page = await this.#link.request("chat.history", {
@@ -181,18 +223,15 @@ export class AcpServer {
     for (const message of this.#value(page).messages) {
       replay(message, (update) => this.#notify(sessionId, opened, update));
     }
+    return key;
   }
 
   async #prompt({ sessionId, prompt }: PromptRequest, signal: AbortSignal): Promise<PromptResponse> {
-    const opened = this.#open.get(sessionId);
-    if (opened === undefined) {
-      const text = `session ${sessionId} is not open: call session/new or session/load first`;
-      throw this.#error(NOT_FOUND, text, { sessionId });
-    }
+    const opened = this.#session(sessionId);
     if (opened.run !== undefined)
       throw this.#error(-32_600, "this session already has a prompt in progress; wait for it or cancel it");
     const { message, attachments } = promptOf(prompt);
-    if (message.trim() === "") throw this.#error(-32_602, "the prompt has no text");
+    if (message.trim() === "") throw this.#error(INVALID, "the prompt has no text");
     const { ids } = this.#cli.parts.world;
     const updates = new RunUpdates(
       (update) => this.#notify(sessionId, opened, update),

@@ -1,0 +1,73 @@
+// Shows an editor the model and the thinking level of a session, and changes them. The thinking levels are also
+// its modes, for editors that show only modes. An agent that is a program has no choices here: it makes its own.
+
+import type {
+  SessionConfigOption,
+  SessionModeState,
+  SetSessionConfigOptionRequest,
+} from "@agentclientprotocol/sdk";
+import type { RequestParams } from "../../contract/client/types.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { THINKING_LEVELS } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
+import type { Link, Reply } from "../gateway-link.ts";
+
+/** The choices of one session, as `session/new` and `session/load` return them. */
+export interface Choices {
+  readonly configOptions?: SessionConfigOption[];
+  readonly modes?: SessionModeState;
+}
+
+type Change = Pick<RequestParams<"sessions.patch">, "model" | "thinkingLevel">;
+
+/** The provider of agents that are programs. */
+const PROGRAM = "acp";
+const MODEL = "model";
+const THINKING = "thinking";
+
+function modelOption(current: string, models: readonly string[]): SessionConfigOption {
+  const known = models.includes(current) ? models : [current, ...models];
+  const options = known.map((value) => ({ value, name: value }));
+  return { type: "select", id: MODEL, name: "Model", category: "model", currentValue: current, options };
+}
+
+function thinkingOption(currentValue: string): SessionConfigOption {
+  const options = THINKING_LEVELS.map((value) => ({ value, name: value }));
+  return {
+    ...{ type: "select", id: THINKING, name: "Thinking", category: "thought_level" },
+    ...{ currentValue, options },
+  };
+}
+
+function modesOf(currentModeId: string): SessionModeState {
+  const availableModes = THINKING_LEVELS.map((id) => ({ id, name: `Thinking: ${id}` }));
+  return { currentModeId, availableModes };
+}
+
+/** Reads the choices of a session from the gateway. */
+export async function readChoices(link: Link, key: string): Promise<Reply<Choices>> {
+  const listed = await link.request("sessions.list", { keys: [key], includeArchived: true });
+  if (!listed.ok) return listed;
+  const [row] = listed.value.sessions;
+  if (row === undefined || row.modelProvider === PROGRAM) return ok({});
+  const page = await link.request("chat.history", { sessionKey: key, limit: 1 });
+  if (!page.ok) return page;
+  const known = await link.request("models.list", {});
+  if (!known.ok) return known;
+  const models = known.value.models.map(({ provider, id }) => `${provider}/${id}`);
+  const { thinkingLevel } = page.value;
+  const configOptions = [
+    modelOption(`${row.modelProvider}/${row.model}`, models),
+    thinkingOption(thinkingLevel),
+  ];
+  return ok({ configOptions, modes: modesOf(thinkingLevel) });
+}
+
+/** Returns the change of the session's settings that an editor asks for. */
+export function changeOf({ configId, value }: SetSessionConfigOptionRequest): Result<Change> {
+  if (typeof value !== "string") return fail("invalid_argument", `${quoted(configId, 40)} takes a text`);
+  if (configId === MODEL) return ok({ model: value });
+  if (configId === THINKING) return ok({ thinkingLevel: value });
+  const text = `there is no option ${quoted(configId, 40)}; there are: ${MODEL}, ${THINKING}`;
+  return fail("invalid_argument", text);
+}

@@ -33,8 +33,8 @@ const PROGRAMS_MAX = 64;
 /** Limit of idle programs among these. */
 const IDLE_MAX = 8;
 const NO_TOOLS =
-  "This agent has not connected to its session tools in time, and works without them. If it supports no MCP " +
-  "servers, set runtime.sessionTools to false.";
+  "This agent has not connected to its session tools in time, and works without them. If it supports no " +
+  "MCP servers, set runtime.sessionTools to false.";
 
 export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly sessionKey: string;
@@ -157,7 +157,7 @@ export class AcpAgents {
     return this.#prompt(args, place, seat.value);
   }
 
-  /** Waits before a program's first prompt until it has the session tools; goes on without them if it must. */
+  /** Waits before a program's first prompt until it has the session tools, if it gets them in time. */
   async #toolsListed(args: AcpTurnArgs, seat: Seat): Promise<Result<void>> {
     if (seat.lastRunId !== undefined) return ok(undefined);
     const listed = await seat.connection.toolsListed();

@@ -1,5 +1,5 @@
-// Shows an editor the model and the thinking level of a session, and changes them. The thinking levels are also
-// its modes, for editors that show only modes. An agent that is a program has no choices here: it makes its own.
+// Shows an editor the model and the thinking level of a session, and changes them. The thinking levels are
+// also its modes, for editors that show only modes. An agent that is a program makes its own choices.
 
 import type {
   SessionConfigOption,

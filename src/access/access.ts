@@ -26,7 +26,7 @@ import {
   type VisibilityMode,
 } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
-import { ancestorsOf } from "../store/queries/sessions/sessions.ts";
+import { ancestorsOf, getSession } from "../store/queries/sessions/sessions.ts";
 import type { Db } from "../store/sql.ts";
 
 export interface AccessContext {
@@ -164,4 +164,19 @@ export function mayAccess(
 export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access, key: string): Verdict {
   const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
   return decideAccess(access, viewer, target, accessRulesOf(ctx.settings));
+}
+
+/** Returns whether a viewer may read the receipt of a message: its parties may, and operators who see one. */
+export async function seesReceipt(
+  ctx: AccessContext,
+  viewer: Viewer,
+  parties: readonly string[],
+): Promise<boolean> {
+  const self = viewer.kind === "session" ? viewer.key : viewer.as?.key;
+  const gate = openGate(ctx, viewer);
+  for (const key of self === undefined ? parties : parties.filter((one) => one === self)) {
+    const session = await getSession(ctx.db, key);
+    if (session !== undefined && (await gate.admits("status", session))) return true;
+  }
+  return self === undefined && viewerScope(ctx, viewer).all;
 }

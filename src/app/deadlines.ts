@@ -3,6 +3,7 @@
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
+import { createInboxExpiry, INBOX_DEADLINE } from "../flows/conversation/inbox-receipts.ts";
 import { BINDING_DEADLINE, createBindingEnd } from "../flows/delivery/bindings.ts";
 import {
   createFilesCleanup,
@@ -29,7 +30,10 @@ interface DeadlineParts {
   engine(): Engine;
 }
 
-/** Returns the handlers: clean-up of finished sub-agents, archiving of request sessions, turns of jobs. */
+/**
+ * Returns the handlers: clean-up of finished sub-agents, archiving of request sessions, expiry of messages in
+ * inboxes, turns of jobs.
+ */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
   const { settings, world, jsonlCopies, outbound, engine, burstDue } = parts;
   const remove = (workspace: string, dir: string): void => {
@@ -53,6 +57,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     ...(burstDue === undefined ? [] : [[INBOUND_DEADLINE, burstDue] as const]),
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
+    [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
     // Without it the dates stay, for another gateway that runs jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);

@@ -13,6 +13,7 @@ import type {
   NodePairRequested,
   NodePairResolved,
   PresenceEntry,
+  ReceiptEvent,
   SessionsEvent,
   ShutdownEvent,
 } from "./protocol.ts";
@@ -30,6 +31,8 @@ export interface EventPayloads {
   readonly sessions: SessionsEvent;
   /** A row of the outbox has changed: to operator.admin. */
   readonly deliveries: DeliveriesEvent;
+  /** A message between sessions has reached a state: to those who may see its sender or its recipient. */
+  readonly "message.receipt": ReceiptEvent;
   /** A scheduled job has changed or run: to those who may see its session. */
   readonly cron: CronEvent;
   /** A device requests pairing: to operator.admin. */

@@ -7,7 +7,7 @@ import type { RpcCode } from "../core/shapes/errors.ts";
 import type { CronChange } from "../core/shapes/event.ts";
 import type { Usage } from "../core/shapes/message.ts";
 import type { ModelRetry } from "../core/shapes/model-retry.ts";
-import type { EndedRunState, FlowStep } from "../core/shapes/run.ts";
+import type { EndedRunState, FlowStep, ReceiptState } from "../core/shapes/run.ts";
 
 /** Supported versions, best last. They differ in nothing that Parley uses. */
 export const PROTOCOL_VERSIONS = [3, 4] as const;
@@ -175,6 +175,7 @@ export const EVENTS = [
   "agent",
   "sessions",
   "deliveries",
+  "message.receipt",
   "cron",
   "node.pair.requested",
   "node.pair.resolved",
@@ -284,6 +285,21 @@ export interface DeliveriesEvent {
   readonly id: string;
   readonly sessionKey: string;
   readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
+}
+
+/** A message between sessions has reached a state. A hint, and it may come again after a crash. */
+export interface ReceiptEvent {
+  /** As `sessions_send` returned it. */
+  readonly messageId: string;
+  /** The sender. */
+  readonly from: string;
+  /** The recipient. */
+  readonly to: string;
+  readonly state: ReceiptState;
+  /** ms since 1970. */
+  readonly at: number;
+  /** Of `declined`, `expired` and `failed`: the code of the run's end. */
+  readonly code?: string;
 }
 
 /** A scheduled job has changed or run; `cron.list` returns its state. */

@@ -397,6 +397,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
       ...{ runId: "r1", kind: "turn", ...ended, acceptedAt: sampleRun().acceptedAt, chainId: "chain-1" },
       ...{ model: "a/b", usage: { ...ZERO_USAGE, totalTokens: 7 } },
       flow: { flowId: "f1", step: "reply", turn: 2, turnsMax: 5 },
+      receipt: "failed",
     });
     expect(await factsOfRuns(db(), [])).toEqual([]);
     const lane = await factsOfLane(db(), "agent:main:main");

@@ -79,6 +79,8 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     const result = await resultOf(app, runId);
     expect(result).toEqual({
       runId: expect.any(String),
+      messageId: result.runId,
+      receipt: "queued",
       status: "accepted",
       sessionKey: DESK,
       delivery: { status: "pending", mode: "inbox" },

@@ -8,6 +8,8 @@ describe("the result table of sessions_send", () => {
     const result = await resultOf(app);
     expect(result).toEqual({
       runId: expect.any(String),
+      messageId: result.runId,
+      receipt: "answered",
       status: "ok",
       reply: "four",
       sessionKey: RESEARCH,
@@ -21,6 +23,8 @@ describe("the result table of sessions_send", () => {
     const result = await resultOf(app);
     expect(result).toEqual({
       runId: expect.any(String),
+      messageId: result.runId,
+      receipt: "queued",
       status: "accepted",
       sessionKey: RESEARCH,
       delivery: { status: "pending", mode: "announce" },
@@ -106,6 +110,8 @@ describe("the result table of sessions_send", () => {
     });
     expect(await resultOf(app)).toEqual({
       runId: expect.any(String),
+      messageId: expect.any(String),
+      receipt: "failed",
       status: "error",
       code: "run_failed",
       error: "the model said 401",

@@ -53,7 +53,7 @@ test("reports and leaves out a trigger and a view that somebody planted in a bac
 
 test("migrates an older version's backup without the objects planted in it", async () => {
   const sessions = "create trigger s after insert on sessions begin delete from messages; end;";
-  const file = await changedBackup(undoMigrations(7) + sessions);
+  const file = await changedBackup(undoMigrations(8) + sessions);
   const dir = temporaryFolder();
   expect(good(await restoreStore(jobOn(dir), file)).leftOut).toEqual(['trigger "s"']);
   const kept = await inEmbedded(dir, (store) => store.db.selectFrom("messages").select("id").execute());

@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each migration, the newest first. */
 const UNDONE = [
+  "drop table inbox_marks;",
   "drop trigger message_parts_gone; drop table message_parts;",
   "alter table runs drop column crashes_in_row; alter table runs drop column calls_answered;",
   "alter table idempotency drop column begun_by;",

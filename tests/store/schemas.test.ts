@@ -110,7 +110,7 @@ test("a migrated session's cost is that of its current transcript's runs: embedd
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
-  file.exec(`${undoMigrations(12)} ${SPENT};`);
+  file.exec(`${undoMigrations(13)} ${SPENT};`);
   file.close();
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });

@@ -174,7 +174,7 @@ test("moves an older version's file in this version's form, and leaves the file 
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
-  old.exec(`${undoMigrations(12)} pragma journal_mode = delete`);
+  old.exec(`${undoMigrations(13)} pragma journal_mode = delete`);
   old.close();
   const before = readFileSync(file);
   const url = await freshUrl();

@@ -5,7 +5,7 @@ import { resultDescription } from "../../core/rules/result-delivery.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Route } from "../../core/shapes/route.ts";
-import type { RunState } from "../../core/shapes/run.ts";
+import type { Receipt, ReceiptState, RunState } from "../../core/shapes/run.ts";
 import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
 import { THINKING_LEVELS, type VisibilityMode } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
@@ -32,6 +32,9 @@ export const LIST_MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 export const HISTORY_LIMIT = { fallback: 50, min: 1, max: 1_000 };
 export const SEARCH_LIMIT = { fallback: 20, min: 1, max: 100 };
 export const INBOX_LIMIT = { fallback: 20, min: 1, max: 200 };
+/** Most seconds for which `sessions_inbox` waits. */
+export const INBOX_WAIT_SECONDS = 300;
+export const INBOX_ACK_MAX = 200;
 export const WAIT_MAX_SECONDS = 3_600;
 export const SEND_WAIT_SECONDS = 30;
 export const CHILDREN_WAIT_SECONDS = 300;
@@ -111,7 +114,12 @@ const DELIVERY = about(
 );
 
 /** An accepted send. */
-const SENT = { runId: text(), sessionKey: text() };
+const SENT = {
+  runId: text(),
+  sessionKey: text(),
+  messageId: about(text(), "For `session_status`; the same as `runId`."),
+  receipt: about(declared<ReceiptState>("ReceiptState"), "The state that the message had reached."),
+};
 
 const SEND_RESULT = either(
   object(
@@ -191,6 +199,17 @@ const SESSION_STATUS = object(
     abortedLastRun: flag,
   },
   { boundTo: about(list(route), "Places on channels that are bound to the session.") },
+);
+
+const MESSAGE_STATUS = object(
+  {
+    messageId: text(),
+    state: declared<ReceiptState>("ReceiptState"),
+    times: about(declared<Receipt["times"]>("Receipt.times"), "ms since 1970, by state that it has reached."),
+    from: text(),
+    to: text(),
+  },
+  { code: about(text(), "Of `declined`, `expired` and `failed`: the code of the run's end.") },
 );
 
 const AWAITED = { sessionKey: text() };
@@ -448,16 +467,19 @@ export const SESSION_TOOLS = {
   session_status: {
     description:
       "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
-      "Default: your own session. With runId: the state or outcome of one run.",
+      "Default: your own session. With runId: the state or outcome of one run. With messageId: how far a " +
+      "message that you sent or got has come: queued, offered, in_turn (its reader has it in context), " +
+      "answered, declined, expired, failed.",
     params: openObject(
       {},
       {
         sessionKey: string("Key or session id. Default: your own session."),
         runId: string("Instead of sessionKey: a run id, as returned by sessions_send."),
+        messageId: string("Instead of sessionKey: a message id, as returned by sessions_send."),
       },
     ),
-    result: either(SESSION_STATUS, RUN_STATUS),
-    errors: [...NAMES_SESSION, "run_not_found"],
+    result: either(SESSION_STATUS, RUN_STATUS, MESSAGE_STATUS),
+    errors: [...NAMES_SESSION, "run_not_found", "message_not_found"],
     who: OF_SESSIONS,
     ...REPEATABLE,
   },
@@ -523,15 +545,22 @@ export const SESSION_TOOLS = {
       "a message of yours came out after you stopped waiting. " +
       "Without `after` and `before`: the newest ones. " +
       "To hear only what is new, give `after` the `nextAfter` of the answer before. " +
-      "`more` says that something newer is left. " +
+      "`more` says that something newer is left. With `waitSeconds` the call returns as soon as there is " +
+      "something new: after `after`, else a message that you have not acknowledged. " +
+      "Give `ack` the ids of the messages that you have read: their senders learn it. " +
       "For older messages, give `before` the `nextBefore` of an answer. " +
-      "Answer with sessions_send to the `from` of a message.",
+      "Answer with sessions_send to the `replyTo` of a message.",
     params: openObject(
       {},
       {
         limit: amount(`Most messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}.`),
         after: string("A message id: only what came after it."),
         before: string("A message id: only what came before it."),
+        waitSeconds: amount(`Seconds to wait for something new. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
+        ack: about(
+          list(text()),
+          `Ids of messages that you have read, at most ${INBOX_ACK_MAX}. Repeating one does no harm.`,
+        ),
       },
     ),
     result: object(
@@ -549,6 +578,8 @@ export const SESSION_TOOLS = {
               },
               {
                 from: about(text(), "Key of the session that wrote it."),
+                replyTo: about(text(), "Where an answer goes. Absent: nobody expects one."),
+                acknowledged: about(oneOf(true), "You have acknowledged it."),
                 runId: about(text(), "The run of the client's own message that a notice is about."),
               },
             ),

@@ -3,7 +3,7 @@
 
 import { NOT_VISIBLE } from "../rules/visibility.ts";
 import { type Route, WEBCHAT } from "./route.ts";
-import type { RunState } from "./run.ts";
+import type { Receipt, RunState } from "./run.ts";
 
 /** Channels that deliver to a session, not to a chat platform. */
 const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
@@ -82,6 +82,8 @@ export interface ChainStep {
   readonly answer?: string;
   /** Its run chose not to reply. */
   readonly silent?: true;
+  /** Of a message between sessions: how far it has come. */
+  readonly receipt?: Receipt;
   /** The input was stored without a model turn. */
   readonly appended?: true;
   /** The stored message, and the session whose transcript holds it. */

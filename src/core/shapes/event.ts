@@ -3,7 +3,7 @@
 
 import type { Message, Usage } from "./message.ts";
 import type { ModelRetry } from "./model-retry.ts";
-import type { EndedRunState, FlowStep } from "./run.ts";
+import type { EndedRunState, FlowStep, ReceiptState } from "./run.ts";
 
 export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
 
@@ -89,6 +89,17 @@ export type LiveEvent =
       readonly turnsMax: number;
       readonly text: string;
       readonly reason?: string;
+      readonly atMs: number;
+    }
+  | {
+      /** A message between sessions has reached a state. `sessionKey` is the recipient. */
+      readonly kind: "receipt";
+      /** The message and its run. */
+      readonly runId: string;
+      readonly sessionKey: string;
+      readonly from: string;
+      readonly state: ReceiptState;
+      readonly code?: string;
       readonly atMs: number;
     }
   | {

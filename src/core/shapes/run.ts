@@ -1,4 +1,4 @@
-// The shape of a run: its states, its input, its end, and its step in a flow.
+// The shape of a run: its states, its input, its end, its step in a flow, and the receipt of its message.
 // R1: queued -> running -> (waiting <-> running) -> ok | error | timeout | aborted; an end is final.
 
 import type { Code } from "./errors.ts";
@@ -111,6 +111,8 @@ export interface RunFacts {
   readonly chainId: string;
   /** `turnsMax`: most reply turns that may follow round 1. */
   readonly flow?: FlowRef & { readonly turnsMax?: number };
+  /** Of a message between sessions: the state of its receipt. */
+  readonly receipt?: ReceiptState;
 }
 
 /** A run as a reader of its session's transcript sees it; `usage` once it has ended. */
@@ -132,3 +134,28 @@ export function endCodeOf({ state, code }: Pick<Run, "state" | "code">): Code | 
   if (!isEnded(state)) return undefined;
   return state === "error" ? (code ?? END_CODES.error) : END_CODES[state];
 }
+
+/** How far a message from one session to another has come, in this order. The last four are final. */
+export type ReceiptState = "queued" | "offered" | "in_turn" | "answered" | "declined" | "expired" | "failed";
+
+export type Receipt = {
+  /** The id of the message in the recipient's transcript or inbox, and of the run that brought it there. */
+  readonly messageId: string;
+  readonly state: ReceiptState;
+  /** ms since 1970, by state: the states that the message has reached. */
+  readonly times: { readonly [K in ReceiptState]?: number };
+  /** Of `declined`, `expired` and `failed`: the code of the run's end. */
+  readonly code?: string;
+};
+
+/** Facts about a message for a program without a model of ours, which no run tells. ms since 1970. */
+export interface InboxMark {
+  /** An answer with the message was written to the client's connection. */
+  readonly offeredAt?: number;
+  /** The client acknowledged the message. */
+  readonly inTurnAt?: number;
+  readonly endedAt?: number;
+  readonly outcome?: InboxOutcome;
+}
+
+export type InboxOutcome = "answered" | "declined" | "expired";

@@ -6,16 +6,19 @@
 
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
+import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { FlowRef, Run, RunInput, RunKind } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
 import { type Chain, countChainRun, holdChain } from "../../store/queries/chains/chains.ts";
+import { insertMark } from "../../store/queries/runs/inbox-marks.ts";
 import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../../store/queries/runs/runs.ts";
 import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
 import type { Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
 import type { Unit } from "../unit.ts";
+import { publishReceipt } from "./receipts.ts";
 
 export interface AcceptRequest {
   /** The caller's idempotency key; default: a new id. */
@@ -190,6 +193,7 @@ export async function acceptIn(
   const chain = request.chain ?? { chainId: unit.newOrderedId(), hop: 0 };
   // An external session has no model. The message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
+  const isForInbox = session.external && request.input.injected !== true;
   if (kind === "turn") {
     const allowed = await chainAllows(tx, chain, limits, request.chain === undefined);
     if (!allowed.ok) return allowed;
@@ -225,7 +229,9 @@ export async function acceptIn(
       ? countChainRun(tx, { ...chain, rootSessionKey: request.rootSessionKey ?? session.key, at: unit.now })
       : undefined,
     insertRun(tx, run),
+    isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,
   );
+  publishReceipt(unit, run, "queued");
   unit.publish({ kind: "session", sessionKey: session.key, change: "state" });
   return ok({ run, queuedBehind: load.active, fresh: true });
 }

@@ -2,6 +2,7 @@
 
 import { optional } from "../../core/optional.ts";
 import { cautionFor, crashedTooOften } from "../../core/rules/crash-policy.ts";
+import { isSessionMessage } from "../../core/rules/receipt.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -11,6 +12,7 @@ import { appendEntry, readRun } from "../../store/queries/transcripts/transcript
 import type { Unit } from "../unit.ts";
 import { type AcceptLimits, dailyBudgetOf, hasBudget, withinBudget } from "./accept.ts";
 import { type EndFacts, runtimeMessage } from "./finish.ts";
+import { publishReceipt } from "./receipts.ts";
 
 /** Returns the end of a run that was never executed. */
 export function failed(code: Code, error: string): EndFacts {
@@ -18,9 +20,11 @@ export function failed(code: Code, error: string): EndFacts {
 }
 
 /** Returns the run's input as a message of the transcript. */
-export function inputMessage(unit: Unit, { input }: Run): UserMessage {
+export function inputMessage(unit: Unit, run: Run): UserMessage {
+  const { input, runId } = run;
   return {
-    id: unit.newOrderedId(),
+    // The sender knows a message of another session by its run (`core/shapes/run.ts`).
+    id: isSessionMessage(run) ? runId : unit.newOrderedId(),
     role: "user",
     content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
     timestamp: unit.now,
@@ -47,6 +51,7 @@ export function publishStart(unit: Unit, run: Run): void {
   const startedAt = run.startedAt ?? unit.now;
   const flowStep = run.flow === undefined ? {} : { flowStep: run.flow.step };
   const queued = run.attempt > 1 ? {} : { queuedMs: Math.max(0, startedAt - run.acceptedAt) };
+  if (run.attempt === 1) publishReceipt(unit, run, "offered");
   unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...queued, ...flowStep });
   unit.publish({ kind: "session", sessionKey, change: "state" });
 }

@@ -3,6 +3,7 @@
 // F2: an ended run leaves a valid transcript: every tool call has exactly one result.
 
 import { optional } from "../../core/optional.ts";
+import { receiptOf } from "../../core/rules/receipt.ts";
 import { isQuietStep, isSilent } from "../../core/rules/turn-rules.ts";
 import type { Code, Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
@@ -31,6 +32,7 @@ import type { Bus } from "../bus.ts";
 import type { EndWatch } from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
 import type { Accepted, AcceptRequest } from "./accept.ts";
+import { publishReceipt } from "./receipts.ts";
 
 /** Why a run was ended from outside. */
 export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
@@ -246,6 +248,12 @@ export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch
   bus.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
+/** Publishes the final state of the message that an ended run brought. A reader of an inbox decides later. */
+function publishFinalReceipt(unit: Unit, run: Run): void {
+  const receipt = receiptOf({ run });
+  if (receipt !== undefined) publishReceipt(unit, run, receipt.state, receipt.code);
+}
+
 function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
   const text = visibleText(run, words);
   unit.publish({ ...endEvent(run), text });
@@ -325,6 +333,7 @@ export async function endInUnit(
   }
   const endedRun: Run = { ...run, ...end, usage };
   await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);
+  publishFinalReceipt(unit, { ...endedRun, ...optional({ model }) });
   announceEnd(unit, endedRun, facts.reply ?? unfinished, parts);
   return true;
 }

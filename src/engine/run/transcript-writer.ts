@@ -11,6 +11,7 @@ import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
 import { endTaken, type FinishParts } from "./finish.ts";
+import { publishReceipt } from "./receipts.ts";
 import { untilStored } from "./until-stored.ts";
 
 /** Records which messages a run has read (`steering.ts`). */
@@ -68,11 +69,19 @@ export function createTranscriptWriter(
   reading: Reading,
 ): TranscriptWriter {
   let final: Entry | undefined;
+  /** Whether the model has answered in this attempt. */
+  let heard = false;
 
   const write = async (unit: Unit, given: Entry): Promise<Entry> => {
     const { sessionKey, sessionId, runId } = run;
     const entry = await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor);
     if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+    if (!heard && !isCompaction(entry) && entry.role === "assistant") {
+      publishReceipt(unit, run, "in_turn");
+      unit.after(() => {
+        heard = true;
+      });
+    }
     if (reading.mayOwe && isAnswer(entry)) {
       await endTaken(unit, run, { state: "ok", reply: "" }, parts.finish);
       unit.after(() => {

@@ -1,6 +1,6 @@
 // Creates the successors of a run in a conversation: reply turns, the announce step, and the notice to a
-// sender. All of it is written in the transaction that ends the run, so a crash neither loses nor repeats a
-// step (I4).
+// sender (notice.ts). All of it is written in the transaction that ends the run, so a crash neither loses nor
+// repeats a step (I4).
 // RB2: an outcome reaches the sender by exactly one route: its wait, a reply turn, or a notice.
 // The target's agent writes the announcement for the target's channel. Silence is not delivered; any other
 // text becomes one outbox row (I5).
@@ -14,17 +14,16 @@ import {
   replyContext,
   replyTurnOwner,
 } from "../../core/rules/turn-rules.ts";
-import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import type { AcceptRequest } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { type Outbound, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
+import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 import { endUnanswered, isAwaited, isInInbox } from "./send.ts";
 
@@ -110,48 +109,6 @@ async function announceByRuntime(context: FlowContext): Promise<void> {
     successor: true,
   });
   await queueDelivery(context, unit, { session: target, route, text, kind: "announce" });
-}
-
-function noticeText(context: FlowContext, to: string): string {
-  const { flow, run } = context;
-  const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
-  if (run.state === "ok") {
-    return flow.round1Reply === undefined
-      ? `${about}: it was processed; there was no reply.`
-      : `${about}: it was answered:\n\n${flow.round1Reply}`;
-  }
-  const error = run.error ?? "no reason given";
-  return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${error}`;
-}
-
-/**
- * Writes the outcome of round 1 into the session of a sender who no longer waits, once. A failure wakes the
- * sender; a success does not, and neither does any outcome after the sender was stopped.
- */
-async function notifySender(context: FlowContext): Promise<void> {
-  const { acceptor, unit, settings, flow, run, requester, target } = context;
-  if (requester === undefined || requester.key === flow.targetKey) return;
-  // After a reset the sender no longer knows the question.
-  if (requester.sessionId !== flow.requesterSessionId) return;
-  const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
-  const chain = { chainId: run.chainId, hop: run.hop };
-  const provenance: Provenance = {
-    kind: "notice",
-    sourceSessionKey: flow.targetKey,
-    runId: run.runId,
-    ...chain,
-  };
-  const request: AcceptRequest = {
-    sessionKey: requester.key,
-    kind: run.state !== "ok" && flow.open ? "turn" : "append",
-    // It is about another session, so it is redacted like the result of a wait (I14).
-    input: { text: unit.redactor.mask(noticeText(context, to)), provenance },
-    chain,
-    successor: true,
-  };
-  const accepted = await acceptor.acceptIn(unit, request);
-  // At a chain limit the notice does not wake the sender, but is still written.
-  if (!accepted.ok && request.kind === "turn") await acceptor.acceptIn(unit, { ...request, kind: "append" });
 }
 
 async function close(context: FlowContext, reason: string): Promise<void> {

@@ -8,10 +8,11 @@
 // message.
 
 import { optional } from "../../core/optional.ts";
+import { receiptOf } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { isEnded, type Run } from "../../core/shapes/run.ts";
+import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -28,12 +29,14 @@ import {
   insertFlow,
   noteReply,
 } from "../../store/queries/chains/flows.ts";
+import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
 import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { answeredBy, noteSaid } from "../session/external.ts";
+import { answeredInInbox, planExpiry } from "./inbox-receipts.ts";
 import { announceRoute, converses, partyOf, provenanceFrom } from "./party.ts";
 
 export interface SendRequest {
@@ -61,9 +64,11 @@ interface SendParts {
 /** Follows the reply: the announcement of the target's agent, or an answer from its inbox. */
 export type FollowUp = "announcement" | "inbox_answer" | "none";
 
-/** The outcome of an accepted send for its sender. `run` handles the message in the target session. */
-export type SendOutcome =
-  /** The sender does not wait. */
+/**
+ * The outcome of an accepted send for its sender. `run` handles the message in the target session. `receipt`:
+ * the state that the message had reached.
+ */
+export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does not wait. */ & (
   | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
   /** The text was the reply that the target waited for. The target has it and does not reply to it. */
   | { readonly kind: "answered_waiter"; readonly run: Run }
@@ -86,7 +91,8 @@ export type SendOutcome =
       readonly run: Run;
       readonly waitedSeconds: number;
       readonly followUp: FollowUp;
-    };
+    }
+);
 
 /** The part of a call that its wait needs. */
 type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait">;
@@ -118,6 +124,10 @@ async function replyOf(db: Db, run: Run): Promise<string> {
   return (await getFlow(db, run.flow.flowId))?.round1Reply ?? "";
 }
 
+async function receiptNow(db: Db, run: Run): Promise<ReceiptState> {
+  return (await receiptsOf(db, [run])).get(run.runId)?.state ?? "queued";
+}
+
 interface SentBack {
   readonly requester: Session;
   readonly target: Session;
@@ -140,6 +150,7 @@ async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefine
   if (!(await answerWaits(unit.tx, asked.runId, unit.now))) return undefined;
   const { flowId } = asked.flow;
   await noteReply(unit.tx, flowId, text, true);
+  await answeredInInbox(unit, asked, text);
   await endAwaited(unit, flowId, { runId: asked.runId, reason: "answered" });
   return asked;
 }
@@ -183,6 +194,16 @@ async function openSendWait(
     : request.wait.open(unit, wait);
 }
 
+/** Records that `sent` answers the message `asked`, and the date at which `sent` expires in an inbox. */
+async function noteInInbox(
+  { engine }: SendParts,
+  unit: Unit,
+  { asked, sent, target }: { asked: Run | undefined; sent: Run; target: Session },
+): Promise<void> {
+  if (asked !== undefined) await answeredInInbox(unit, asked, sent.input.text);
+  if (target.external) await planExpiry(engine, unit, sent);
+}
+
 /** Writes flow, run and wait in one transaction. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
@@ -193,7 +214,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
   const answered = await answerAwaited(unit, request);
-  const before = requesterRun ?? answered ?? (await answeredBy(unit.tx, requester, target));
+  const asked = answered ?? (await answeredBy(unit.tx, requester, target));
+  const before = requesterRun ?? asked;
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
   const loops = converses(requester) && !target.external && requester.key !== target.key;
@@ -231,6 +253,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     ...optional({ requesterRunId: requesterRun?.runId }),
   };
   await insertFlow(unit.tx, flow);
+  if (answered === undefined) await noteInInbox(parts, unit, { asked, sent: accepted.value.run, target });
   if (request.timeoutSeconds > 0 && answered === undefined) {
     const opened = await openSendWait(engine, unit, request, accepted.value);
     if (!opened.ok) return opened;
@@ -247,12 +270,16 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     turnsMax,
     text,
   });
-  if (answered !== undefined) {
-    await endFlow(unit.tx, flowId, IS_ANSWER, unit.now);
-    publishFlowEnd(unit, flow, { runId: accepted.value.run.runId, reason: IS_ANSWER });
-    await engine.endIn(unit, accepted.value.run, { state: "ok" });
-  }
+  if (answered !== undefined) await endAnswer(parts, unit, flow, accepted.value.run);
   return accepted;
+}
+
+/** Ends the run and the conversation of a text that the waiting caller has as its reply. */
+async function endAnswer({ engine }: SendParts, unit: Unit, flow: Flow, run: Run): Promise<void> {
+  await answeredInInbox(unit, run, run.input.text);
+  await endFlow(unit.tx, flow.flowId, IS_ANSWER, unit.now);
+  publishFlowEnd(unit, flow, { runId: run.runId, reason: IS_ANSWER });
+  await engine.endIn(unit, run, { state: "ok" });
 }
 
 /** Returns the follow-up that the sender may expect. There is none if the target is gone. */
@@ -274,9 +301,10 @@ async function unanswered(
   if (code === "session_reset" || code === "session_deleted") {
     const done = code === "session_reset" ? "reset" : "deleted";
     const error = `a session of this conversation was ${done} before the answer came`;
-    return { kind: "failed", run, code, error };
+    return { kind: "failed", run, code, error, receipt: "expired" };
   }
-  return { kind: "unanswered", run, waitedSeconds, followUp: followUpOf(target) };
+  const receipt = await receiptNow(engine.store.db, run);
+  return { kind: "unanswered", run, waitedSeconds, followUp: followUpOf(target), receipt };
 }
 
 async function ended(
@@ -285,11 +313,13 @@ async function ended(
 ): Promise<SendOutcome> {
   if (run.state !== "ok") {
     const error = redactor.mask(run.error ?? "the run failed without saying why");
-    return { kind: "failed", run, code: run.code ?? "run_failed", error };
+    const receipt = receiptOf({ run })?.state ?? "failed";
+    return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt };
   }
   const words = await replyOf(store.db, run);
   const reply = isSilent(words) ? "" : await redactor.whole(words);
-  return { kind: "replied", run, reply, followUp: followUpOf(target, reply) };
+  const receipt = reply === "" ? "declined" : "answered";
+  return { kind: "replied", run, reply, followUp: followUpOf(target, reply), receipt };
 }
 
 async function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
@@ -311,15 +341,22 @@ async function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun): 
   if (isInInbox(run)) return unanswered(parts, call, sent);
   const queuedBehind = await countAhead(parts.engine.store.db, run);
   const { timeoutSeconds: waitedSeconds } = call;
-  return { kind: "still_running", run, waitedSeconds, queuedBehind, followUp: followUpOf(target) };
+  const receipt = await receiptNow(parts.engine.store.db, run);
+  return { kind: "still_running", run, waitedSeconds, queuedBehind, followUp: followUpOf(target), receipt };
 }
 
 /** Returns the outcome of a message without a wait. */
 async function notAwaited({ engine }: SendParts, { run, target }: SentRun): Promise<SendOutcome> {
   const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
   return flow?.endReason === IS_ANSWER
-    ? { kind: "answered_waiter", run }
-    : { kind: "accepted", run, followUp: followUpOf(target) };
+    ? { kind: "answered_waiter", run, receipt: "answered" }
+    : {
+        kind: "accepted",
+        run,
+        followUp: followUpOf(target),
+        // At acceptance: a repeated call gets the same answer.
+        receipt: "queued",
+      };
 }
 
 /** The current state of a send, for a client that polls. */

@@ -35,6 +35,7 @@ import {
   type SessionPatch,
   updateSession,
 } from "../../store/queries/sessions/sessions.ts";
+import { expireInbox } from "../conversation/inbox-receipts.ts";
 import { unbind } from "../delivery/bindings.ts";
 import { dropInboundFiles } from "../delivery/inbound-files.ts";
 import type { Outbound } from "../delivery/outbox.ts";
@@ -293,6 +294,7 @@ export async function resetIn(
     return fail("session_archived", `session ${key} is archived and read-only`);
   }
   await endFlows(ctx, unit, key, "session_reset");
+  if (before.external) await expireInbox({ ...ctx, acceptor: ctx.engine }, unit, key, "session_reset");
   await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
   await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
   unit.publish({ kind: "session", sessionKey: key, change: "reset" });
@@ -322,6 +324,7 @@ export async function deleteSession(
     if ((await getSession(unit.tx, key)) === undefined) return gone(session);
     const reason = "session_deleted";
     await endFlows(ctx, unit, key, reason);
+    if (session.external) await expireInbox({ ...ctx, acceptor: ctx.engine }, unit, key, reason);
     // From the top first, so that no job below announces to a session that is being deleted.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     const release = (sessionKey: string, why: "deleted" | "requester") =>

@@ -91,15 +91,20 @@ function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolC
   };
 }
 
+/** Sets an action for the end of an exchange. `written`: the client's connection got the whole answer. */
+export type AtEnd = (action: (written: boolean) => void) => void;
+
 /** Executes a call and returns its result object, errors included. Throws only when `signal` was aborted. */
 export async function callAs(
   deps: McpDeps,
   client: McpClient,
   call: ToolCall,
   signal: AbortSignal,
+  atEnd: AtEnd = () => {},
 ): Promise<ToolResult> {
   try {
-    if (call.name === INBOX_TOOL.name) return toolResult(await inboxOf(deps, client, call.arguments));
+    if (call.name === INBOX_TOOL.name)
+      return toolResult(await inboxOf(deps, client, call.arguments, { signal, atEnd }));
     if (!inThisDoor(call.name)) {
       const names = toolsOf(deps, client).map((tool) => tool.name);
       const error = `there is no tool ${quoted(call.name, 80)} here`;

@@ -1,24 +1,34 @@
 // Owns the inbox of an MCP client: the tool `sessions_inbox`, which only MCP clients have, and notifications
-// of new messages.
+// of new messages. A message is offered once the answer with it was written to the client's connection, and
+// in turn once the client acknowledged it (docs/DELIVERY.md).
 // Messages are redacted and within the limits of `tools.history`; omissions are stated.
 // A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
 
 import { shownKey } from "../../access/access.ts";
-import { INBOX_LIMIT } from "../../contract/tools/sessions.ts";
+import { INBOX_ACK_MAX, INBOX_LIMIT, INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { type ToolResultOf, toolSpec } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
+import { hasScope } from "../../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
+import type { InboxMark } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
-import { readInbox } from "../../store/queries/sessions/inbox.ts";
+import { acknowledge, offered } from "../../flows/conversation/inbox-receipts.ts";
+import { hasUnread, marksOf } from "../../store/queries/runs/inbox-marks.ts";
+import { readInbox, runsOfInbox } from "../../store/queries/sessions/inbox.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
+import { pause } from "../../world/pause.ts";
 import type { BasicDeps } from "../call.ts";
 import type { McpClient } from "./client.ts";
 
 const MESSAGE_ID_CHARS_MAX = 200;
 const NEWS_EVERY_MS = 1_000;
+/** A waiting call reads its inbox at this interval: events are hints, and one may be lost. */
+const LOOK_AGAIN_MS = 10_000;
 
 export const INBOX_URI = "parley://inbox";
 
@@ -27,11 +37,17 @@ export const INBOX_TOOL: ToolSpec = toolSpec("sessions_inbox");
 type InboxResult = ToolResultOf<"sessions_inbox">;
 type InboxRow = InboxResult["messages"][number];
 
+/** Whether a call of the inbox may wait. */
+export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
+  return args.waitSeconds !== undefined && args.waitSeconds !== 0 && args.before === undefined;
+}
+
 /** Returns one message in the client's form. */
 async function rowOf(
   { settings, engine, world }: BasicDeps,
   client: McpClient,
   message: Message,
+  mark: InboxMark | undefined,
 ): Promise<InboxRow> {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
@@ -45,12 +61,18 @@ async function rowOf(
     at: message.timestamp,
     kind: told?.kind ?? "person",
     ...(source === undefined ? {} : { from: shownKey(access, client.viewer, source) }),
+    ...(source === undefined || told?.kind !== "inter_session"
+      ? {}
+      : { replyTo: shownKey(access, client.viewer, source) }),
+    ...(mark?.inTurnAt === undefined ? {} : { acknowledged: true }),
     ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
     text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
   };
 }
 
 interface Wanted {
+  readonly waitSeconds: number;
+  readonly ack?: readonly string[];
   readonly limit: number;
   readonly after?: string;
   readonly before?: string;
@@ -60,6 +82,15 @@ const LIMITS = {
   limit: countLimit(INBOX_LIMIT),
   after: textLimit(MESSAGE_ID_CHARS_MAX),
   before: textLimit(MESSAGE_ID_CHARS_MAX),
+  waitSeconds: (value: unknown): Result<number> => {
+    const seconds = typeof value === "number" ? value : 0;
+    if (seconds >= 0) return ok(Math.min(seconds, INBOX_WAIT_SECONDS));
+    return fail("invalid_argument", `waitSeconds must be 0 to ${INBOX_WAIT_SECONDS}, got ${seconds}`);
+  },
+  ack: (value: unknown): Result<unknown> => {
+    if (!Array.isArray(value) || value.length <= INBOX_ACK_MAX) return ok(value ?? undefined);
+    return fail("invalid_argument", `ack has ${value.length} ids; the most is ${INBOX_ACK_MAX}`);
+  },
 };
 
 async function wantedOf(args: unknown): Promise<Result<Wanted>> {
@@ -82,39 +113,157 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
   return fromEnd ? kept.reverse() : kept;
 }
 
-/** Returns the messages that wait for the client. */
+/** How the call of an inbox ends. */
+interface InboxCall {
+  /** Ends the wait: the client left, or the gateway stops. */
+  readonly signal: AbortSignal;
+  /** Runs at the end of the exchange. `written`: the client's connection got the whole answer. */
+  atEnd(action: (written: boolean) => void): void;
+}
+
+/** Marks messages of the inbox as read by its program. All of the ids must be in it. */
+async function acknowledgeIn(
+  { engine }: BasicDeps,
+  { viewer }: McpClient,
+  { sessionId }: Session,
+  ids: readonly string[],
+): Promise<Result<void>> {
+  if (viewer.kind === "operator" && !hasScope(viewer.scopes, "operator.write"))
+    return fail("missing_scope", "acknowledging messages needs the scope operator.write");
+  const runs = await runsOfInbox(engine.store.db, sessionId, ids);
+  const unknown = ids.filter((id) => !runs.has(id));
+  if (unknown.length > 0) {
+    const names = unknown.map((id) => quoted(id, 80)).join(", ");
+    return fail("message_not_found", `not in this inbox: ${names}; nothing was acknowledged`, {
+      hint: "Acknowledge ids of messages that sessions_inbox returned.",
+    });
+  }
+  await acknowledge(engine, [...runs.values()]);
+  return ok(undefined);
+}
+
+/** Whether a waiting call has something to return. */
+async function hasNews({ engine }: BasicDeps, session: Session, { after }: Wanted): Promise<boolean> {
+  const { db } = engine.store;
+  const { key: sessionKey, sessionId } = session;
+  if (after === undefined) return hasUnread(db, { sessionKey, sessionId });
+  const page = await readInbox(db, { sessionId, limit: 1, after });
+  return !page.ok || page.value.entries.length > 0;
+}
+
+/** Resolves once there is news, the time is over, or the call ends. */
+async function untilNews(
+  deps: BasicDeps,
+  client: McpClient,
+  wanted: Wanted,
+  signal: AbortSignal,
+): Promise<void> {
+  const { engine, world } = deps;
+  const { key } = client.session;
+  const until = world.clock.now() + wanted.waitSeconds * 1000;
+  for (;;) {
+    const news = new AbortController();
+    const stop = engine.bus.subscribe((event) => {
+      // Other processes publish the run's event, not its message.
+      const isNews = event.kind === "message" || event.kind === "run_ended" || event.kind === "session";
+      if (isNews && event.sessionKey === key) news.abort();
+    });
+    try {
+      const session = (await getSession(engine.store.db, key)) ?? client.session;
+      const leftMs = until - world.clock.now();
+      if (leftMs <= 0 || signal.aborted || (await hasNews(deps, session, wanted))) return;
+      const ends = AbortSignal.any([signal, news.signal]);
+      await pause(world.clock, Math.min(leftMs, LOOK_AGAIN_MS), ends);
+    } finally {
+      stop();
+    }
+  }
+}
+
+/** Returns the messages that wait for the client, after it acknowledged others and waited for new ones. */
 export async function inboxOf(
   deps: BasicDeps,
   client: McpClient,
-  args: unknown,
+  args: Readonly<Record<string, unknown>>,
+  call: InboxCall,
 ): Promise<Result<InboxResult>> {
   const { settings, engine } = deps;
-  const wanted = await wantedOf(args);
-  if (!wanted.ok) return wanted;
-  const { session } = client;
+  const read = await wantedOf(args);
+  if (!read.ok) return read;
+  const wanted = read.value;
   const { db } = engine.store;
-  const sessionKey = shownKey({ db, settings }, client.viewer, session.key);
-  if (!session.external) {
+  if (!client.session.external) {
+    const sessionKey = shownKey({ db, settings }, client.viewer, client.session.key);
     const error = `session ${sessionKey} has no inbox, since its agent handles its messages`;
     return fail("invalid_argument", error, { hint: "Read it with sessions_history." });
   }
-  const page = await readInbox(db, { sessionId: session.sessionId, ...wanted.value });
+  if (wanted.ack !== undefined && wanted.ack.length > 0) {
+    const noted = await acknowledgeIn(deps, client, client.session, wanted.ack);
+    if (!noted.ok) return noted;
+  }
+  if (waitsForNews({ ...wanted })) await untilNews(deps, client, wanted, call.signal);
+  return pageOf(deps, client, wanted, call);
+}
+
+async function pageOf(
+  deps: BasicDeps,
+  client: McpClient,
+  wanted: Wanted,
+  { atEnd }: InboxCall,
+): Promise<Result<InboxResult>> {
+  const { settings, engine } = deps;
+  const { db } = engine.store;
+  // A reset may have come meanwhile.
+  const session = (await getSession(db, client.session.key)) ?? client.session;
+  const page = await readInbox(db, { sessionId: session.sessionId, ...wanted });
   if (!page.ok) return page;
-  const { after } = wanted.value;
+  const { after } = wanted;
   const forward = after !== undefined;
+  const { entries } = page.value;
+  const marks = await marksOf(
+    db,
+    entries.map(({ runId }) => runId),
+  );
   const rows: InboxRow[] = [];
-  for (const message of page.value.messages) rows.push(await rowOf(deps, client, message));
+  for (const { message, runId } of entries) rows.push(await rowOf(deps, client, message, marks.get(runId)));
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
+  const shown = new Set(messages.map(({ id }) => id));
+  const fresh = entries.filter(
+    ({ message, runId }) => shown.has(message.id) && marks.get(runId)?.offeredAt === undefined,
+  );
+  offerAtEnd(
+    deps,
+    client,
+    fresh.map(({ runId }) => runId),
+    atEnd,
+  );
   const nextAfter = messages.at(-1)?.id ?? after;
   const isCut = messages.length < rows.length;
   const older = page.value.older || (isCut && !forward);
   const nextBefore = older ? messages[0]?.id : undefined;
   return ok({
-    sessionKey,
+    sessionKey: shownKey({ db, settings }, client.viewer, session.key),
     count: messages.length,
     messages,
     ...optional({ nextAfter, nextBefore }),
     more: page.value.newer || (isCut && forward),
+  });
+}
+
+/** Records the messages as offered once the connection got the answer. A read-only token offers none. */
+function offerAtEnd(
+  { engine, world }: BasicDeps,
+  { viewer }: McpClient,
+  runIds: readonly string[],
+  atEnd: InboxCall["atEnd"],
+): void {
+  if (runIds.length === 0) return;
+  if (viewer.kind === "operator" && !hasScope(viewer.scopes, "operator.write")) return;
+  atEnd((written) => {
+    if (!written) return;
+    offered(engine, runIds).catch((error: unknown) => {
+      world.log.warn({ err: error }, "could not record that messages were offered; the next read records it");
+    });
   });
 }
 
@@ -144,7 +293,7 @@ export function onInbox(
     const sessionId = (await getSession(db, key))?.sessionId;
     if (sessionId === undefined) return undefined;
     const page = await readInbox(db, { sessionId, limit: 1 });
-    return page.ok ? page.value.messages[0]?.id : undefined;
+    return page.ok ? page.value.entries[0]?.message.id : undefined;
   };
   let seen: string | undefined;
   let known = false;

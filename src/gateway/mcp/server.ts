@@ -18,9 +18,9 @@ import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
 import { type ToolResult, toolResult } from "../../tools/tool.ts";
-import { callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
+import { type AtEnd, callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
-import { INBOX_URI, inboxOf } from "./inbox.ts";
+import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
 import { cancelTask, readTask, sendAsTask, TASKS_EXTENSION, type TaskParts, withProgress } from "./tasks.ts";
 
 const READ_ONLY: readonly string[] = [
@@ -84,8 +84,10 @@ function readCall(deps: McpDeps, params: unknown): ToolCall {
   return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
 }
 
-/** Returns the kind of wait of a call: for the reply to a send, for sub-agents, or none. */
-function waitsFor({ name, arguments: { timeoutSeconds, action } }: ToolCall): "reply" | "jobs" | undefined {
+/** Returns the kind of wait of a call: for the reply to a send, for sub-agents, for its inbox, or none. */
+function waitsFor({ name, arguments: args }: ToolCall): "reply" | "jobs" | "news" | undefined {
+  const { timeoutSeconds, action } = args;
+  if (name === INBOX_TOOL.name) return waitsForNews(args) ? "news" : undefined;
   if (timeoutSeconds === 0) return undefined;
   if (name === "sessions_send") return "reply";
   return name === "subagents" && action === "wait" ? "jobs" : undefined;
@@ -95,8 +97,7 @@ function waitsFor({ name, arguments: { timeoutSeconds, action } }: ToolCall): "r
 interface Ends {
   /** Aborted when the gateway stops. */
   readonly stop: AbortSignal;
-  /** Runs at the end. `written`: the whole answer was written to the client's connection. */
-  atEnd(action: (written: boolean) => void): void;
+  readonly atEnd: AtEnd;
 }
 
 type Exchange = TaskParts & Ends;
@@ -142,12 +143,13 @@ async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) 
   const { deps, client, stop } = exchange;
   const { signal: request, _meta: meta } = ctx.mcpReq;
   const waited = waitsFor(call);
-  if (waited === undefined) return told(await callAs(deps, client, call, AbortSignal.any([request, stop])));
+  const signal = AbortSignal.any([request, stop]);
+  if (waited === undefined) return told(await callAs(deps, client, call, signal, exchange.atEnd));
   if (waited === "reply" && takesTasks(ctx)) {
     const sent = await sendAsTask(exchange, call, { request, stop });
     return "task" in sent ? { resultType: "task", ...sent.task } : told(sent.result);
   }
-  const work = callAs(deps, client, call, AbortSignal.any([request, stop]));
+  const work = callAs(deps, client, call, signal, exchange.atEnd);
   const progressToken = meta?.progressToken;
   if (progressToken === undefined) return told(await work);
   const tell = (progress: object): Promise<void> =>
@@ -187,7 +189,7 @@ function addTools(server: Server, exchange: Exchange): void {
   };
 }
 
-function addInbox(server: Server, { deps, client }: Exchange): void {
+function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void {
   const has = client.session.external;
   const known = (uri: string): void => {
     if (has && uri === INBOX_URI) return;
@@ -205,7 +207,7 @@ function addInbox(server: Server, { deps, client }: Exchange): void {
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [] }));
   server.setRequestHandler("resources/read", async ({ params: { uri } }) => {
     known(uri);
-    const text = JSON.stringify(toolResult(await inboxOf(deps, client, {})));
+    const text = JSON.stringify(toolResult(await inboxOf(deps, client, {}, { signal: stop, atEnd })));
     return { contents: [{ uri, mimeType: inbox.mimeType, text }] };
   });
   // In revisions that have these methods, the open stream is the subscription: see docs/MCP.md.

@@ -11,6 +11,7 @@ import type { ToolResult } from "../../tools/tool.ts";
 import { pause } from "../../world/pause.ts";
 import { callAs, type McpDeps, type ToolCall } from "./calls.ts";
 import type { McpClient } from "./client.ts";
+import { INBOX_TOOL } from "./inbox.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
@@ -118,6 +119,7 @@ export interface Progress {
 }
 
 function unsentText({ name }: ToolCall): string {
+  if (name === INBOX_TOOL.name) return "nothing new yet";
   return name === "sessions_send" ? "not accepted yet" : "waiting for sub-agents";
 }
 
@@ -129,8 +131,8 @@ export async function withProgress<T>(
   work: Promise<T>,
 ): Promise<T> {
   const { clock } = deps.world;
-  const { timeoutSeconds } = call.arguments;
-  const total = typeof timeoutSeconds === "number" && timeoutSeconds > 0 ? { total: timeoutSeconds } : {};
+  const seconds = call.arguments.timeoutSeconds ?? call.arguments.waitSeconds;
+  const total = typeof seconds === "number" && seconds > 0 ? { total: seconds } : {};
   const over = new AbortController();
   const startedAt = clock.monotonic();
   const told = async (): Promise<void> => {

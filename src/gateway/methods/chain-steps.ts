@@ -159,6 +159,7 @@ class Steps {
       runId,
       hop,
       ...optional({ startedAt, endAt, code, error, flowId: flow?.flowId, turn: run.flow?.turn }),
+      ...optional({ receipt: this.#chain.receipts.get(runId) }),
       ...(flow?.kind === "send" ? { turnsMax: flow.turnsMax } : {}),
       text: announces ? reply : this.#quoted(sessionKey, run.input.text),
       ...(announces || reply === undefined ? {} : { answer: reply }),

@@ -14,6 +14,7 @@ import type {
   LifecycleData,
   NodePairRequested,
   NodePairResolved,
+  ReceiptEvent,
   SessionsEvent,
   ToolData,
 } from "../../contract/protocol.ts";
@@ -37,13 +38,16 @@ export interface OutEvent {
     | AgentEvent
     | SessionsEvent
     | DeliveriesEvent
+    | ReceiptEvent
     | CronEvent
     | NodePairRequested
     | NodePairResolved;
   /** The right that a subscriber needs: `deliveries` is operator.admin. Default `events`. */
   readonly access?: "deliveries";
   /** Another session that the payload names, and the event for subscribers who may not see that session. */
-  readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
+  readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent | ReceiptEvent };
+  /** Subscribers who may see this session get another event. */
+  readonly unless?: string;
   readonly marks?: EventMarks;
 }
 
@@ -98,6 +102,8 @@ export class Translator {
       case "delivery":
         // Subscribers of deliveries are notified of every change; programs have web hooks.
         return [];
+      case "receipt":
+        return receiptEvents(event);
       case "outbox":
         return [deliveriesEvent(event)];
       case "session":
@@ -238,6 +244,22 @@ function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): O
   const payload = { id, sessionKey, state };
   const marks = { replaces: `delivery:${id}` };
   return { event: "deliveries", sessionKey, payload, access: "deliveries", marks };
+}
+
+/** Returns the event for those who see the recipient, and for those who see only the sender. */
+function receiptEvents({ runId, sessionKey, from, state, atMs, code }: Of<"receipt">): OutEvent[] {
+  const payload = { messageId: runId, from, to: sessionKey, state, at: atMs, ...optional({ code }) };
+  const base = { event: "message.receipt", marks: { replaces: `receipt:${runId}` } } as const;
+  const hidden = { ...payload, from: NOT_VISIBLE };
+  const toRecipient = { ...base, sessionKey, payload, other: { sessionKey: from, withoutIt: hidden } };
+  if (from === sessionKey) return [{ ...base, sessionKey, payload }];
+  const toSender = {
+    ...base,
+    sessionKey: from,
+    payload: { ...payload, to: NOT_VISIBLE },
+    unless: sessionKey,
+  };
+  return [toRecipient, toSender];
 }
 
 function nodeEvent(event: Of<"node">): OutEvent {

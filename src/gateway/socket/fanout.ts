@@ -55,12 +55,12 @@ export function createFanout(parts: FanoutParts): Fanout {
   const translator = new Translator({ redactor, runs, texts });
 
   const tell = (out: OutEvent): void => {
-    const { event, sessionKey, payload, other, access = "events", marks } = out;
+    const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
     let whole: EncodedEvent | undefined;
     let without: EncodedEvent | undefined;
     for (const [listener, gates] of listeners) {
       const admits = gates[access];
-      if (!admits(sessionKey)) continue;
+      if (!admits(sessionKey) || (unless !== undefined && admits(unless))) continue;
       if (other === undefined || admits(other.sessionKey)) {
         whole ??= encodeEvent(event, payload, marks);
         listener.event(whole);

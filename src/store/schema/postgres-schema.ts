@@ -427,6 +427,21 @@ alter table runs add column crashes_in_row bigint not null default 0;
 alter table runs add column calls_answered bigint not null default 0;
 `;
 
+// As in the embedded store.
+const INBOX_MARKS = `
+create table inbox_marks (
+  run_id ${T} primary key,
+  session_key ${T} not null,
+  session_id ${T} not null,
+  offered_at bigint,
+  in_turn_at bigint,
+  ended_at bigint,
+  outcome ${T}
+);
+create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_at is null;
+create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
+`;
+
 /** Entry n migrates a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -442,4 +457,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   NODE_CREATORS_ON_POSTGRES,
   KEYS_BEGUN,
   CRASHES_IN_ROW,
+  INBOX_MARKS,
 ];

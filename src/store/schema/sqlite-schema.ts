@@ -390,6 +390,21 @@ create trigger message_parts_gone after delete on messages when old.role in ('us
 end;
 `;
 
+// The marks of messages in inboxes: offered, acknowledged, answered or expired.
+const INBOX_MARKS = `
+create table inbox_marks (
+  run_id text primary key,
+  session_key text not null,
+  session_id text not null,
+  offered_at integer,
+  in_turn_at integer,
+  ended_at integer,
+  outcome text
+) strict, without rowid;
+create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_at is null;
+create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
+`;
+
 /** Entry n migrates a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -407,6 +422,7 @@ const MIGRATIONS: readonly string[] = [
   KEYS_BEGUN,
   CRASHES_IN_ROW,
   TEXT_PARTS,
+  INBOX_MARKS,
 ];
 
 /** The version that this program writes. */

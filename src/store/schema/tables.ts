@@ -391,6 +391,18 @@ export interface DeviceTokenTable {
   expires_at: number;
 }
 
+/** A message in the inbox of a program without a model of ours: when it was offered, read and answered. */
+export interface InboxMarkTable {
+  run_id: string;
+  session_key: string;
+  session_id: string;
+  offered_at: number | null;
+  in_turn_at: number | null;
+  ended_at: number | null;
+  /** `answered | declined | expired`. */
+  outcome: string | null;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -398,6 +410,7 @@ export interface Tables {
   runs: RunTable;
   waits: WaitTable;
   job_waits: JobWaitTable;
+  inbox_marks: InboxMarkTable;
   flows: FlowTable;
   chains: ChainTable;
   refusals: RefusalTable;

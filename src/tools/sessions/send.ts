@@ -1,18 +1,21 @@
 // The tool `sessions_send`: reads the arguments of a send and writes its outcome as one JSON object.
 // flows/conversation/send.ts implements the send.
 
-import { keyRulesOf } from "../../access/access.ts";
+import { keyOfAgent, keyRulesOf } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { SEND_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
-import { ok } from "../../core/shapes/errors.ts";
+import { sourceOf } from "../../core/rules/receipt.ts";
+import { type Failure, fail, ok } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { displayKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { LABEL_CHARS_MAX } from "../../core/text/label.ts";
 import { type FollowUp, type SendOutcome, sendToSession, sentBefore } from "../../flows/conversation/send.ts";
+import { listRuns } from "../../store/queries/runs/runs.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
 import { type Tool, tool, type WritingContext } from "../tool.ts";
 
@@ -22,6 +25,9 @@ export interface SendContext extends WritingContext {
 }
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
+/** Maximum number of the caller's runs that are read to find a sender that has gone. */
+const SENDERS_FROM_MAX = 200;
+
 export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
   limits: {
     sessionKey: textLimit(KEY_CHARS_MAX),
@@ -41,7 +47,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     const { sessionKey, label, agentId, message } = args;
     const target = optional({ sessionKey, label, agentId });
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
-    if (!found.ok) return found;
+    if (!found.ok) return (await goneSender(ctx, sessionKey)) ?? found;
     const sent = await sendToSession(ctx, {
       ...requestOf(ctx, call, args),
       requester: ctx.session,
@@ -53,6 +59,28 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;
   },
 });
+
+/** Returns the failure if this was the reply address of a message to the caller, and its session has gone. */
+async function goneSender(ctx: SendContext, sessionKey: string | undefined): Promise<Failure | undefined> {
+  const { db, settings, session } = ctx;
+  if (sessionKey === undefined) return undefined;
+  const key = keyOfAgent(settings, sessionKey, session.agentId);
+  const sender = await getSession(db, key);
+  if (sender !== undefined && sender.archivedAt === undefined) return undefined;
+  const runs = await listRuns(db, { sessionKey: session.key, limit: SENDERS_FROM_MAX });
+  if (!runs.some(({ input }) => sourceOf(input) === key)) return undefined;
+  const [code, done] =
+    sender === undefined
+      ? (["session_not_found", "deleted"] as const)
+      : (["session_archived", "archived"] as const);
+  return fail(
+    code,
+    `session ${JSON.stringify(sessionKey)} was ${done} after it wrote to you; the reply was not sent`,
+    {
+      hint: "Nobody reads that address any more. sessions_list shows the sessions that you can write to.",
+    },
+  );
+}
 
 type SendResult = ToolResultOf<"sessions_send">;
 type Delivery = Extract<SendResult, { readonly status: "ok" }>["delivery"];
@@ -71,21 +99,23 @@ function deliveryOf(followUp: FollowUp): Delivery {
 /** Writes the outcome of a send as the result that its sender reads. */
 export function sendResult(settings: Settings, sender: Session, outcome: SendOutcome): SendResult {
   const { runId, state: runState } = outcome.run;
+  const { receipt } = outcome;
   const sessionKey = displayKey(outcome.run.sessionKey, sender.agentId, keyRulesOf(settings));
+  const base = { runId, messageId: runId, sessionKey, receipt };
   switch (outcome.kind) {
     case "accepted":
-      return { runId, status: "accepted", sessionKey, delivery: deliveryOf(outcome.followUp) };
+      return { ...base, status: "accepted", delivery: deliveryOf(outcome.followUp) };
     case "answered_waiter": {
       const note =
         "The sender of the message that this answers has been waiting for it and has it. No reply follows.";
-      return { runId, status: "accepted", sessionKey, note, delivery: deliveryOf("none") };
+      return { ...base, status: "accepted", note, delivery: deliveryOf("none") };
     }
     case "replied": {
       const { reply, followUp } = outcome;
-      return { runId, status: "ok", reply, sessionKey, delivery: deliveryOf(followUp) };
+      return { ...base, status: "ok", reply, delivery: deliveryOf(followUp) };
     }
     case "failed":
-      return { runId, status: "error", code: outcome.code, error: outcome.error, sessionKey };
+      return { ...base, status: "error", code: outcome.code, error: outcome.error };
     case "still_running": {
       const { waitedSeconds, queuedBehind, followUp } = outcome;
       const state = runState === "queued" ? "queued" : "running";
@@ -93,7 +123,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
         `waiting ended after ${waitedSeconds} s; the message was accepted and its run goes on (${state}). ` +
         `Do not send it again; read sessions_history of "${sessionKey}" later.`;
       const delivery = deliveryOf(followUp);
-      return { runId, status: "timeout", error, state, queuedBehind, sessionKey, delivery };
+      return { ...base, status: "timeout", error, state, queuedBehind, delivery };
     }
     case "unanswered": {
       const { waitedSeconds, followUp } = outcome;
@@ -102,7 +132,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
         "is no answer yet. Do not send it again; an answer that comes later is a new message to your " +
         "session.";
       const delivery = deliveryOf(followUp);
-      return { runId, status: "timeout", error, state: "queued", queuedBehind: 0, sessionKey, delivery };
+      return { ...base, status: "timeout", error, state: "queued", queuedBehind: 0, delivery };
     }
   }
 }

@@ -1,9 +1,10 @@
-// The tool `session_status`: state, usage and cost of one session or one run.
+// The tool `session_status`: state, usage and cost of one session or one run; the receipt of one message.
 
-import { openGate, shownKey, viewerScope } from "../../access/access.ts";
+import { openGate, seesReceipt, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
+import { sourceOf } from "../../core/rules/receipt.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -14,6 +15,7 @@ import type { UsageSum } from "../../core/shapes/usage.ts";
 import { type Flow, openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
 import { usageOf } from "../../store/queries/runs/ledger.ts";
+import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 import { textLimit } from "../arguments.ts";
@@ -28,14 +30,20 @@ const ACTIVE = ["queued", "running", "waiting"] as const;
 type Tokens = Omit<UsageSum, "cost">;
 
 type RunStatus = Extract<ToolResultOf<"session_status">, { readonly runId: string }>;
-type SessionReport = Exclude<ToolResultOf<"session_status">, RunStatus>;
+type MessageReport = Extract<ToolResultOf<"session_status">, { readonly messageId: string }>;
+type SessionReport = Exclude<ToolResultOf<"session_status">, RunStatus | MessageReport>;
 
 export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">> = tool("session_status", {
-  limits: { sessionKey: textLimit(KEY_CHARS_MAX), runId: textLimit(RUN_ID_CHARS_MAX) },
-  async execute(ctx, { sessionKey, runId }) {
-    if (runId !== undefined && sessionKey !== undefined) {
-      return fail("invalid_argument", "give sessionKey or runId, not both");
+  limits: {
+    sessionKey: textLimit(KEY_CHARS_MAX),
+    runId: textLimit(RUN_ID_CHARS_MAX),
+    messageId: textLimit(RUN_ID_CHARS_MAX),
+  },
+  async execute(ctx, { sessionKey, runId, messageId }) {
+    if ([sessionKey, runId, messageId].filter((one) => one !== undefined).length > 1) {
+      return fail("invalid_argument", "give only one of sessionKey, runId and messageId");
     }
+    if (messageId !== undefined) return messageReport(ctx, messageId);
     if (runId !== undefined) {
       const run = await visibleRun(ctx, runId);
       return run.ok ? ok(await runStatus(ctx, run.value)) : run;
@@ -56,6 +64,23 @@ async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<Ru
   if (run === undefined && viewerScope(ctx, ctx.viewer).all)
     return fail("run_not_found", `no run ${JSON.stringify(runId)}`, { hint });
   return fail("not_visible", `no run ${JSON.stringify(runId)} is visible to you`, { hint });
+}
+
+/** Returns the receipt of a message. One that the viewer may not see is answered like a missing one. */
+async function messageReport(ctx: ReadingContext, messageId: string): Promise<Result<MessageReport>> {
+  const { db, viewer } = ctx;
+  const run = await getRun(db, messageId);
+  const receipt = run && (await receiptsOf(db, [run])).get(run.runId);
+  const from = run === undefined ? undefined : sourceOf(run.input);
+  if (run !== undefined && receipt !== undefined && from !== undefined) {
+    if (await seesReceipt(ctx, viewer, [from, run.sessionKey])) {
+      return ok({ ...receipt, from: shownKey(ctx, viewer, from), to: shownKey(ctx, viewer, run.sessionKey) });
+    }
+  }
+  const hint = "sessions_send gives message ids; the entries of sessions_inbox have them, too.";
+  if (receipt === undefined && viewerScope(ctx, viewer).all)
+    return fail("message_not_found", `no message ${JSON.stringify(messageId)} between sessions`, { hint });
+  return fail("not_visible", `no message ${JSON.stringify(messageId)} is visible to you`, { hint });
 }
 
 async function runStatus(ctx: ReadingContext, run: Run): Promise<RunStatus> {

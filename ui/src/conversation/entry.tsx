@@ -4,6 +4,7 @@ import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { clockTime, duration, money, size, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
+import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
 import type { Item, ToolResult } from "./items.ts";
@@ -109,6 +110,9 @@ function MessageEntry(props: Parts & { marked: boolean }) {
       aria-current={marked ? "true" : undefined}
     >
       <Byline origin={origin} atMs={message.timestamp} />
+      {message.role === "user" && run?.receipt !== undefined && (
+        <span class="chip">{RECEIPT_WORDS[run.receipt]}</span>
+      )}
       {message.role === "toolResult" ? (
         <ToolCard
           call={undefined}

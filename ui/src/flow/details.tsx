@@ -4,6 +4,7 @@ import type { ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { clockTime, duration, money, tokens } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
+import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { type Around, refusalWords, title, turnWords, waitWords } from "./words.ts";
@@ -71,6 +72,7 @@ export function StepDetails(props: {
       <p class="bar">
         <State state={step.state} {...(step.state === "answered" ? { tone: "good" as const } : {})} />
         {silent === true && <span class="chip">no reply</span>}
+        {step.receipt !== undefined && <span class="chip">{RECEIPT_WORDS[step.receipt.state]}</span>}
         {step.appended === true && <span class="chip">noted, no run</span>}
       </p>
       {step.kind === "refused" && <Said name="Why" text={`Refused: ${refusalWords(step, around)}.`} />}

@@ -3,9 +3,10 @@
 
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
-import type { Run } from "../../../core/shapes/run.ts";
+import type { Receipt, Run } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
 import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
+import { receiptsOf } from "../runs/receipts.ts";
 import { toRun } from "../runs/runs.ts";
 import { type Wait, waitsOfCalls } from "../runs/waits.ts";
 import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-lists.ts";
@@ -40,6 +41,8 @@ export interface WholeChain {
   readonly waits: ReadonlyMap<string, Wait>;
   readonly refusals: readonly Refusal[];
   readonly deliveries: readonly Delivery[];
+  /** By run id. */
+  readonly receipts: ReadonlyMap<string, Receipt>;
   /** By run id. */
   readonly messages: ReadonlyMap<string, RunMessages>;
   /** By session key. */
@@ -140,8 +143,9 @@ export async function readChain(
     ...flows.flatMap((flow) => [flow.requesterKey, flow.targetKey]),
     ...refusals.flatMap((refusal) => [refusal.fromKey, refusal.toKey ?? []].flat()),
   ]);
-  const [waits, deliveries, messages, sessions] = await Promise.all([
+  const [waits, receipts, deliveries, messages, sessions] = await Promise.all([
     waitsOfCalls(db, callIds),
+    receiptsOf(db, runs),
     deliveriesOfRuns(db, runIds, stepsMax),
     messagesOf(db, runIds),
     sessionsOf(db, [...keys]),
@@ -152,6 +156,7 @@ export async function readChain(
     flows: new Map(flows.map((flow) => [flow.flowId, flow])),
     waits: new Map(waits.map((wait) => [wait.callId, wait])),
     refusals,
+    receipts,
     deliveries,
     messages,
     sessions,

@@ -2,30 +2,64 @@
 // are read only for waiting runs, without long ones.
 
 import { sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
+import { receiptOf } from "../../../core/rules/receipt.ts";
 import type { Usage } from "../../../core/shapes/message.ts";
-import type { FlowStep, RunFacts, RunInput, RunKind, RunState } from "../../../core/shapes/run.ts";
-import type { Db } from "../../sql.ts";
+import type {
+  FlowStep,
+  InboxOutcome,
+  ReceiptState,
+  RunFacts,
+  RunInput,
+  RunKind,
+  RunState,
+} from "../../../core/shapes/run.ts";
+import { type Db, present } from "../../sql.ts";
 import { ACTIVE } from "./runs.ts";
 
 /** Maximum number of returned runs at the head of a lane; the lane's count includes all. */
 const QUEUE_MAX = 20;
 /** Maximum bytes of an input that is shown while it waits. */
 const INPUT_BYTES_MAX = 64 * 1024;
+/** Replies up to this length are read, to know whether they are silent. */
+const REPLY_CHARS_MAX = 64;
 
 function factsQuery(db: Db) {
   return db
     .selectFrom("runs")
     .leftJoin("flows", "flows.flow_id", "runs.flow_id")
+    .leftJoin("inbox_marks", "inbox_marks.run_id", "runs.run_id")
     .select([
       ...(["runs.run_id", "runs.kind", "runs.state", "accepted_at", "started_at", "runs.ended_at"] as const),
       ...(["model", "usage_json", "code", "error", "crashes", "runs.chain_id"] as const),
       ...(["runs.flow_id", "flow_step", "flow_turn", "turns_max"] as const),
+      // A skip token is short: the rule needs no other reply.
+      sql<string | null>`case when length(reply) <= ${REPLY_CHARS_MAX} then reply else 'more' end`.as("said"),
+      sql<number | null>`case when flow_step in ('round1', 'reply') then (select m.created_at from messages m
+        where m.run_id = runs.run_id and m.role = 'assistant' order by m.seq limit 1) end`.as("heard_at"),
+      ...(["offered_at", "in_turn_at", "outcome", "inbox_marks.ended_at as mark_ended_at"] as const),
     ]);
 }
 
 type FactsRow = Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[number];
 
+function receiptIn(row: FactsRow, run: RunFacts): ReceiptState | undefined {
+  const mark = {
+    ...present("offeredAt", row.offered_at),
+    ...present("inTurnAt", row.in_turn_at),
+    ...present("endedAt", row.mark_ended_at),
+    ...present("outcome", row.outcome as InboxOutcome | null),
+  };
+  const heardAt = row.heard_at === null ? undefined : Number(row.heard_at);
+  return receiptOf({ run: { ...run, reply: row.said ?? "" }, heardAt, mark })?.state;
+}
+
 function toFacts(row: FactsRow): RunFacts {
+  const run = bareFacts(row);
+  return { ...run, ...optional({ receipt: receiptIn(row, run) }) };
+}
+
+function bareFacts(row: FactsRow): RunFacts {
   const { flow_id, flow_step, flow_turn, turns_max } = row;
   return {
     runId: row.run_id,
@@ -72,7 +106,7 @@ export async function factsOfLane(db: Db, sessionKey: string): Promise<LaneFacts
       sql<string | null>`case when runs.state = 'queued' and octet_length(input_json) <= ${INPUT_BYTES_MAX}
         then input_json end`.as("input"),
     )
-    .where("session_key", "=", sessionKey)
+    .where("runs.session_key", "=", sessionKey)
     .where("runs.state", "in", ACTIVE)
     .orderBy("lane_seq")
     .limit(QUEUE_MAX)

@@ -1,19 +1,30 @@
 // Reads the inbox of a session without a model: messages of others that wait for its client. Pages are in
-// order of arrival. Reading marks nothing, so a reader that fails has lost nothing.
+// order of arrival.
 
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { Message } from "../../../core/shapes/message.ts";
 import type { Db } from "../../sql.ts";
 import { readMessage } from "../transcripts/stored-entry.ts";
 
+/** A message of an inbox. */
+export interface InboxEntry {
+  readonly message: Message;
+  /** The run that brought it. */
+  readonly runId: string;
+}
+
 export interface InboxPage {
   /** Oldest first. */
-  readonly messages: Message[];
+  readonly entries: InboxEntry[];
   /** Older messages precede this page. */
   readonly older: boolean;
   /** Newer messages follow this page. */
   readonly newer: boolean;
 }
+
+type Row = Parameters<typeof readMessage>[0] & { readonly run_id: string | null };
+
+const entryOf = (row: Row): InboxEntry => ({ message: readMessage(row), runId: row.run_id ?? "" });
 
 /** The range of a page. Neither: the newest messages. */
 interface InboxRange {
@@ -30,12 +41,12 @@ export async function readInbox(
 ): Promise<Result<InboxPage>> {
   const { sessionId, limit, after, before } = wanted;
   const written = db.selectFrom("messages").where("session_id", "=", sessionId).where("role", "=", "user");
-  const page = written.select(["id", "role", "entry_json", "created_at"]).limit(limit + 1);
+  const page = written.select(["id", "run_id", "role", "entry_json", "created_at"]).limit(limit + 1);
   const at = after ?? before;
   if (at === undefined) {
     const rows = await page.orderBy("seq", "desc").execute();
-    const messages = rows.slice(0, limit).map(readMessage).reverse();
-    return ok({ messages, older: rows.length > limit, newer: false });
+    const entries = rows.slice(0, limit).map(entryOf).reverse();
+    return ok({ entries, older: rows.length > limit, newer: false });
   }
   const row = await db
     .selectFrom("messages")
@@ -57,12 +68,28 @@ export async function readInbox(
     .where("seq", forward ? "<=" : ">=", row.seq)
     .limit(1)
     .executeTakeFirst();
-  const messages = rows.slice(0, limit).map(readMessage);
+  const entries = rows.slice(0, limit).map(entryOf);
   const ahead = rows.length > limit;
   const behind = beyond !== undefined;
   return ok(
     forward
-      ? { messages, older: behind, newer: ahead }
-      : { messages: messages.reverse(), older: ahead, newer: behind },
+      ? { entries, older: behind, newer: ahead }
+      : { entries: entries.reverse(), older: ahead, newer: behind },
   );
+}
+
+/** Returns the runs that brought these messages, by message id; one that is not in the inbox is missing. */
+export async function runsOfInbox(
+  db: Db,
+  sessionId: string,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom("messages")
+    .select(["id", "run_id"])
+    .where("id", "in", ids)
+    .where("session_id", "=", sessionId)
+    .where("role", "=", "user")
+    .execute();
+  return new Map(rows.map(({ id, run_id }) => [id, run_id ?? ""]));
 }

@@ -1,0 +1,116 @@
+// Owns the states of a message in the inbox of a program without a model of ours: offered, acknowledged, and
+// its end (docs/DELIVERY.md). Each change publishes its event in the transaction that stores it.
+// IR1: a message expires by its stored deadline, or when its inbox loses its transcript; its sender learns it
+//      once, unless it still waits.
+
+import { INBOX_EXPIRES_MS } from "../../core/rules/receipt.ts";
+import { isSilent } from "../../core/rules/turn-rules.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "../../engine/deadlines.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import { publishReceipt } from "../../engine/run/receipts.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { getFlow } from "../../store/queries/chains/flows.ts";
+import {
+  acknowledgeMarks,
+  dropNoticeMarks,
+  endMark,
+  offerMarks,
+  openMarks,
+} from "../../store/queries/runs/inbox-marks.ts";
+import { getRun } from "../../store/queries/runs/runs.ts";
+import { getWait } from "../../store/queries/runs/waits.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { notifySender } from "./notice.ts";
+
+/** Kind of the deadlines by which messages in inboxes expire. The key is the run id. */
+export const INBOX_DEADLINE = "inbox";
+
+interface ExpiryParts {
+  readonly settings: Settings;
+  readonly acceptor: Pick<Acceptor, "acceptIn" | "setDeadline">;
+}
+
+/** Sets the date at which a message in an inbox expires. */
+export async function planExpiry(
+  acceptor: Pick<Acceptor, "setDeadline">,
+  unit: Unit,
+  { runId }: Run,
+): Promise<void> {
+  await acceptor.setDeadline(unit, { kind: INBOX_DEADLINE, key: runId, dueAt: unit.now + INBOX_EXPIRES_MS });
+}
+
+async function publishAll(
+  unit: Unit,
+  runIds: readonly string[],
+  state: "offered" | "in_turn",
+): Promise<void> {
+  for (const runId of runIds) {
+    const run = await getRun(unit.tx, runId);
+    if (run !== undefined) publishReceipt(unit, run, state);
+  }
+}
+
+/** Records that an answer with these messages was written to the client's connection. */
+export async function offered(engine: Engine, runIds: readonly string[]): Promise<void> {
+  await engine.commit(async (unit) =>
+    publishAll(unit, await offerMarks(unit.tx, runIds, unit.now), "offered"),
+  );
+}
+
+/** Records that the client has read these messages. Repeating it does no harm. */
+export async function acknowledge(engine: Engine, runIds: readonly string[]): Promise<void> {
+  await engine.commit(async (unit) =>
+    publishAll(unit, await acknowledgeMarks(unit.tx, runIds, unit.now), "in_turn"),
+  );
+}
+
+/** Records the program's answer to a message. A skip token is silence. */
+export async function answeredInInbox(unit: Unit, run: Run, reply: string): Promise<void> {
+  const outcome = isSilent(reply) ? "declined" : "answered";
+  if (await endMark(unit.tx, run, outcome, unit.now)) publishReceipt(unit, run, outcome);
+}
+
+async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string): Promise<void> {
+  const { settings, acceptor } = parts;
+  const run = await getRun(unit.tx, runId);
+  // Another end than `ok` was told when it happened.
+  if (run?.flow === undefined || run.state !== "ok") return;
+  if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
+  publishReceipt(unit, run, "expired");
+  const flow = await getFlow(unit.tx, run.flow.flowId);
+  const isAwaited = run.callId !== undefined && (await getWait(unit.tx, run.callId))?.state === "open";
+  if (flow === undefined || isAwaited) return;
+  const requester = await getSession(unit.tx, flow.requesterKey);
+  const target = await getSession(unit.tx, flow.targetKey);
+  await notifySender({ acceptor, unit, settings, flow, run, requester, target }, why);
+}
+
+/** Expires a message whose date has come. */
+export function createInboxExpiry(parts: {
+  readonly settings: Settings;
+  engine(): ExpiryParts["acceptor"];
+}): DeadlineHandler {
+  const days = INBOX_EXPIRES_MS / 86_400_000;
+  return async (unit, runId) => {
+    const { settings } = parts;
+    await expire({ settings, acceptor: parts.engine() }, unit, runId, `no answer came within ${days} days`);
+    return "done";
+  };
+}
+
+/** Expires all messages of an inbox that loses its transcript. */
+export async function expireInbox(
+  parts: ExpiryParts,
+  unit: Unit,
+  sessionKey: string,
+  change: "session_reset" | "session_deleted",
+): Promise<void> {
+  const done = change === "session_reset" ? "reset" : "deleted";
+  for (const runId of await openMarks(unit.tx, sessionKey)) {
+    await expire(parts, unit, runId, `its session was ${done} before an answer came`);
+  }
+  await dropNoticeMarks(unit.tx, sessionKey);
+}

@@ -1,0 +1,66 @@
+// Tells the sender of a message its outcome, once, if the sender no longer waits and no reply turn brings it.
+// A failure wakes the sender. A success does not, and neither does a message that expired in an inbox. A
+// notice has no receipt, so it causes no further notice.
+
+import type { Provenance } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { AcceptRequest } from "../../engine/run/accept.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import type { Flow } from "../../store/queries/chains/flows.ts";
+import { partyOf } from "./party.ts";
+
+/** A sent message and its parties. */
+export interface Sent {
+  readonly acceptor: Pick<Acceptor, "acceptIn">;
+  readonly unit: Unit;
+  readonly settings: Settings;
+  readonly flow: Flow;
+  readonly run: Run;
+  /** Absent: deleted meanwhile. */
+  readonly requester: Session | undefined;
+  readonly target: Session | undefined;
+}
+
+function noticeText({ flow, run }: Sent, to: string, expired: string | undefined): string {
+  const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
+  if (expired !== undefined) return `${about}: it expired in the inbox: ${expired}.`;
+  if (run.state === "ok") {
+    return flow.round1Reply === undefined
+      ? `${about}: it was processed; there was no reply.`
+      : `${about}: it was answered:\n\n${flow.round1Reply}`;
+  }
+  const error = run.error ?? "no reason given";
+  return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${error}`;
+}
+
+/**
+ * Writes the outcome of a message into its sender's session. `expired`: why it expired in an inbox.
+ */
+export async function notifySender(sent: Sent, expired?: string): Promise<void> {
+  const { acceptor, unit, settings, flow, run, requester, target } = sent;
+  if (requester === undefined || requester.key === flow.targetKey) return;
+  // After a reset the sender no longer knows the question.
+  if (requester.sessionId !== flow.requesterSessionId) return;
+  const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const provenance: Provenance = {
+    kind: "notice",
+    sourceSessionKey: flow.targetKey,
+    runId: run.runId,
+    ...chain,
+  };
+  const request: AcceptRequest = {
+    sessionKey: requester.key,
+    kind: run.state !== "ok" && flow.open ? "turn" : "append",
+    // It is about another session, so it is redacted like the result of a wait (I14).
+    input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
+    chain,
+    successor: true,
+  };
+  const accepted = await acceptor.acceptIn(unit, request);
+  // At a chain limit the notice does not wake the sender, but is still written.
+  if (!accepted.ok && request.kind === "turn") await acceptor.acceptIn(unit, { ...request, kind: "append" });
+}

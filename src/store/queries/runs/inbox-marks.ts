@@ -1,0 +1,126 @@
+// Owns the marks of inbox messages: when each was offered to its program, acknowledged, and answered or
+// expired. Each is set once. A message that expects no answer, such as a notice, is ended from the start.
+
+import { sql } from "kysely";
+import type { InboxMark, InboxOutcome, Run } from "../../../core/shapes/run.ts";
+import { type Db, present, type Tx } from "../../sql.ts";
+
+type Marked = Pick<Run, "runId" | "sessionKey" | "sessionId">;
+
+/** Adds a message to an inbox. `endedAt`: it expects no answer. */
+export async function insertMark(tx: Tx, run: Marked, endedAt: number | null): Promise<void> {
+  const { runId, sessionKey, sessionId } = run;
+  await tx
+    .insertInto("inbox_marks")
+    .values({
+      ...{ run_id: runId, session_key: sessionKey, session_id: sessionId, ended_at: endedAt },
+      ...{ offered_at: null, in_turn_at: null, outcome: null },
+    })
+    .execute();
+}
+
+/** Returns the marks of these messages, by run id. */
+export async function marksOf(db: Db, runIds: readonly string[]): Promise<Map<string, InboxMark>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await db.selectFrom("inbox_marks").selectAll().where("run_id", "in", runIds).execute();
+  return new Map(
+    rows.map((row) => [
+      row.run_id,
+      {
+        ...present("offeredAt", row.offered_at),
+        ...present("inTurnAt", row.in_turn_at),
+        ...present("endedAt", row.ended_at),
+        ...present("outcome", row.outcome as InboxOutcome | null),
+      },
+    ]),
+  );
+}
+
+/** Marks messages as offered. Returns those that were not before. */
+export async function offerMarks(tx: Tx, runIds: readonly string[], at: number): Promise<string[]> {
+  if (runIds.length === 0) return [];
+  const rows = await tx
+    .updateTable("inbox_marks")
+    .set({ offered_at: at })
+    .where("run_id", "in", runIds)
+    .where("offered_at", "is", null)
+    .returning("run_id")
+    .execute();
+  return rows.map((row) => row.run_id);
+}
+
+/** Marks messages as acknowledged by their program. Returns those that were not before. */
+export async function acknowledgeMarks(tx: Tx, runIds: readonly string[], at: number): Promise<string[]> {
+  if (runIds.length === 0) return [];
+  const rows = await tx
+    .updateTable("inbox_marks")
+    .set({ in_turn_at: at, offered_at: sql<number>`coalesce(offered_at, ${at})` })
+    .where("run_id", "in", runIds)
+    .where("in_turn_at", "is", null)
+    .returning("run_id")
+    .execute();
+  return rows.map((row) => row.run_id);
+}
+
+/**
+ * Ends a message. An answer shows that the program has read it. False: it had ended, or is in no inbox and
+ * expired.
+ */
+export async function endMark(tx: Tx, run: Marked, outcome: InboxOutcome, at: number): Promise<boolean> {
+  const { runId, sessionKey, sessionId } = run;
+  const read = outcome === "expired" ? null : at;
+  const done = await tx
+    .insertInto("inbox_marks")
+    .values({
+      ...{ run_id: runId, session_key: sessionKey, session_id: sessionId },
+      ...{ offered_at: read, in_turn_at: read, ended_at: at, outcome },
+    })
+    .onConflict((conflict) =>
+      conflict
+        .column("run_id")
+        .doUpdateSet((eb) => ({
+          offered_at: eb.fn.coalesce("inbox_marks.offered_at", "excluded.offered_at"),
+          in_turn_at: eb.fn.coalesce("inbox_marks.in_turn_at", "excluded.in_turn_at"),
+          ended_at: at,
+          outcome,
+        }))
+        .where("inbox_marks.ended_at", "is", null),
+    )
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** Returns the messages of an inbox that wait for an answer, oldest first. */
+export async function openMarks(db: Db, sessionKey: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom("inbox_marks")
+    .select("run_id")
+    .where("session_key", "=", sessionKey)
+    .where("ended_at", "is", null)
+    .orderBy("run_id")
+    .execute();
+  return rows.map((row) => row.run_id);
+}
+
+/** Whether an inbox has a message that its program has not acknowledged. */
+export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<boolean> {
+  const row = await db
+    .selectFrom("inbox_marks")
+    .select("run_id")
+    .where("session_key", "=", inbox.sessionKey)
+    .where("session_id", "=", inbox.sessionId)
+    .where("in_turn_at", "is", null)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Forgets messages that need no receipt, such as notices, of an inbox that loses its transcript. */
+export async function dropNoticeMarks(tx: Tx, sessionKey: string): Promise<void> {
+  await tx
+    .deleteFrom("inbox_marks")
+    .where("session_key", "=", sessionKey)
+    .where("in_turn_at", "is", null)
+    .where("outcome", "is", null)
+    .execute();
+}

@@ -4,6 +4,7 @@
 import type { ToolCallBlock } from "../../src/core/shapes/message.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+import type { Row } from "./database.ts";
 import { type SessionMap, sightOf } from "./rights.ts";
 import type { Story } from "./story.ts";
 
@@ -105,23 +106,43 @@ async function checkPlaces(story: Story, places: ReadonlyMap<string, string>): P
   }
 }
 
-/** I12: the result of a send matches the run's row. */
+/** The end of a message as the rows have it. */
+interface StoredEnd {
+  readonly ended: boolean;
+  readonly reply: string | undefined;
+  readonly code: string | undefined;
+}
+
+/** A message in an inbox ends as its conversation does: its run ends when it is stored. */
+function endOf(row: Row): StoredEnd {
+  const text = (value: unknown): string | undefined => (value === null ? undefined : String(value));
+  if (row.kind === "append" && row.state === "ok") {
+    const stopped = ["session_reset", "session_deleted"].find((code) => code === row.end_reason);
+    return { ended: row.flow_ended_at !== null, reply: text(row.round1_reply), code: stopped };
+  }
+  const code = row.state === "ok" ? undefined : (text(row.code) ?? "run_failed");
+  return { ended: row.ended_at !== null, reply: text(row.reply) ?? "", code };
+}
+
+/** I12: the result of a send matches the rows of its run and its conversation. */
 async function checkSend(story: Story, result: Result): Promise<void> {
   const { runId, status, code, reply } = result;
   if (typeof runId !== "string") return;
   story.promised.add(runId);
-  const [row] = await story.look("select * from runs where run_id = ?", runId);
+  const [row] = await story.look(
+    `select runs.*, flows.round1_reply, flows.end_reason, flows.ended_at as flow_ended_at
+     from runs left join flows on flows.flow_id = runs.flow_id where run_id = ?`,
+    runId,
+  );
   if (row === undefined) return story.wrong("I2", `run ${runId} was promised and is not there`);
-  const about = `a send of ${runId} (${String(row.state)}, ${String(row.code)}) says ${JSON.stringify(result)}`;
+  const end = endOf(row);
+  const about = `a send of ${runId} (${String(row.state)}, ${JSON.stringify(end)}) says ${JSON.stringify(result)}`;
   if (status === "ok") {
-    const silent = /^\s*(REPLY_SKIP|ANNOUNCE_SKIP)?\s*$/.test(String(row.reply ?? ""));
-    const expected = silent ? "" : plainRedactor.mask(String(row.reply));
-    if (row.state !== "ok" || reply !== expected) story.wrong("I12", about);
+    const silent = /^\s*(REPLY_SKIP|ANNOUNCE_SKIP)?\s*$/.test(end.reply ?? "");
+    const expected = silent ? "" : plainRedactor.mask(end.reply ?? "");
+    if (end.code !== undefined || end.reply === undefined || reply !== expected) story.wrong("I12", about);
   }
-  if (
-    status === "error" &&
-    (row.ended_at === null || row.state === "ok" || (row.code ?? "run_failed") !== code)
-  )
+  if (status === "error" && (!end.ended || end.code === undefined || end.code !== code))
     story.wrong("I12", about);
 }
 

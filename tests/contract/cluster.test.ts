@@ -1,7 +1,6 @@
-// Runs the contract of several processes on one store, on both stores.
+// Runs the contract of several processes on one embedded store.
 
-import { embeddedGround, postgresGround } from "../kit/cluster.ts";
+import { embeddedGround } from "../kit/cluster.ts";
 import { clusterContract } from "./cluster.ts";
 
 clusterContract("several engines over one embedded store", embeddedGround);
-clusterContract("several engines over one PostgreSQL", () => postgresGround());

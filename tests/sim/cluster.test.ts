@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { tellAll } from "./workers.ts";
 
-const STORIES = 10;
+const STORIES = 5;
 const PATIENCE_MS = 300_000;
 
 test("CS1-CS5 hold in the first stories of several processes over one store, and a seed repeats its story", {

@@ -5,7 +5,7 @@ import { temporaryFolder } from "../kit/engine.ts";
 import { tellAll } from "./workers.ts";
 
 /** simulation.deep.test.ts plays 60 of them twice. */
-const STORIES = 10;
+const STORIES = 6;
 const WORKERS = 2;
 /** Far more than needed. */
 const PATIENCE_MS = 300_000;

@@ -1,0 +1,48 @@
+// A folder that another program swaps while the file tools use it.
+
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openToRead, replaceFile, resolvePath } from "../../src/tools/files/workspace.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+
+/** Reads and writes this many times in the folder. */
+export function swapRace(rounds: number): void {
+  // Only Linux tells of an open file where it lies. Needs Python to swap fast enough.
+  test.runIf(process.platform === "linux" && existsSync("/usr/bin/python3"))(
+    "a folder that is swapped for a link out of the workspace, again and again, lets nothing in or out",
+    async () => {
+      const base = temporaryFolder(tmpdir());
+      const [workspace, outside] = [join(base, "workspace"), join(base, "outside")];
+      mkdirSync(join(workspace, "folder"), { recursive: true });
+      mkdirSync(outside);
+      writeFileSync(join(workspace, "folder/a.txt"), "inside");
+      writeFileSync(join(outside, "a.txt"), "s3cret");
+      symlinkSync(outside, join(workspace, "evil"));
+      const turns = '("folder", "kept"), ("evil", "folder"), ("folder", "evil"), ("kept", "folder")';
+      const swaps = `while True:\n  for a, b in (${turns}): os.rename(a, b)`;
+      const program = `import os\nos.chdir(${JSON.stringify(workspace)})\n${swaps}`;
+      const swapping = spawn("python3", ["-c", program]);
+      const texts = new Set<string>();
+      try {
+        for (let round = 0; round < rounds; round++) {
+          const seen = await resolvePath(workspace, "folder/a.txt", { createFolders: false });
+          const handle = seen.ok ? await openToRead(seen.value) : seen;
+          if (handle.ok) {
+            texts.add(await handle.value.readFile("utf8"));
+            await handle.value.close();
+          }
+          const free = await resolvePath(workspace, `folder/${round}`, { createFolders: false });
+          if (free.ok) await replaceFile(free.value, "x", `id${round}`);
+        }
+        expect(swapping.exitCode, "Python swaps until the end").toBe(null);
+      } finally {
+        swapping.kill("SIGKILL");
+      }
+      expect(texts).not.toContain("s3cret");
+      expect(readdirSync(outside)).toEqual(["a.txt"]);
+    },
+  );
+}

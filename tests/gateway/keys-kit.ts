@@ -65,6 +65,9 @@ const REQUESTS: Readonly<Record<string, (ask: Ask, at: number) => Promise<readon
   },
 };
 
+/** A busy machine needs half a second for a key. */
+const PATIENCE_MS_A_KEY = 3_000;
+
 /** Sends this many keys to two gateways at once, for each request and on each store. */
 export function keysContract(keys: number): void {
   describe.each(GROUNDS)("on %s", (_, openGround) => {
@@ -90,6 +93,7 @@ export function keysContract(keys: number): void {
           expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: keys }, (_each, at) => at));
         }
       },
+      keys * PATIENCE_MS_A_KEY,
     );
   });
 }

@@ -134,6 +134,13 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     to: "",
   },
   {
+    name: "reset-told-as-a-deletion",
+    breaks: "I12: a sender whose conversation a reset ended is told another reason",
+    file: "src/flows/conversation/send.ts",
+    from: "  const code = flow?.endReason;\n",
+    to: '  const code = flow?.endReason === "session_reset" ? "session_deleted" : flow?.endReason;\n',
+  },
+  {
     name: "more-children-than-allowed",
     breaks: "the limit of unfinished children is not asked for where the child is written down",
     file: "src/flows/job/spawn.ts",

@@ -73,6 +73,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "progress-does-not-reset": 10,
   "reply-not-masked": 69,
   "reset-keeps-queued-runs": 8,
+  "reset-told-as-a-deletion": 701059,
   "retry-at-once": 19,
   "route-newest-first": 18,
   "sandbox-clamp-forgotten": 24,

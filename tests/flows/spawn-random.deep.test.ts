@@ -8,4 +8,4 @@ const SEEDS = 30;
 
 test("I2, I4: every job of a sub-agent ends once, is announced once and leaves nothing behind, in random stories", async () => {
   expect(await playStories(SEEDS), "the stories have jobs").toBeGreaterThan(SEEDS);
-}, 120_000);
+}, 240_000);

@@ -4,7 +4,8 @@
 import type { Timer, World } from "../../src/world.ts";
 import type { FakeWorld } from "./world.ts";
 
-const PATIENCE_MS = 10_000;
+/** Only ends a story that hangs: on a busy machine a slow one takes half a minute. */
+const PATIENCE_MS = 60_000;
 
 /** One process of a story. */
 export interface Life {

@@ -308,6 +308,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     env,
     home,
     nodeVersion: process.versions.node,
+    folder: process.cwd(),
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,

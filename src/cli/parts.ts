@@ -247,6 +247,8 @@ export interface CliParts {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The user's home directory. */
   readonly home: string;
+  /** The folder in which the program was started. */
+  readonly folder: string;
   /** As in `process.versions.node`. */
   readonly nodeVersion: string;
   readonly stdin: NodeJS.ReadableStream;

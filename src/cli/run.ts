@@ -3,7 +3,7 @@
 // RN2: wrong usage is exit code 2, with a message that names the option or the command.
 
 import { MessageChannel } from "node:worker_threads";
-import { Command, CommanderError, Option } from "commander";
+import { Argument, Command, CommanderError, Option } from "commander";
 import { optional } from "../core/optional.ts";
 import { EXPLAINED } from "../core/shapes/explanation.ts";
 import { USAGE_GROUPS } from "../core/shapes/usage.ts";
@@ -25,6 +25,7 @@ import {
   amount,
   type Load,
 } from "./groups.ts";
+import { PROGRAMS } from "./join/programs.ts";
 import type { CliParts } from "./parts.ts";
 
 const HELP_AFTER = `
@@ -92,6 +93,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   may.addOption(new Option("--access <kind>", "Check only this kind of access").choices(EXPLAINED));
   on(may, async () => (await import("./commands/may.ts")).explainAccess);
   addMcp(parent, on);
+  addJoin(parent, on);
   addPermissions(parent, on);
   const acp = parent
     .command("acp")
@@ -111,9 +113,30 @@ function addMcp(parent: Command, on: (command: Command, load: Load) => void): vo
       "Act as this session (default: an external session for this client)",
     ).conflicts(["handle", "agent"]),
   );
+  mcp.addOption(new Option("--joined <handle>", "Serve the next window of a joined program"));
   mcp.option("--handle <name>", "Return to the external session with this name (default: the client's name)");
   mcp.option("--agent <id>", "Create the external session for this agent (default: the default agent)");
   on(mcp, async () => (await import("./commands/mcp.ts")).runMcp);
+}
+
+/** Adds the commands that join coding agents of this machine, and their hook. */
+function addJoin(parent: Command, on: (command: Command, load: Load) => void): void {
+  const program = (command: Command): Command =>
+    command.addArgument(new Argument("<program>", "Coding agent").choices(PROGRAMS));
+  const join = program(parent.command("join"));
+  join.description("Make the windows of a coding agent in this folder sessions that messages wake");
+  join.option("--session <name>", "Name of the session (default: from the program and the folder)");
+  join.option("--yes", "Change its configuration without a question");
+  on(join, async () => (await import("./commands/join.ts")).joinProgram);
+  const leave = program(parent.command("leave")).description('Undo "parley join" in this folder');
+  leave.option("--yes", "Change its configuration without a question");
+  on(leave, async () => (await import("./commands/join.ts")).leaveProgram);
+  const inbox = parent.command("inbox").description("Print new messages as the hook of a joined program");
+  inbox.addOption(
+    new Option("--hook <program>", "Program of the hook").choices(PROGRAMS).makeOptionMandatory(),
+  );
+  inbox.requiredOption("--joined <handle>", "Its session");
+  on(inbox, async () => (await import("./commands/inbox.ts")).tellInbox);
 }
 
 /** Adds the commands for the gateway process, its store and its configuration. */

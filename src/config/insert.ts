@@ -2,7 +2,7 @@
 // blanks.
 // IN1: the new text is parsed again and must equal the old tree plus the addition; otherwise the addition
 // fails.
-// IN2: existing values never change.
+// IN2: existing values never change; a list only gets new items.
 
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
@@ -11,6 +11,9 @@ import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { parseText, showPath, type Tree } from "./source.ts";
 
 const INDENT = "  ";
+
+/** Format of the new text: `json` has quoted names and no comma before a closing bracket. */
+export type InsertFormat = "json5" | "json";
 const BLANK = /[\s\uFEFF]/;
 
 /** Returns the position after blanks and comments. */
@@ -63,8 +66,8 @@ function pastValue(text: string, from: number): number {
 }
 
 /**
- * Returns the position after the opening brace of the object at `key`, in the object whose content begins
- * here.
+ * Returns the position after the opening bracket of the object or list at `key`, in the object whose content
+ * begins here.
  */
 function insideOf(text: string, from: number, key: string): number | undefined {
   let at = pastBlanks(text, from);
@@ -75,7 +78,7 @@ function insideOf(text: string, from: number, key: string): number | undefined {
     const colon = pastBlanks(text, end);
     if (text[colon] !== ":") return undefined;
     const value = pastBlanks(text, colon + 1);
-    if (name === key) return text[value] === "{" ? value + 1 : undefined;
+    if (name === key) return "{[".includes(text[value] ?? "x") ? value + 1 : undefined;
     const behind = pastBlanks(text, pastValue(text, value));
     at = text[behind] === "," ? pastBlanks(text, behind + 1) : behind;
   }
@@ -84,53 +87,163 @@ function insideOf(text: string, from: number, key: string): number | undefined {
 
 function withAdded(tree: Tree, [first = "", ...rest]: readonly string[], value: unknown): Tree {
   const inner = tree[first];
+  if (rest.length === 0 && Array.isArray(inner) && Array.isArray(value))
+    return { ...tree, [first]: [...value, ...inner] };
   const put = rest.length === 0 ? value : withAdded(isObject(inner) ? inner : {}, rest, value);
   return { ...tree, [first]: put };
 }
 
-/** Formats the value at `path`, with new objects for missing parts of the path. */
-function memberText(path: readonly string[], value: unknown, depth: number): string {
-  const [key = "", ...rest] = path;
-  const inner = rest.length === 0 ? value : rest.reduceRight((below, name) => ({ [name]: below }), value);
-  const shown = JSON5.stringify({ [key]: inner }, { space: INDENT, quote: '"' });
-  // Removes the braces around it, and their lines.
+/** Formats the content of an object or a list, without its brackets. */
+function contentText(value: Tree | readonly unknown[], depth: number, format: InsertFormat): string {
+  const json5 = { space: INDENT, quote: '"' };
+  const shown = format === "json5" ? JSON5.stringify(value, json5) : JSON.stringify(value, null, INDENT);
+  // Removes the brackets around it, and their lines.
   const lines = shown.split("\n").slice(1, -1);
   return lines
     .map((line) => INDENT.repeat(depth) + line)
     .join("\n")
-    .replace(/,?$/, ",");
+    .replace(/,$/, "");
 }
 
-/** Returns the text with `value` at `path`, which must not exist yet. An empty text is an empty file. */
-export function insertAt(text: string, path: readonly string[], value: unknown): Result<string> {
-  const before = parseText(text, "the configuration file");
+/** Returns the value at `path` with new objects for the missing parts of the path. */
+function nested(path: readonly string[], value: unknown): Tree {
+  return path.reduceRight((below, name) => ({ [name]: below }), value as Tree);
+}
+
+/** A place for new content: behind the opening bracket of the deepest part of the path that exists. */
+interface Place {
+  readonly inside: number;
+  readonly depth: number;
+  readonly content: Tree | readonly unknown[];
+}
+
+function placeFor(text: string, tree: Tree, path: readonly string[], value: unknown): Result<Place> {
+  let inside = pastBlanks(text, 0) + 1;
+  let depth = 0;
+  let below: unknown = tree;
+  while (isObject(below) && Object.hasOwn(below, path[depth] ?? "")) {
+    const key = path[depth] ?? "";
+    const next = insideOf(text, inside, key);
+    const isLast = depth === path.length - 1;
+    below = below[key];
+    depth += 1;
+    const shown = showPath(path.slice(0, depth));
+    if (isLast && !(Array.isArray(below) && Array.isArray(value)))
+      return fail("invalid_config", `${shown} already exists`);
+    if (next === undefined || (!isLast && !isObject(below)))
+      return fail("invalid_config", `${shown} is not an object`);
+    inside = next;
+    if (isLast) return ok({ inside, depth, content: value as readonly unknown[] });
+  }
+  return ok({ inside, depth, content: nested(path.slice(depth), value) });
+}
+
+/**
+ * Returns the text with `value` at `path`. It must not exist yet, or both are lists: then the items are put
+ * before the existing ones. An empty text is an empty file.
+ */
+export function insertAt(
+  text: string,
+  path: readonly string[],
+  value: unknown,
+  format: InsertFormat = "json5",
+  file = "the configuration file",
+): Result<string> {
+  const before = parseText(text, file);
   if (!before.ok) return before;
+  const comma = format === "json5" ? "," : "";
   const start = pastBlanks(text, 0);
   if (start >= text.length) {
-    return ok(`${text}${text.trim() === "" ? "" : "\n"}{\n${memberText(path, value, 0)}\n}\n`);
+    const content = contentText(nested(path, value), 0, format);
+    return ok(`${text}${text.trim() === "" ? "" : "\n"}{\n${content}${comma}\n}\n`);
   }
-  let inside = start + 1;
-  let depth = 0;
-  let below: unknown = before.value;
-  while (depth < path.length - 1) {
-    const key = path[depth] ?? "";
-    if (!isObject(below) || !Object.hasOwn(below, key)) break;
-    const next = insideOf(text, inside, key);
-    if (next === undefined)
-      return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} is not an object`);
-    below = below[key];
-    inside = next;
-    depth += 1;
-  }
-  const rest = path.slice(depth);
-  if (isObject(below) && Object.hasOwn(below, rest[0] ?? "")) {
-    return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} already exists`);
-  }
-  const closes = text[pastBlanks(text, inside)] === "}";
-  const member = memberText(rest, value, depth);
-  const after = `\n${member}${closes ? `\n${INDENT.repeat(depth)}` : ""}`;
+  const found = placeFor(text, before.value, path, value);
+  if (!found.ok) return found;
+  const { inside, depth, content } = found.value;
+  const closes = "}]".includes(text[pastBlanks(text, inside)] ?? "x");
+  const member = contentText(content, depth, format);
+  const after = closes ? `\n${member}${comma}\n${INDENT.repeat(depth)}` : `\n${member},`;
   const changed = text.slice(0, inside) + after + text.slice(inside);
-  const read = parseText(changed, "the configuration file");
+  const read = parseText(changed, file);
   if (read.ok && isDeepStrictEqual(read.value, withAdded(before.value, path, value))) return ok(changed);
-  return fail("invalid_config", "the configuration file cannot be changed safely. Add the setting by hand.");
+  return fail("invalid_config", `${file} cannot be changed safely. Add the setting by hand.`);
+}
+
+interface Member {
+  readonly start: number;
+  readonly end: number;
+  readonly value: unknown;
+}
+
+/** Returns the range of a member of an object, or of the item of a list that equals `wanted`. */
+function memberAt(
+  text: string,
+  inside: number,
+  wanted: { key: string } | { item: unknown },
+): Member | undefined {
+  let at = pastBlanks(text, inside);
+  while (at < text.length && !"}]".includes(text[at] ?? "}")) {
+    const start = at;
+    let value = at;
+    let key: string | undefined;
+    if ("key" in wanted) {
+      const quoted = text[at] === '"' || text[at] === "'";
+      const end = quoted ? pastQuoted(text, at) : ends(text, /[\w$\u0080-\uFFFF\\]+/g, at);
+      key = quoted ? String(JSON5.parse(text.slice(at, end))) : text.slice(at, end);
+      const colon = pastBlanks(text, end);
+      if (text[colon] !== ":") return undefined;
+      value = pastBlanks(text, colon + 1);
+    }
+    const end = pastValue(text, value);
+    const parsed: unknown = JSON5.parse(text.slice(value, end));
+    if ("key" in wanted ? key === wanted.key : isDeepStrictEqual(parsed, wanted.item))
+      return { start, end, value: parsed };
+    const behind = pastBlanks(text, end);
+    at = text[behind] === "," ? pastBlanks(text, behind + 1) : behind;
+  }
+  return undefined;
+}
+
+/** Returns the text without a member, its comma and the blanks before it. */
+function without(text: string, { start, end }: Member): string {
+  const from = text.slice(0, start).trimEnd().length;
+  const behind = pastBlanks(text, end);
+  if (text[behind] === ",") return text.slice(0, from) + text.slice(behind + 1);
+  const before = text.slice(0, from);
+  return (before.endsWith(",") ? before.slice(0, -1) : before) + text.slice(end);
+}
+
+/**
+ * Returns the text without what `insertAt` added at `path`. It fails if that was changed since. Objects on
+ * the path stay, even if they are empty then.
+ */
+export function removeAt(
+  text: string,
+  path: readonly string[],
+  value: unknown,
+  file: string,
+): Result<string> {
+  const before = parseText(text, file);
+  if (!before.ok) return before;
+  const changed = fail(
+    "invalid_config",
+    `${showPath(path)} of ${file} was changed since. Remove it by hand.`,
+  );
+  const items = Array.isArray(value) ? value : undefined;
+  let inside: number | undefined = pastBlanks(text, 0) + 1;
+  for (const key of items === undefined ? path.slice(0, -1) : path) {
+    inside = insideOf(text, inside, key);
+    if (inside === undefined) return changed;
+  }
+  if (items === undefined) {
+    const found = memberAt(text, inside, { key: path.at(-1) ?? "" });
+    return found !== undefined && isDeepStrictEqual(found.value, value) ? ok(without(text, found)) : changed;
+  }
+  let left = text;
+  for (const item of items) {
+    const found = memberAt(left, inside, { item });
+    if (found === undefined) return changed;
+    left = without(left, found);
+  }
+  return parseText(left, file).ok ? ok(left) : changed;
 }

@@ -6,13 +6,15 @@
 // too long to be guessed, and others may share the address.
 // A device token is valid for 90 days, while its parent token exists, and only with the device's signature
 // over the connection's challenge. So it is of no use over HTTP.
-// AU5: a session's pass gives access to that session's tools only; it creates no device tokens.
+// AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
+//      external session (`contract/session-token.ts`) is valid for MCP requests of that session only.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TokenRights } from "../access/token.ts";
 import { TOKEN_FILE } from "../contract/protocol.ts";
+import { readSessionToken } from "../contract/session-token.ts";
 import { isObject } from "../core/json.ts";
 import { expandScopes, SCOPES } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -29,6 +31,8 @@ export interface Caller extends TokenRights {
   readonly id: string;
   /** Set for a session's pass: the session as which it calls tools. It may do nothing else. */
   readonly actsAs?: string;
+  /** Set for the token of an external session: the only session as which it may make MCP requests. */
+  readonly onlyAs?: string;
   /** The device that signed this connection's challenge. */
   readonly deviceId?: string;
   /** The paired device, if this connection is a node's. */
@@ -96,6 +100,15 @@ export function createGuessLimit(clock: Clock) {
     },
     note: (remote: string): void => allowance.take(remote),
   };
+}
+
+/** Returns the rights of the token of an external session: those of the token that it was made from. */
+function sessionRights(tokens: readonly TokenSettings[], given: string): Caller | undefined {
+  const claim = readSessionToken(given);
+  if (claim === undefined) return undefined;
+  const parent = tokens.find(({ token }) => isSameToken(claim.sealBy(token), claim.seal));
+  if (parent === undefined || parent.role === "node") return undefined;
+  return { ...callerOf(parent), id: tokenId(given), onlyAs: claim.sessionKey };
 }
 
 interface DeviceGrant {
@@ -219,7 +232,8 @@ export function createAuthority(
       if (claim.token === undefined || claim.token === "") {
         return fail("unauthorized", "a token is required", { hint: WHICH_TOKEN });
       }
-      const caller = passRights(claim.token, passes) ?? rightsOf(tokens, claim.token);
+      const { token } = claim;
+      const caller = passRights(token, passes) ?? rightsOf(tokens, token) ?? sessionRights(tokens, token);
       if (caller !== undefined) return narrow(caller, claim);
       const device = deviceRights(tokens, claim.token);
       if (device !== undefined) return admitDevice(device, claim, clock.now());

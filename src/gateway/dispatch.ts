@@ -137,6 +137,9 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
 
 /** Refuses a caller whose token lacks a scope. */
 export function needScope(caller: Caller, name: string, needed: TokenScope): Result<void> {
+  if (caller.onlyAs !== undefined) {
+    return fail("missing_scope", `this token is valid for MCP requests of session ${caller.onlyAs} only`);
+  }
   if (caller.actsAs !== undefined && !PASS_METHODS.includes(name)) {
     const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;
     return fail("missing_scope", text);

@@ -131,6 +131,8 @@ export interface CallOptions {
   readonly database?: DatabaseReport;
   /** Somebody sits at a terminal. Default: nobody does. */
   readonly isTTY?: boolean;
+  /** The folder in which the program runs. Default: its home. */
+  readonly folder?: string;
 }
 
 interface Collected {
@@ -166,6 +168,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     world: quietWorld(),
     env: options.env ?? {},
     home,
+    folder: options.folder ?? home,
     nodeVersion: process.versions.node,
     stdin,
     stdout: stdout.stream,

@@ -1,7 +1,11 @@
 // Implements `parley mcp`: serves the session tools to an MCP client over standard input and output.
 // Standard output carries messages only; even a failed start is reported on standard error.
 
+import { join } from "node:path";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { joinedFolder, readRecord, WINDOWS_MAX } from "../join/record.ts";
+import { closeWindow, openWindow } from "../join/windows.ts";
 import { Bridge } from "../mcp/bridge.ts";
 import { UpstreamFinder } from "../mcp/upstream.ts";
 
@@ -9,6 +13,29 @@ interface McpOptions {
   readonly session?: string;
   readonly handle?: string;
   readonly agent?: string;
+  readonly joined?: string;
+}
+
+/** The session of one window of a joined program. */
+interface JoinedWindow {
+  readonly token: string;
+  close(): void;
+}
+
+/** Opens the next window of a joined program; its session is no other window's. */
+async function openJoined({ parts }: Cli, handle: string): Promise<Result<JoinedWindow>> {
+  const record = readRecord(parts.home, handle);
+  if (record === undefined) {
+    const hint = "Remove this MCP server, or join again: parley join";
+    return fail("session_not_found", `no program has joined as ${handle}`, { hint });
+  }
+  const folder = join(joinedFolder(parts.home), handle);
+  const window = { bridge: process.pid, program: process.ppid };
+  const number = await openWindow(folder, window, parts.world.clock);
+  const token = number === undefined ? undefined : record.tokens[number - 1];
+  if (number === undefined || token === undefined)
+    return fail("queue_full", `${handle} has ${WINDOWS_MAX} open windows already`);
+  return ok({ token, close: () => closeWindow(folder, number) });
 }
 
 /** Returns the query that names the session. Not a header: keys may hold characters that a header cannot. */
@@ -24,7 +51,12 @@ export async function runMcp(cli: Cli, _args: readonly string[], options: McpOpt
   const { parts } = cli;
   const stop = new AbortController();
   const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
-  const upstream = new UpstreamFinder(cli);
+  const joined = options.joined === undefined ? undefined : await openJoined(cli, options.joined);
+  if (joined?.ok === false) {
+    cli.note([joined.error, joined.hint ?? ""].join(" ").trim());
+    return EXIT.failed;
+  }
+  const upstream = new UpstreamFinder(cli, joined?.value.token);
   try {
     const found = await upstream.open();
     if (!found.ok) {
@@ -45,6 +77,7 @@ export async function runMcp(cli: Cli, _args: readonly string[], options: McpOpt
     return EXIT.done;
   } finally {
     for (const release of releases) release();
+    joined?.value.close();
     await upstream.close();
   }
 }

@@ -25,10 +25,13 @@ export interface Upstream {
 
 export class UpstreamFinder {
   readonly #cli: Cli;
+  readonly #token: string | undefined;
   #own: RunningGateway | undefined;
 
-  constructor(cli: Cli) {
+  /** `token`: used instead of the configured one. */
+  constructor(cli: Cli, token?: string) {
     this.#cli = cli;
+    this.#token = token;
   }
 
   /** Returns the running gateway, or starts one in this process. */
@@ -60,7 +63,8 @@ export class UpstreamFinder {
   async #running(): Promise<Result<Upstream>> {
     const address = await findAddress(this.#cli);
     if (!address.ok) return address;
-    const { url, token } = address.value;
+    const { url } = address.value;
+    const token = this.#token ?? address.value.token;
     const base = url.replace(/^ws/, "http");
     if ((await probe(base, this.#cli.parts.world.clock)) === "gateway")
       return ok({ url: `${base}/mcp`, token });
@@ -77,7 +81,8 @@ export class UpstreamFinder {
     });
     if (!opened.ok) return opened;
     this.#own = opened.value;
-    const { httpUrl, token, warnings } = opened.value;
+    const { httpUrl, warnings } = opened.value;
+    const token = this.#token ?? opened.value.token;
     for (const warning of warnings) this.#cli.note(`warning: ${safeLine(warning)}`);
     this.#cli.note(`No gateway was running, so this process runs one at ${httpUrl}.`);
     return ok({ url: `${httpUrl}/mcp`, token });

@@ -12,6 +12,7 @@ import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
+import { parseKey } from "../../core/shapes/session-key.ts";
 import {
   type AgentSettings,
   agentOf,
@@ -124,6 +125,29 @@ async function withPass(
   return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
 }
 
+/** Returns the client of a token of one session. Its first request creates the session. */
+async function onlyAs(
+  deps: BasicDeps,
+  caller: Caller,
+  key: string,
+  { sessionKey, handle, agentId, clientName }: McpWishes,
+): Promise<Result<McpClient>> {
+  const { settings } = deps;
+  const parsed = parseKey(key);
+  if (!parsed.ok || parsed.value.form !== "external")
+    return fail("invalid_argument", `${quoted(key, 80)} is not the session of a program`);
+  const { agentId: ownAgent, id } = parsed.value;
+  const isOther = (sessionKey ?? key) !== key || (handle ?? id) !== id || (agentId ?? ownAgent) !== ownAgent;
+  if (isOther) return fail("not_visible", `this token is valid for session ${key} only`);
+  const token = operatorViewer(caller.scopes, caller.patterns);
+  const named = { agentId: ownAgent, handle: id, ...optional({ name: clientName }) };
+  const opened = await openExternal(deps, token, named);
+  if (!opened.ok) return opened;
+  const session = opened.value;
+  const viewer: Viewer = { ...token, as: identityOf([session], settings) };
+  return ok({ caller, session, agent: agentOf(settings, session), chain: [session], viewer, handle: id });
+}
+
 /** Returns the client behind a request. Its first request creates its session. */
 export async function identify(
   deps: BasicDeps,
@@ -137,6 +161,7 @@ export async function identify(
   }
   const { sessionKey, handle, agentId } = wishes;
   if (caller.actsAs !== undefined) return withPass(deps, caller, caller.actsAs, sessionKey);
+  if (caller.onlyAs !== undefined) return onlyAs(deps, caller, caller.onlyAs, wishes);
   if (sessionKey !== undefined) {
     if (handle === undefined && agentId === undefined) return actAs(deps, caller, sessionKey);
     return fail("invalid_argument", "give either a session to act as, or a handle and an agent");

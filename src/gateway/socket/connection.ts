@@ -335,6 +335,9 @@ export class Connection {
     };
     const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes, device });
     if (!admitted.ok) return admitted;
+    if (admitted.value.onlyAs !== undefined) {
+      return fail("missing_scope", "the token of a session is valid for MCP requests only");
+    }
     const proof = prove();
     if (!proof.ok) return proof;
     const renew = () => this.#renew(admitted.value, params, proof.value);

@@ -1,0 +1,130 @@
+// Implements `parley inbox --hook PROGRAM`: asks the inbox of the window's session and prints what the hook
+// protocol of the program wants.
+// HK1: a hook never breaks the user's program: without gateway, record or window it is silent, and its exit
+//      code is 0.
+// HK2: a message is told once per window: the hook that moves the window's cursor tells it.
+
+import { join } from "node:path";
+import { isObject, jsonOf } from "../../core/json.ts";
+import { pause } from "../../world/pause.ts";
+import { findAddress } from "../address.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { askInbox, type InboxMessage } from "../join/ask-inbox.ts";
+import { PROGRAM, type ProgramId, WAIT_MAX_SECONDS } from "../join/programs.ts";
+import { joinedFolder, readRecord } from "../join/record.ts";
+import { cursorOf, isOpen, moveCursor, takeWait, windowOf } from "../join/windows.ts";
+
+interface InboxOptions {
+  readonly hook: ProgramId;
+  readonly joined: string;
+}
+
+const INPUT_MAX_CHARS = 1024 * 1024;
+const ASK_MAX_MS = 8_000;
+const ASK_EVERY_MS = 1_000;
+const AWAY_EVERY_MS = 10_000;
+/** Time in which a starting program starts its MCP server. */
+const WINDOW_WITHIN_MS = 30_000;
+
+/** Reads the event that the program writes to the hook. */
+async function eventOf(input: NodeJS.ReadableStream): Promise<string> {
+  let text = "";
+  for await (const piece of input) {
+    text += String(piece);
+    if (text.length > INPUT_MAX_CHARS) return "";
+  }
+  const event = jsonOf(text);
+  return isObject(event) && typeof event.hook_event_name === "string" ? event.hook_event_name : "";
+}
+
+/** Writes the messages for the model. */
+function wordsFor(messages: readonly InboxMessage[]): string {
+  const parts = messages.map(({ id, from, kind, text }) => {
+    const author = from === undefined ? kind : `session ${from}`;
+    return `Message ${id} from ${author}:\n${text}`;
+  });
+  const how = "Answer a session with the Parley tool sessions_send, its key as sessionKey.";
+  return ["New messages in your Parley inbox.", ...parts, how].join("\n\n");
+}
+
+/** The window that a hook works for. */
+interface Place {
+  readonly folder: string;
+  readonly number: number;
+  readonly token: string;
+}
+
+async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<Place | undefined> {
+  const { world, home, machine } = cli.parts;
+  const record = readRecord(home, handle);
+  const folder = join(joinedFolder(home), handle);
+  const until = world.clock.now() + waitsMs;
+  for (;;) {
+    const number = windowOf(folder, process.ppid, machine.platform);
+    const token = number === undefined ? undefined : record?.tokens[number - 1];
+    if (number !== undefined && token !== undefined) return { folder, number, token };
+    if (record === undefined || world.clock.now() >= until) return undefined;
+    await pause(world.clock, ASK_EVERY_MS, undefined, "alive");
+  }
+}
+
+/** Returns new messages, and takes them from other hooks of the window; undefined: the gateway is away. */
+async function takeNews(
+  cli: Cli,
+  place: Place,
+  stop: AbortSignal,
+): Promise<readonly InboxMessage[] | undefined> {
+  const { clock } = cli.parts.world;
+  const address = await findAddress(cli);
+  if (!address.ok) return undefined;
+  const late = new AbortController();
+  const timer = clock.at(clock.now() + ASK_MAX_MS, () => late.abort());
+  const url = `${address.value.url.replace(/^ws/, "http")}/mcp`;
+  const from = cursorOf(place.folder, place.number);
+  const page = await askInbox({ url, token: place.token }, from, AbortSignal.any([stop, late.signal]));
+  timer.cancel();
+  if (page === undefined) return undefined;
+  const to = page.nextAfter;
+  if (page.messages.length === 0 || to === undefined || to === from) return [];
+  const isOurs = await moveCursor(place.folder, place.number, { from, to }, clock);
+  return isOurs ? page.messages : [];
+}
+
+/** Waits until messages come, another hook takes over, or the program has gone. */
+async function waitForNews(cli: Cli, place: Place, stop: AbortSignal): Promise<readonly InboxMessage[]> {
+  const { clock } = cli.parts.world;
+  const isOurs = takeWait(place.folder, place.number);
+  const until = clock.now() + WAIT_MAX_SECONDS * 1_000;
+  const goesOn = (): boolean => isOpen(place.folder, place.number) && isOurs();
+  while (!stop.aborted && clock.now() < until && goesOn()) {
+    const news = await takeNews(cli, place, stop);
+    if (news !== undefined && news.length > 0) return news;
+    await pause(clock, news === undefined ? AWAY_EVERY_MS : ASK_EVERY_MS, stop, "alive");
+  }
+  return [];
+}
+
+export async function tellInbox(cli: Cli, _args: readonly string[], options: InboxOptions): Promise<number> {
+  const { parts } = cli;
+  const stop = new AbortController();
+  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  try {
+    const program = PROGRAM[options.hook];
+    const event = await eventOf(parts.stdin);
+    // Without a person at the terminal the program waits for its hooks.
+    const waits = program.waits && parts.env.CLAUDE_CODE_ENTRYPOINT === "cli";
+    const place = await placeOf(cli, options.joined, waits ? WINDOW_WITHIN_MS : 0);
+    if (place === undefined) return EXIT.done;
+    const news = waits ? await waitForNews(cli, place, stop.signal) : await takeNews(cli, place, stop.signal);
+    if (news === undefined || news.length === 0) return EXIT.done;
+    const { stdout, stderr, code } = program.tell(wordsFor(news), event);
+    if (stdout !== undefined) parts.stdout.write(stdout);
+    if (stderr !== undefined) parts.stderr.write(stderr);
+    return code;
+  } catch (error) {
+    parts.world.log.debug({ err: error }, "a hook could not read the inbox");
+    return EXIT.done;
+  } finally {
+    for (const release of releases) release();
+  }
+}

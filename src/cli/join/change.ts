@@ -1,0 +1,169 @@
+// Plans, shows, makes and undoes changes of the configuration files of other programs.
+// JC1: everything else in a file stays byte for byte, and a file that cannot be parsed is left alone.
+// JC2: an undone change restores the file of before exactly, or, if the file was edited since, removes only
+//      our own values; values that were edited are left, and reported.
+
+import {
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { insertAt, removeAt } from "../../config/insert.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+
+/** A value for a JSON file; items for a list come before the list's own. */
+export interface Insertion {
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/** A wanted change of one file: values of a JSON file, text behind its end, or a whole new file. */
+export type Edit = { readonly file: string } & (
+  | { readonly kind: "json"; readonly insertions: readonly Insertion[] }
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "new"; readonly text: string }
+);
+
+/** An edit with the texts around it. */
+export interface Change {
+  readonly edit: Edit;
+  /** Absent: the file did not exist. */
+  readonly before?: string;
+  readonly after: string;
+  /** Folders that were created for it, the deepest first. */
+  readonly folders: readonly string[];
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function editedText(edit: Edit, before: string | undefined): Result<string> {
+  const { file } = edit;
+  if (edit.kind === "new")
+    return before === undefined ? ok(edit.text) : fail("invalid_config", `${file} already exists`);
+  if (edit.kind === "text") {
+    const joint = before === undefined || before === "" || before.endsWith("\n") ? "" : "\n";
+    return ok(`${before ?? ""}${joint}${edit.text}`);
+  }
+  let text = before ?? "";
+  for (const { path, value } of edit.insertions) {
+    const next = insertAt(text, path, value, "json", file);
+    if (!next.ok) return next.error.includes(file) ? next : fail("invalid_config", `${file}: ${next.error}`);
+    text = next.value;
+  }
+  return ok(text);
+}
+
+function missingFolders(file: string): string[] {
+  const missing: string[] = [];
+  for (
+    let folder = dirname(file);
+    statSync(folder, { throwIfNoEntry: false }) === undefined;
+    folder = dirname(folder)
+  )
+    missing.push(folder);
+  return missing;
+}
+
+/** Returns the changes, without making them. */
+export function planChanges(edits: readonly Edit[]): Result<Change[]> {
+  const changes: Change[] = [];
+  for (const edit of edits) {
+    const before = textOf(edit.file);
+    const after = editedText(edit, before);
+    if (!after.ok) return after;
+    const folders = missingFolders(edit.file);
+    changes.push({ edit, ...(before === undefined ? {} : { before }), after: after.value, folders });
+  }
+  return ok(changes);
+}
+
+/** Returns the lines of a change: `-` and `+` with two lines around them. */
+export function diffOf({ edit, before = "", after }: Pick<Change, "edit" | "before" | "after">): string[] {
+  const [old, now] = [before, after].map((text) => (text === "" ? [] : text.replace(/\n$/, "").split("\n")));
+  if (old === undefined || now === undefined) return [];
+  const last = Math.min(old.length, now.length);
+  let top = 0;
+  while (top < last && old[top] === now[top]) top += 1;
+  let bottom = 0;
+  while (bottom < last - top && old.at(-1 - bottom) === now.at(-1 - bottom)) bottom += 1;
+  const around = 2;
+  return [
+    `${before === "" ? "new file" : "change"} ${edit.file}`,
+    ...old.slice(Math.max(0, top - around), top).map((line) => `  ${line}`),
+    ...old.slice(top, old.length - bottom).map((line) => `- ${line}`),
+    ...now.slice(top, now.length - bottom).map((line) => `+ ${line}`),
+    ...now.slice(now.length - bottom, now.length - bottom + around).map((line) => `  ${line}`),
+  ];
+}
+
+/** Replaces a file in one step; a link keeps pointing to its file. */
+export function replaceFile(file: string, text: string, mode = 0o600): void {
+  const known = statSync(file, { throwIfNoEntry: false });
+  const target = known === undefined ? file : realpathSync(file);
+  const beside = `${target}.parley-${process.pid}`;
+  writeFileSync(beside, text, { mode: known === undefined ? mode : known.mode & 0o777 });
+  renameSync(beside, target);
+}
+
+export function makeChange({ edit, after }: Change): void {
+  mkdirSync(dirname(edit.file), { recursive: true });
+  replaceFile(edit.file, after, 0o644);
+}
+
+/** A change to undo: the text after it, or what prevents that. `text` is absent if the file is to go. */
+export type Undo = { readonly text?: string; readonly problems: readonly string[] };
+
+function undoneText(edit: Edit, now: string): Undo {
+  const { file } = edit;
+  if (edit.kind === "new") return { text: now, problems: [`${file} was changed since. Remove it by hand.`] };
+  if (edit.kind === "text") {
+    const parts = now.split(edit.text);
+    if (parts.length === 2) return { text: parts.join(""), problems: [] };
+    return { text: now, problems: [`Parley's part of ${file} was changed since. Remove it by hand.`] };
+  }
+  const problems: string[] = [];
+  let text = now;
+  for (const { path, value } of edit.insertions.toReversed()) {
+    const next = removeAt(text, path, value, file);
+    if (next.ok) text = next.value;
+    else problems.push(next.error);
+  }
+  return { text, problems };
+}
+
+/** Returns how a change is undone, without undoing it; undefined: its file is gone. */
+export function planUndo({ edit, before, after }: Change): Undo | undefined {
+  const now = textOf(edit.file);
+  if (now === undefined) return undefined;
+  if (now === after) return { ...(before === undefined ? {} : { text: before }), problems: [] };
+  return undoneText(edit, now);
+}
+
+/** Undoes a change, and removes the folders that it created and that are empty. */
+export function undoChange({ edit, folders }: Change, { text }: Undo): void {
+  if (text !== undefined) {
+    replaceFile(edit.file, text);
+    return;
+  }
+  rmSync(edit.file);
+  for (const folder of folders) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      return;
+    }
+  }
+}

@@ -1,0 +1,116 @@
+// Owns the programs that can join: their configuration files, and the protocol of their hooks.
+// PR1: only documented doors of a program are used: its MCP servers, its hooks, its plugins.
+
+import { join } from "node:path";
+import type { Edit } from "./change.ts";
+
+export const PROGRAMS = ["claude-code", "gemini", "qwen"] as const;
+export type ProgramId = (typeof PROGRAMS)[number];
+
+/** Commands that a program's configuration names. */
+export interface Commands {
+  /** Words that start the MCP server. */
+  readonly mcp: readonly string[];
+  /** Command line of the hook, for a shell. */
+  readonly hook: string;
+}
+
+/** Output of a hook: text and exit code. */
+export interface HookOutput {
+  readonly stdout?: string;
+  readonly stderr?: string;
+  readonly code: number;
+}
+
+export interface Program {
+  readonly name: string;
+  /** Lines for the user after joining. */
+  readonly notes: readonly string[];
+  /** Returns the changes of the configuration of a project folder. */
+  edits(folder: string, commands: Commands): Edit[];
+  /** The hook may wait for messages in the background while the program is idle. */
+  readonly waits: boolean;
+  /** Returns the output of a hook that has messages for the model. */
+  tell(text: string, event: string): HookOutput;
+}
+
+/** Longest wait of a hook in the background; the next turn starts another. */
+export const WAIT_MAX_SECONDS = 24 * 60 * 60;
+/** A hook that does not wait answers long before. */
+const HOOK_SECONDS = 15;
+
+function entryOf([command, ...args]: readonly string[]): { command: string; args: string[] } {
+  return { command: command ?? "", args };
+}
+
+/** Tells the model of a starting program, as most programs read it. */
+function contextAtStart(text: string): HookOutput {
+  const hookSpecificOutput = { hookEventName: "SessionStart", additionalContext: text };
+  return { stdout: JSON.stringify({ hookSpecificOutput }), code: 0 };
+}
+
+const claudeCode: Program = {
+  name: "Claude Code",
+  notes: [
+    "Windows that are open already need a restart.",
+    ".mcp.json is often shared: this entry names a program of this machine.",
+  ],
+  edits(folder, { mcp, hook }) {
+    // In the background; its exit code 2 wakes an idle session.
+    const waiting = { type: "command", command: hook, asyncRewake: true, timeout: WAIT_MAX_SECONDS };
+    const hooks = [{ hooks: [waiting] }];
+    return [
+      {
+        file: join(folder, ".mcp.json"),
+        kind: "json",
+        insertions: [{ path: ["mcpServers", "parley"], value: { type: "stdio", ...entryOf(mcp) } }],
+      },
+      {
+        file: join(folder, ".claude", "settings.local.json"),
+        kind: "json",
+        insertions: [
+          { path: ["hooks", "Stop"], value: hooks },
+          { path: ["hooks", "SessionStart"], value: hooks },
+          { path: ["permissions", "allow"], value: ["mcp__parley"] },
+          { path: ["enabledMcpjsonServers"], value: ["parley"] },
+        ],
+      },
+    ];
+  },
+  waits: true,
+  tell: (text) => ({ stderr: text, code: 2 }),
+};
+
+const settingsProgram = (
+  name: string,
+  place: { folder: string; stop: string; milliseconds: boolean },
+): Program => ({
+  name,
+  notes: ["Windows that are open already need a restart. The folder must be trusted."],
+  edits(folder, { mcp, hook }) {
+    const timeout = HOOK_SECONDS * (place.milliseconds ? 1_000 : 1);
+    const hooks = [{ hooks: [{ name: "parley", type: "command", command: hook, timeout }] }];
+    return [
+      {
+        file: join(folder, place.folder, "settings.json"),
+        kind: "json",
+        insertions: [
+          { path: ["mcpServers", "parley"], value: { ...entryOf(mcp), trust: true } },
+          { path: ["hooks", place.stop], value: hooks },
+          { path: ["hooks", "SessionStart"], value: hooks },
+        ],
+      },
+    ];
+  },
+  waits: false,
+  tell: (text, event) =>
+    event === "SessionStart"
+      ? contextAtStart(text)
+      : { stdout: JSON.stringify({ decision: "block", reason: text }), code: 0 },
+});
+
+export const PROGRAM: Readonly<Record<ProgramId, Program>> = {
+  "claude-code": claudeCode,
+  gemini: settingsProgram("Gemini CLI", { folder: ".gemini", stop: "AfterAgent", milliseconds: true }),
+  qwen: settingsProgram("Qwen Code", { folder: ".qwen", stop: "Stop", milliseconds: true }),
+};

@@ -1,0 +1,77 @@
+// Owns the records of joined programs: `~/.parley/joined/HANDLE.json`, readable by the user only. A record
+// has the program, its project folder, a token for each window's session, and the changes that `leave`
+// undoes.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { isObject, jsonOf } from "../../core/json.ts";
+import type { CliParts } from "../parts.ts";
+import { type Change, replaceFile } from "./change.ts";
+import type { ProgramId } from "./programs.ts";
+
+/** Windows of one program in one folder that can be open at once. */
+export const WINDOWS_MAX = 8;
+const NAME_MAX_CHARS = 30;
+const HASH_CHARS = 6;
+
+export interface JoinRecord {
+  readonly handle: string;
+  readonly program: ProgramId;
+  readonly folder: string;
+  /** One for each window: a token of that window's session only. */
+  readonly tokens: readonly string[];
+  readonly changes: readonly Change[];
+}
+
+export const joinedFolder = (home: string): string => join(home, ".parley", "joined");
+
+/** Returns the handle of a window: two windows never have the same. */
+export const windowHandle = (handle: string, window: number): string =>
+  window === 1 ? handle : `${handle}.${window}`;
+
+/** Returns the handle of a program in a folder; folders of the same name get different ones. */
+export function handleFor(program: ProgramId, folder: string): string {
+  const name = basename(folder)
+    .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+    .slice(0, NAME_MAX_CHARS);
+  const hash = createHash("sha256").update(folder).digest("hex").slice(0, HASH_CHARS);
+  return [program, name, hash].filter((part) => part !== "").join("-");
+}
+
+export function readRecord(home: string, handle: string): JoinRecord | undefined {
+  let text: string;
+  try {
+    text = readFileSync(join(joinedFolder(home), `${handle}.json`), "utf8");
+  } catch {
+    return undefined;
+  }
+  const record = jsonOf(text);
+  return isObject(record) && Array.isArray(record.tokens) ? (record as unknown as JoinRecord) : undefined;
+}
+
+/** Returns the records of all joined programs. */
+export function listRecords(home: string): JoinRecord[] {
+  let names: string[];
+  try {
+    names = readdirSync(joinedFolder(home));
+  } catch {
+    return [];
+  }
+  const handles = names
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => name.slice(0, -".json".length));
+  return handles.flatMap((handle) => readRecord(home, handle) ?? []);
+}
+
+export function writeRecord({ home }: Pick<CliParts, "home">, record: JoinRecord): void {
+  mkdirSync(joinedFolder(home), { recursive: true, mode: 0o700 });
+  replaceFile(join(joinedFolder(home), `${record.handle}.json`), `${JSON.stringify(record, null, 2)}\n`);
+}
+
+/** Removes a record and the state of its windows. */
+export function dropRecord(home: string, handle: string): void {
+  rmSync(join(joinedFolder(home), `${handle}.json`), { force: true });
+  rmSync(join(joinedFolder(home), handle), { recursive: true, force: true });
+}

@@ -1,0 +1,238 @@
+// `parley join` and `parley leave` on real files, the token of one session, and the hook's protocol, all with a
+// real gateway. The programs themselves are tried by `node bench/woken.ts`.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { insertAt, removeAt } from "../../src/config/insert.ts";
+import { cleanup } from "../kit/engine.ts";
+import { LAUNCHER } from "../kit/fleet.ts";
+import { makeHome, run, runJson, startGateway } from "./kit.ts";
+
+const PROGRAMS = ["claude-code", "gemini", "qwen"] as const;
+
+function project(): string {
+  return mkdtempSync(join(tmpdir(), "parley-project-"));
+}
+
+function recordOf(home: string, handle: string): { tokens: string[] } {
+  const text = readFileSync(join(home, ".parley", "joined", `${handle}.json`), "utf8");
+  return JSON.parse(text) as { tokens: string[] };
+}
+
+test.each(PROGRAMS)("%s: leaving removes exactly what joining wrote", async (program) => {
+  const { home } = await makeHome();
+  const folder = project();
+  const joined = await run(home, ["join", program, "--yes"], { folder });
+  expect(joined).toMatchObject({ code: 0 });
+  expect(joined.out).toContain("+ ");
+  const again = await run(home, ["join", program, "--yes"], { folder });
+  expect(again.out).toContain("Nothing to change");
+  expect((await run(home, ["leave", program, "--yes"], { folder })).code).toBe(0);
+  expect(
+    ["", ".mcp.json", ".claude", ".gemini", ".qwen"].filter((name) => existsSync(join(folder, name))),
+  ).toEqual([""]);
+  expect(existsSync(join(folder, ".."))).toBe(true);
+  expect((await run(home, ["leave", program, "--yes"], { folder })).code).toBe(1);
+});
+
+const OWN = `{
+  // Ours, with a comment that stays.
+  "model": "some-model",   "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]},
+  "permissions": { "allow": ["Read"] },
+}
+`;
+
+test("everything else in a file stays byte for byte, also if it was edited before leaving", async () => {
+  const { home } = await makeHome();
+  const folder = project();
+  const file = join(folder, ".claude", "settings.local.json");
+  mkdirSync(join(folder, ".claude"));
+  writeFileSync(file, OWN);
+  await run(home, ["join", "claude-code", "--yes"], { folder });
+  const joined = readFileSync(file, "utf8");
+  expect(joined).toContain('"command": "true"');
+  expect(joined).toContain("asyncRewake");
+  writeFileSync(file, joined.replace('"some-model"', '"another-model"'));
+  expect((await run(home, ["leave", "claude-code", "--yes"], { folder })).code).toBe(0);
+  const left = readFileSync(file, "utf8");
+  expect(left).toContain('"another-model"');
+  expect(left).toContain("// Ours, with a comment that stays.");
+  expect(left).not.toMatch(/parley|asyncRewake/);
+  expect(existsSync(join(folder, ".mcp.json"))).toBe(false);
+
+  writeFileSync(file, OWN);
+  await run(home, ["join", "claude-code", "--yes"], { folder });
+  await run(home, ["leave", "claude-code", "--yes"], { folder });
+  expect(readFileSync(file, "utf8")).toBe(OWN);
+});
+
+test("an entry that was edited since is left and reported", async () => {
+  const { home } = await makeHome();
+  const folder = project();
+  const file = join(folder, ".mcp.json");
+  await run(home, ["join", "claude-code", "--yes"], { folder });
+  writeFileSync(file, readFileSync(file, "utf8").replace('"stdio"', '"sse"'));
+  const left = await run(home, ["leave", "claude-code", "--yes"], { folder });
+  expect(left).toMatchObject({ code: 1 });
+  expect(left.err).toContain("was changed since. Remove it by hand.");
+  expect(readFileSync(file, "utf8")).toContain('"sse"');
+});
+
+test("a file that cannot be parsed is left alone, and nothing else is written", async () => {
+  const { home } = await makeHome();
+  const folder = project();
+  mkdirSync(join(folder, ".claude"));
+  writeFileSync(join(folder, ".claude", "settings.local.json"), "{ broken");
+  const joined = await run(home, ["join", "claude-code", "--yes"], { folder });
+  expect(joined).toMatchObject({ code: 1 });
+  expect(joined.err).toContain("settings.local.json is not valid");
+  expect(existsSync(join(folder, ".mcp.json"))).toBe(false);
+});
+
+test("without a terminal and without --yes nothing is changed", async () => {
+  const { home } = await makeHome();
+  const folder = project();
+  const joined = await run(home, ["join", "qwen"], { folder });
+  expect(joined).toMatchObject({ code: 1 });
+  expect(joined.err).toContain("--yes");
+  expect(existsSync(join(folder, ".qwen"))).toBe(false);
+});
+
+test("folders of the same name get different sessions, and a name is used once", async () => {
+  const { home } = await makeHome();
+  const [one, two] = [project(), project()].map((folder) => join(folder, "shop"));
+  if (one === undefined || two === undefined) throw new Error("no folders");
+  for (const folder of [one, two]) mkdirSync(folder);
+  const first = await run(home, ["--json", "join", "qwen", "--yes"], { folder: one });
+  const second = await run(home, ["--json", "join", "qwen", "--yes"], { folder: two });
+  const handle = (text: string): string => String((JSON.parse(text) as { handle: unknown }).handle);
+  expect(handle(first.out)).not.toBe(handle(second.out));
+  await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: one });
+  const taken = await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: two });
+  expect(taken.err).toContain("is used by gemini");
+});
+
+test("the token of a session is valid for MCP requests of that session only", async () => {
+  const { home, port } = await makeHome();
+  const gateway = await startGateway(home);
+  const folder = project();
+  await run(home, ["join", "claude-code", "--yes", "--session", "writer"], { folder });
+  const token = recordOf(home, "writer").tokens[1] ?? "";
+  const ask = async (query: string, bearer: string): Promise<string> => {
+    const params = { name: "sessions_inbox", arguments: {} };
+    const response = await fetch(`http://127.0.0.1:${port}/mcp${query}`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${bearer}`,
+        accept: "application/json, text/event-stream",
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+    });
+    return response.text();
+  };
+  expect(await ask("", token)).toContain("agent:main:mcp:writer.2");
+  expect(await ask("?handle=other", token)).toContain("valid for session agent:main:mcp:writer.2 only");
+  expect(await ask("?session=agent:main:main", token)).toContain("only");
+  expect(await ask("", `${token.slice(0, -3)}abc`)).toContain("not valid");
+  expect(await run(home, ["--token", token, "sessions"])).toMatchObject({ code: 1 });
+  const models = await fetch(`http://127.0.0.1:${port}/v1/models`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(models.status).toBe(403);
+  await gateway.stop();
+});
+
+/** A process that stands for a window: it starts the MCP server and hooks, as a program does. */
+class Window {
+  readonly #shell: ChildProcess;
+  readonly #home: string;
+  #said = "";
+
+  constructor(home: string) {
+    this.#home = home;
+    // Commands come as lines of the shell's input, so the shell is the parent of both.
+    this.#shell = spawn("/bin/sh", [], {
+      env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" },
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    this.#shell.stdout?.on("data", (piece: Buffer) => {
+      this.#said += piece.toString();
+    });
+    cleanup(() => {
+      this.#shell.kill("SIGKILL");
+    });
+  }
+
+  startServer(handle: string): void {
+    const file = join(this.#home, `pipe-${handle}-${this.#shell.pid}`);
+    this.#shell.stdin?.write(
+      `mkfifo ${file}\n${this.#line(`mcp --joined ${handle}`)} <${file} >/dev/null & exec 9>${file}\n`,
+    );
+  }
+
+  /** Runs the hook and returns its output and exit code. */
+  async hook(program: string, handle: string, event: string): Promise<string> {
+    const from = this.#said.length;
+    const input = `'{"hook_event_name":"${event}"}'`;
+    const command = this.#line(`inbox --hook ${program} --joined ${handle}`);
+    this.#shell.stdin?.write(`printf '%s' ${input} | ${command} 2>&1; echo "<code $?>"\n`);
+    await expect.poll(() => this.#said.slice(from), { timeout: 30_000 }).toMatch(/<code \d+>/);
+    return this.#said.slice(from).trim();
+  }
+
+  #line(words: string): string {
+    return `'${process.execPath}' '${LAUNCHER}' ${words}`;
+  }
+}
+
+test.each([
+  [
+    "claude-code",
+    "Stop",
+    /^New messages[\s\S]*from session agent:research:main:\nwhich port\?[\s\S]*<code 2>$/,
+  ],
+  ["gemini", "AfterAgent", /^\{"decision":"block","reason":"New messages[\s\S]*which port\?[\s\S]*<code 0>$/],
+  [
+    "qwen",
+    "SessionStart",
+    /^\{"hookSpecificOutput":\{"hookEventName":"SessionStart"[\s\S]*which port\?[\s\S]*<code 0>$/,
+  ],
+])("%s: its hook tells each message once, in the right window", async (program, event, shown) => {
+  const { home } = await makeHome();
+  const gateway = await startGateway(home);
+  await run(home, ["join", program, "--yes", "--session", "writer"], { folder: project() });
+  const [one, two] = [new Window(home), new Window(home)];
+  one.startServer("writer");
+  const isOpen = (number: number): boolean =>
+    existsSync(join(home, ".parley", "joined", "writer", `${number}.json`));
+  await expect.poll(() => isOpen(1), { timeout: 30_000 }).toBe(true);
+  two.startServer("writer");
+  await expect.poll(() => isOpen(2), { timeout: 30_000 }).toBe(true);
+  // The first request of a session makes it.
+  expect(await one.hook(program, "writer", event)).toBe("<code 0>");
+  expect(await two.hook(program, "writer", event)).toBe("<code 0>");
+  const args = { sessionKey: "agent:main:mcp:writer.2", message: "which port?", timeoutSeconds: 0 };
+  await runJson(home, ["tool", "sessions_send", JSON.stringify(args), "--as", "agent:research:main"]);
+  expect(await one.hook(program, "writer", event)).toBe("<code 0>");
+  expect(await two.hook(program, "writer", event)).toMatch(shown);
+  expect(await two.hook(program, "writer", event)).toBe("<code 0>");
+  await gateway.stop();
+  expect(await two.hook(program, "writer", event)).toBe("<code 0>");
+  expect(await two.hook(program, "unknown", event)).toBe("<code 0>");
+});
+
+test("a value that was inserted is removed again, and a changed one is not", () => {
+  const value = { command: "parley" };
+  for (const text of ["{}", '{"a": 1}', '{\n  "servers": {"b": {}}\n}', OWN]) {
+    const added = insertAt(text, ["servers", "parley"], value, "json", "the file");
+    if (!added.ok) throw new Error(added.error);
+    const removed = removeAt(added.value, ["servers", "parley"], value, "the file");
+    if (!removed.ok) throw new Error(removed.error);
+    expect(removed.value).not.toContain("parley");
+    expect(removeAt(added.value, ["servers", "parley"], { command: "x" }, "the file").ok).toBe(false);
+  }
+});

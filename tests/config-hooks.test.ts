@@ -28,7 +28,7 @@ test("a mapping may deliver to a chat of a configured channel, or to the last ch
   expect(mappings({ channel: "last" })).toMatchObject([{ deliver: { channel: "last", to: "main" } }]);
 });
 
-test("a mapping is completed, and its secrets are never shown", () => {
+test("a mapping gets its defaults, and its secrets are never shown", () => {
   const { settings, warnings } = config().good(
     hooks({
       mappings: [

@@ -7,7 +7,7 @@ import { useConfigHome } from "./kit/config-home.ts";
 const home = useConfigHome();
 const mcp = (servers: unknown) => JSON.stringify({ tools: { mcp: { servers } } });
 
-test("servers are completed: paths are absolute, disabled ones are missing, variables are inserted", () => {
+test("servers get defaults: paths are absolute, disabled ones are left out, variables are inserted", () => {
   const servers = {
     files: { command: "~/bin/files", args: ["--root", "~/x"], env: { KEY: "${KEY}" }, cwd: "place" },
     web: {

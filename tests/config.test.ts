@@ -33,7 +33,7 @@ const SANDBOX = {
 
 const LOGGING = { level: "info", parts: {}, format: "auto" };
 
-test("without a file everything has a default and the offline model answers", () => {
+test("without a file every setting has its default, and the offline model answers", () => {
   const { settings, ...rest } = config().good();
   expect(rest).toEqual({ warnings: [], path: config().defaultPath, exists: false });
   expect(settings).toEqual({

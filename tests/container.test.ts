@@ -1,6 +1,6 @@
-// The files for containers, as far as they can be tried without a daemon: what they copy is there, nothing of them runs
-// as root or holds a secret, and the health check does what it says against a real gateway. That the package runs from
-// a folder that it may not write, as another user, is tried in e2e/package.test.ts.
+// Checks the files for containers without a daemon: each copied path exists, nothing runs as root or holds a
+// secret, and the health check works against a real gateway. e2e/package.test.ts runs the package from a
+// read-only folder as another user.
 
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { freePort } from "./kit/loopback.ts";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (name: string): string => readFileSync(ROOT + name, "utf8");
 
-/** Instructions in order, lines that go on put together. */
+/** The instructions in order, with continued lines joined. */
 const INSTRUCTIONS = read("Dockerfile")
   .replace(/\\\n\s*/g, " ")
   .split("\n")
@@ -24,7 +24,7 @@ const INSTRUCTIONS = read("Dockerfile")
 const restOf = (name: string): string[] =>
   INSTRUCTIONS.filter((one) => one.name === name).map(({ rest }) => rest);
 
-/** The rules of .dockerignore, as far as they are used there: the last one that fits decides. */
+/** Applies the rules of .dockerignore: the last rule that matches decides. */
 function isSent(path: string): boolean {
   let sent = true;
   for (const line of read(".dockerignore").split("\n")) {
@@ -39,7 +39,7 @@ function isSent(path: string): boolean {
   return sent;
 }
 
-test("the reader of .dockerignore can say no", () => {
+test("the reader of .dockerignore also excludes files", () => {
   for (const path of [
     "gateway.env",
     "docs/screenshots/a.png",
@@ -51,7 +51,7 @@ test("the reader of .dockerignore can say no", () => {
     expect({ path, sent: isSent(path) }).toEqual({ path, sent: false });
 });
 
-test("everything that the image copies is there, and is sent to the builder", () => {
+test("every file that the image copies exists, and is sent to the builder", () => {
   const sources = restOf("COPY")
     .filter((rest) => !rest.startsWith("--from="))
     .flatMap((rest) => rest.split(" ").slice(0, -1));
@@ -63,7 +63,7 @@ test("everything that the image copies is there, and is sent to the builder", ()
   expect(made.filter((name) => !sources.includes(name))).toEqual([]);
 });
 
-test("what one stage takes from another is of a stage that there is, on a Node that is new enough", () => {
+test("a stage copies only from an existing stage, on a Node that is new enough", () => {
   const stages = restOf("FROM").map((rest) => / AS (\w+)$/.exec(rest)?.[1]);
   for (const rest of restOf("COPY").filter((one) => one.startsWith("--from=")))
     expect(stages).toContain(/^--from=(\w+)/.exec(rest)?.[1]);
@@ -84,7 +84,7 @@ test("the last stage runs as a user who is not root, and starts the program that
   expect(read("bin/parley.js").split("\n")[0]).toBe("#!/usr/bin/env node");
 });
 
-test("no secret is in the files, and those that hold some stay out of repository and image", () => {
+test("the files contain no secret, and files with secrets are in neither repository nor image", () => {
   for (const name of ["Dockerfile", "compose.yaml"]) {
     const settings = read(name)
       .split("\n")
@@ -99,7 +99,7 @@ test("no secret is in the files, and those that hold some stay out of repository
   expect(ignored.stdout.trim().split("\n")).toEqual(named);
 });
 
-test("the compose file shuts the gateway in: nothing written but data and /tmp, no rights, this machine only", () => {
+test("the compose file confines the gateway: it writes only data and /tmp, has no rights, and is local to the machine", () => {
   const gateway =
     read("compose.yaml")
       .split(/^ {2}gateway:\n/m)[1]
@@ -117,12 +117,12 @@ test("the compose file shuts the gateway in: nothing written but data and /tmp, 
   expect([...gateway.matchAll(/^ {6}- "(.*:\d+:\d+)"$/gm)].map(([, port]) => port)).toEqual([
     "127.0.0.1:7275:7275",
   ]);
-  // Longer than the gateway takes.
+  // The container's grace period is longer than the gateway's own.
   expect(Number(/stop_grace_period: (\d+)s/.exec(gateway)?.[1])).toBeGreaterThan(10);
   expect(read("compose.yaml")).not.toContain("\t");
 });
 
-test("the health check is content with a gateway that lives, and with nothing else", async () => {
+test("the health check passes for a living gateway, and for nothing else", async () => {
   const [command = "[]"] = /\[.*\]/.exec(restOf("HEALTHCHECK")[0] ?? "") ?? [];
   const [program, ...words] = JSON.parse(command) as string[];
   expect(program).toBe("node");

@@ -1,4 +1,4 @@
-// The exit codes of the test commands, tried on a suite that fails, and how .ci/run counts.
+// The exit codes of the test commands, for a suite that fails, and how .ci/run counts failures.
 
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { temporaryFolder } from "./kit/engine.ts";
 const CONFIG = new URL("./kit/failing-suite.config.ts", import.meta.url);
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** The environment of this process without what vitest and the caller's database put there. */
+/** This process's environment without the variables that vitest and the caller's database set. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(VITEST|NODE_ENV|TEST$|PARLEY_TEST_POSTGRES)/.test(name),
@@ -84,7 +84,7 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
     expect(ended.code).toBe(code);
   });
 
-  test("it runs both, and counts both", () => {
+  test(".ci/run runs both projects, and counts both", () => {
     const script = readFileSync(join(ROOT, ".ci/run"), "utf8");
     expect(script).toContain("for script in test test:deep; do");
     expect(script).toContain('node .ci/count.js "$reports/test.json" "$reports/test:deep.json"');

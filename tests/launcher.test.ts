@@ -1,4 +1,4 @@
-// The launcher in a test package, on this Node and on an older one if there is one.
+// The launcher in a test package, on this Node and on an older Node if one is installed.
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -83,7 +83,7 @@ test("a checkout runs src, a package runs dist, and both pass on arguments and e
   expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
 });
 
-test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands start unchanged", () => {
+test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands run with the default", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   const flagsOf = (args: string[], own: string[] = []): unknown => {
     const { stdout } = spawnSync(process.execPath, [...own, launcher, ...args], { encoding: "utf8" });
@@ -117,7 +117,7 @@ test("L2: a checkout runs a build of exactly its files, and src once one of them
     noteMadeOf(home, madeOf(home));
     expect(isFresh(home)).toBe(true);
   }
-  // Other installers do not write this file, nor does npm if a folder above has the libraries.
+  // Other installers do not write this file, nor does npm if a parent folder has the libraries.
   rmSync(join(home, "node_modules/.package-lock.json"));
   expect(isFresh(home)).toBe(false);
   noteMadeOf(home, madeOf(home));
@@ -167,7 +167,7 @@ test("a reader that closes early causes no error", () => {
   expect({ stdout, stderr }).toEqual({ stdout: "line 0\n", stderr: "" });
 });
 
-// Needs an older Node besides the one that runs the tests.
+// Skipped without an older Node.
 test.skipIf(older === undefined)("on an older Node the installed newer one does the work", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   expect(start(older ?? "", ["x y"])).toMatchObject({ status: 7, told: { argv: ["x y"], isNew: true } });
@@ -179,7 +179,7 @@ test.skipIf(older === undefined)("on an older Node the installed newer one does 
   );
 });
 
-// Needs an older Node.
+// Skipped without an older Node.
 test.skipIf(older === undefined)(
   "a Node that npm installed next to the package is found; one that is too old is refused",
   () => {
@@ -200,7 +200,7 @@ test.skipIf(older === undefined)(
   },
 );
 
-// Needs an older Node.
+// Skipped without an older Node.
 test.skipIf(older === undefined).each([
   ["SIGTERM", 8, null],
   ["SIGKILL", null, "SIGKILL"],

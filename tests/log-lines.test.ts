@@ -1,4 +1,4 @@
-// How the log looks: for people, for programs, and what its lines may say.
+// The format of log lines, for people and for programs, and their allowed content.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { fakeWorld } from "./kit/world.ts";
 const ROOT = join(import.meta.dirname, "..");
 const json = (fields: object): string => `${JSON.stringify({ level: 40, time: 0, ...fields })}\n`;
 
-test("a line for people has time, level, part, words and what it is about, in colours where there are any", () => {
+test("a line for people has time, level, part, message and fields, in colours if the terminal has them", () => {
   const line = json({ part: "engine", runId: "r-1", ms: 12, why: "it is late", msg: "a run failed" });
   expect(logLine(line, false)).toMatch(
     /^\d\d:\d\d:\d\d\.000 WARN {2}engine {4}a run failed runId=r-1 ms=12 why="it is late"\n$/,
@@ -19,7 +19,7 @@ test("a line for people has time, level, part, words and what it is about, in co
   expect(logLine(line, true)).toContain("\u001b[33mWARN \u001b[39m");
 });
 
-test("what went wrong stands below its line, set in, so that no line of a stack looks like one of the log", () => {
+test("an error's details are indented below its line, so that no line of a stack looks like a log line", () => {
   const err = { type: "Error", message: "no", stack: "Error: no\n12:00:00.000 INFO  all is well", code: "X" };
   const [first, ...below] = logLine(json({ msg: "oh", err }), false)
     .trimEnd()
@@ -38,17 +38,14 @@ test("LL1: nothing in a line moves the cursor, changes colours or begins another
   expect(JSON.parse(line)).toEqual({ msg: evil });
 });
 
-test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])(
-  "LL2: %j is shown all the same",
-  (line) => {
-    const shown = logLine(line, false);
-    expect(shown.endsWith("\n")).toBe(true);
-    expect(shown.trim().length).toBeGreaterThan(2);
-    expect(shown.trimEnd()).not.toMatch(/\p{Cc}/u);
-  },
-);
+test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])("LL2: %j is shown", (line) => {
+  const shown = logLine(line, false);
+  expect(shown.endsWith("\n")).toBe(true);
+  expect(shown.trim().length).toBeGreaterThan(2);
+  expect(shown.trimEnd()).not.toMatch(/\p{Cc}/u);
+});
 
-test("fields of a line go before those of its log, and those of the inner log before the outer one's", () => {
+test("fields of a line override those of its log, and those of an inner log override the outer one's", () => {
   const world = fakeWorld();
   const inner = withFields(logging(world, { part: "app", a: 1 }).log, { part: "engine", b: 1 });
   inner.info({ b: 2 }, "x");
@@ -91,7 +88,7 @@ test("every line of the source names its fields as docs/LOGS.md does", () => {
   expect(seen).toBeGreaterThan(80);
 });
 
-test("a level that is not asked for costs no line, and a part has its own", async () => {
+test("a disabled level costs no line, and a part has its own level", async () => {
   const { realWorld } = await import("../src/world.ts");
   const told: string[] = [];
   const format = (): string => "";

@@ -1,4 +1,4 @@
-// The pages of docs/reference match the schemas, and the schemas describe everything in them.
+// The pages of docs/reference match the schemas, and each part of a schema has a description.
 
 import { expect, test } from "vitest";
 import { METHODS } from "../src/contract/methods.ts";
@@ -32,7 +32,7 @@ test.each(Object.entries(PAGES))(
   },
 );
 
-test("every argument of a tool and every param of a method says what it means", () => {
+test("every argument of a tool and every param of a method has a description", () => {
   const silent = [...toolArguments(), ...methodParams()].filter(({ field }) => !field.schema.description);
   expect(silent.map((one) => `${"tool" in one ? one.tool : one.method} ${one.field.path}`)).toEqual([]);
 });
@@ -42,7 +42,7 @@ test("the catalogue and the MCP door offer exactly the tools of the contract", (
   expect(offered.sort()).toEqual(Object.keys(TOOLS).sort());
 });
 
-test("every method answers with a declared type, and says what it does", () => {
+test("every method has a declared answer type and a description", () => {
   const wire = new Wire();
   for (const [method, { summary }] of Object.entries(METHODS)) {
     expect({ method, summary: summary.endsWith("."), answer: wire.answers.has(method) }).toEqual({
@@ -61,18 +61,18 @@ test("every event and field on the wire has a description, in its place or for i
   expect(Object.keys(FIELD_WORDS).filter((name) => !used.has(name))).toEqual([]);
 });
 
-test("every key of the configuration says what it means, and every number what it counts", () => {
+test("every key of the configuration has a description, and every number a unit", () => {
   const keys = configKeys();
   expect(keys.length).toBeGreaterThan(150);
   expect(keys.filter(({ schema }) => !schema.description).map(({ path }) => path)).toEqual([]);
   expect(keys.filter((key) => unitOf(key) === undefined).map(({ path }) => path)).toEqual([]);
 });
 
-test("every failure code says what it means", () => {
+test("every failure code has a description", () => {
   expect([...meanings().keys()]).toEqual(Object.keys(CODES));
 });
 
-test("every command and every option says what it is for", () => {
+test("every command and every option has a description", () => {
   const silent = commands().filter(({ command }) => command.description() === "");
   expect(silent.map(({ path }) => path)).toEqual([]);
   const options = commands().flatMap(({ path, command }) =>

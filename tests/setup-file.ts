@@ -1,4 +1,4 @@
-// Runs before each test file, also where several files share a process: what a test opened is undone after it.
+// Runs before each test file, also if several files share a process. Undoes the setup of each test after it.
 
 import { afterEach } from "vitest";
 import { cleanUp } from "./kit/cleanup.ts";

@@ -1,7 +1,6 @@
-// Runs in vitest's own process, around all test files. The web page is built, if what it is made of is newer
-// than it. One PostgreSQL server serves a whole run: it is started
-// when the first test asks at this door for its address, and not at all when none does. With
-// PARLEY_TEST_POSTGRES set, that is the address, of a superuser on a server of another version.
+// Runs in vitest's own process, around all test files. Builds the web page if its sources are newer. One
+// PostgreSQL server serves a whole run; it starts when a test first requests its address at this port.
+// PARLEY_TEST_POSTGRES replaces it with the address of a superuser on another server.
 
 import { createServer } from "node:net";
 import type { TestProject } from "vitest/node";
@@ -11,7 +10,7 @@ import { type PostgresServer, startPostgres } from "./kit/postgres-server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The port that answers with the server's address, or with `!` and the reason why there is none. */
+    /** The port that returns the server's address, or `!` and the reason for its absence. */
     postgresDoor: number;
   }
 }

@@ -1,4 +1,4 @@
-// The rules of the house, on the real tree; and each rule on a planted snippet, to prove that it can fail.
+// The rules for sources, on the real tree; each rule also on a planted snippet, to prove that it can fail.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,9 +9,9 @@ import * as rules from "./kit/tidy-rules.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEXT = /(\.(tsx?|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
-/** In a second working tree `.git` is a file. */
+/** `.git` is a file in a second working tree. */
 const SKIPPED = ["node_modules", "dist", "coverage", ".git"];
-/** Written by npm, a thousand lines a package; `packageProblems` reads it. */
+/** npm writes this file, a thousand lines a package; `packageProblems` reads it. */
 const LOCK_FILE = "package-lock.json";
 
 function textsBelow(folder: string): Map<string, string> {
@@ -38,7 +38,7 @@ beforeAll(() => {
   tree = readTree(new Map([...texts].filter(([path]) => isSource(path))));
 });
 
-test("the tree is read whole", () => {
+test("the whole tree is read", () => {
   expect(tree.length).toBeGreaterThan(20);
   expect(tree.filter(inTypeScript).every(({ text }) => text.length > 0)).toBe(true);
 });
@@ -47,7 +47,7 @@ test("everybody imports only what the import table of ARCHITECTURE allows", () =
   expect(rules.importTable(tree)).toEqual([]);
 });
 
-test("no files import each other in a circle", () => {
+test("no files import each other in a cycle", () => {
   expect(rules.cycles(tree)).toEqual([]);
 });
 
@@ -79,11 +79,11 @@ test("comments name files and folders that exist", () => {
   expect(rules.lostMentions(tree, [...texts.keys()])).toEqual([]);
 });
 
-test("a folder holds few files, and files that share a name are in a folder", () => {
+test("a folder holds few files, and files that share a prefix are in a folder", () => {
   expect(rules.folders(tree.map(({ path }) => path))).toEqual([]);
 });
 
-test("every source file begins with what it owns, and no folder is a drawer for anything", () => {
+test("every source file begins with its purpose, and no folder is a collection of unrelated files", () => {
   expect(rules.headsAndFolders(tree)).toEqual([]);
 });
 
@@ -91,11 +91,11 @@ test("a reference to another file's rule names that file, and tests name rules t
   expect(rules.namedRules(tree)).toEqual([]);
 });
 
-test("comments, titles, messages and labels avoid the words that readers stumble over", () => {
+test("comments, titles, messages and labels use plain English", () => {
   expect(wordProblems(new Map([...texts].filter(([path]) => isSource(path))))).toEqual([]);
 });
 
-test("no file names a path of the machine that it was written on", () => {
+test("no file contains a path of a developer's machine", () => {
   expect(rules.machinePaths(texts)).toEqual([]);
 });
 
@@ -144,7 +144,7 @@ test("planted: a cycle of imports is found, also of types", () => {
   ]);
 });
 
-test("planted: every ambient source is found where it must not be, and nothing else is", () => {
+test("planted: every ambient source is found outside its file, and nothing else is", () => {
   const bad = [
     "Date.now();",
     "new Date();",
@@ -224,7 +224,7 @@ test("planted: module mocks, focused tests and skips without a reason are found"
   ]);
 });
 
-test("planted: a file that nothing reaches from the program is found, though a test imports it", () => {
+test("planted: a file that the program does not reach is found, though a test imports it", () => {
   const files = {
     "bin/run.js": "await import('../src/main.ts');",
     "src/main.ts": "import './core/a.ts';\nnew Worker(new URL('./core/worker.ts', import.meta.url));",
@@ -269,7 +269,7 @@ test("planted: an export without an importer is found; a type that its own file 
   expect(plant(rules.unusedExports, whole)).toEqual([]);
 });
 
-test("planted: too long a file, function and line are found", () => {
+test("planted: a file, a function and a line that are too long are found", () => {
   const e = (times: number) => "é".repeat(times);
   const body = (lines: number) => Array.from({ length: lines }, () => "  go();").join("\n");
   const files = {
@@ -306,7 +306,7 @@ test("planted: a full folder and files that should be a folder are found", () =>
   ]);
 });
 
-test("planted: a file without a head and a drawer are found", () => {
+test("planted: a file without a head, and a folder of unrelated files, are found", () => {
   const files = {
     "src/core/a.ts": "const a = 1;",
     "src/utils/b.ts": "// Owns b.",
@@ -318,7 +318,7 @@ test("planted: a file without a head and a drawer are found", () => {
   ]);
 });
 
-test("planted: a rule of another file, named without it, and a test of none are found", () => {
+test("planted: a rule of another file named without that file, and a tested rule that does not exist, are found", () => {
   const files = {
     "src/core/a.ts": "// Owns a.\n// A1: one. A2: two, as I2 wants it.",
     "src/core/b.ts":
@@ -355,7 +355,7 @@ test("planted: sentences without a subject, discouraged words, wishes and outsid
   );
 });
 
-test("planted: paths of a machine, loose pins and registries are found", () => {
+test("planted: paths of a machine, unpinned packages and registries are found", () => {
   const bad = ["work/x", "home/ann/x", "Users/ann", "root/.npm"].map((path) => `see /${path}`);
   const good = ["./work/x", "https://example.org/work/", "~/home/ann", "src/root/x", "/homework"];
   const texts = new Map([["docs/a.md", [...bad, ...good].join("\n")]]);

@@ -25,7 +25,7 @@ function textsBelow(folder: string): Map<string, string> {
   return new Map(paths.sort().map((path) => [path, readFileSync(join(ROOT, path), "utf8")]));
 }
 
-/** Draws `count` of `all`; the same seed draws the same. */
+/** Draws `count` of `all`. The draw depends only on the seed. */
 function drawn(all: readonly Prose[], count: number, seed: number): Prose[] {
   let state = seed >>> 0;
   const next = (): number => {

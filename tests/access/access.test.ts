@@ -1,4 +1,5 @@
-// I9: one gate decides for every argument (key, session id, label), for sessions and for operators.
+// I9: one visibility check decides for every argument (key, session id, label), for sessions and for
+// operators.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mayAccess, operatorViewer, sessionViewer } from "../../src/access/access.ts";
@@ -39,7 +40,7 @@ function ask(
   return resolveSession({ db: app.engine.store.db, settings: app.settings }, viewer, access, target);
 }
 
-/** Returns a refusal without the request's words, on which the order of suggestions depends. */
+/** Returns a refusal without the request's text, which the order of suggestions depends on. */
 function refusalOf(result: Result<Session>, wanted: string): string {
   if (result.ok) return "allowed";
   const closest = [...((result.details?.closest ?? []) as string[])].sort();
@@ -149,7 +150,7 @@ describe("with every agent visible", () => {
   });
 
   test.each(["agent:main:discord:channel:nope", "hook:nope", "node-nope", "agent:main:chat:nope"])(
-    "asking for %s does not make it",
+    "asking for %s does not create it",
     async (sessionKey) => {
       expect(shown(await ask(app, viewer, { sessionKey }, "send"))).toBe("session_not_found");
     },
@@ -198,7 +199,7 @@ describe("with every agent visible", () => {
     expect(result.ok ? [] : result.details?.keys).toEqual(expect.arrayContaining(keys));
   });
 
-  test("an archived session's label finds nothing", async () => {
+  test("the label of an archived session finds nothing", async () => {
     await app.add("agent:main:chat:3", { label: "old", archivedAt: 5 });
     expect(shown(await ask(app, viewer, { label: "old" }))).toBe("session_not_found");
   });
@@ -306,7 +307,7 @@ describe("operators", () => {
   });
 });
 
-test("under scope global every agent's `main` is the one session, which its own name does not reach", async () => {
+test("under scope global every agent's `main` is the global session, which its own key does not reach", async () => {
   const app = await openApp({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const chat = await app.add("agent:research:chat:1");
   const viewer = sessionViewer([chat], app.settings);

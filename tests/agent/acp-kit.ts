@@ -23,11 +23,11 @@ export interface Stage {
   readonly agents: AgentEvent[];
   /** Lines that the program wrote to its log. */
   log(): string[];
-  /** Resolves once the program has written such a line. */
+  /** Resolves when the program has written a matching line. */
   logged(line: string): Promise<void>;
-  /** Says something, and waits for the run's end: its text, or what was wrong. */
+  /** Sends a message and waits for the run's end. Returns its text or its error. */
   say(text: string, sessionKey?: string): Promise<string>;
-  /** Says something and goes on; resolves with the run's id. */
+  /** Sends a message without waiting. Resolves with the run's id. */
   begin(text: string, sessionKey?: string): Promise<string>;
   end(runId: string): Promise<{ status: string; runStatus: string; error?: string; code?: string }>;
   messages(sessionKey?: string): Promise<Message[]>;
@@ -35,7 +35,7 @@ export interface Stage {
 }
 
 export interface StageOptions {
-  /** More of the `runtime` of `main`. */
+  /** Further keys of `runtime` of `main`. */
   readonly runtime?: Record<string, unknown>;
   /** Extra keys for `main`. */
   readonly main?: Record<string, unknown>;
@@ -60,7 +60,7 @@ export function acpConfig(home: string, options: StageOptions = {}): Record<stri
   };
 }
 
-/** Asks until the answer is as wanted. */
+/** Repeats the request until the answer matches. */
 export async function until<T>(ask: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> {
   for (let tries = 0; tries < 800; tries += 1) {
     const value = await ask();
@@ -75,18 +75,18 @@ export function logOf(home: string): string[] {
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 }
 
-/** Whether a process is there. */
+/** Returns whether a process runs. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // One that has ended and was not waited for is no more than its name.
+    // A zombie process (ended, not yet waited for) counts as ended.
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return false;
   }
 }
 
-/** Of the programs that were started so far. */
+/** Returns the process ids of all programs started so far. */
 export function pidsOf(home: string): number[] {
   return logOf(home).flatMap((line) => (line.startsWith("start ") ? [Number(line.slice(6))] : []));
 }

@@ -1,4 +1,5 @@
-// An agent that is a program of its own, driven over the Agent Client Protocol: a real program, a real gateway.
+// An agent that is a separate program, driven over the Agent Client Protocol: a real program and a real
+// gateway.
 
 import { expect, test } from "vitest";
 import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
@@ -55,7 +56,7 @@ test("AT1: calls reported out of order get exactly one result each, after their 
   ]);
 });
 
-test("AT1: a call that is never answered is answered when the turn ends", async () => {
+test("AT1: a call without a result gets one when the turn ends", async () => {
   const stage = await openStage();
   expect(await stage.say("open")).toBe("ok");
   const [, , result] = await lines(stage);
@@ -87,7 +88,7 @@ test("a flood of pieces arrives complete", async () => {
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
 });
 
-test("the agent keeps its memory: it is introduced once, and gets only news", async () => {
+test("the agent keeps its memory: it is introduced once, and later gets only new messages", async () => {
   const stage = await openStage({ main: { instructions: "Be a good program." } });
   const first = JSON.parse(await stage.say("prompt")) as string[];
   expect(first).toEqual([

@@ -1,4 +1,4 @@
-// Our clients send what pi-ai sends: one table and one seeded hunt over both.
+// Our clients send the same requests as pi-ai: one table and one seeded random test over both.
 
 import { builtinProviders } from "@earendil-works/pi-ai/providers/all";
 import { ANTHROPIC_MODELS } from "@earendil-works/pi-ai/providers/anthropic.models";
@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** The headers that mean something to a provider. */
+/** The headers that a provider reads. */
 const NAMED = [
   "authorization",
   "x-api-key",
@@ -204,7 +204,7 @@ test("each provider of pi-ai's catalogue uses pi-ai, or gets the same body from 
   expect([...kinds.values()]).toContain("anthropic");
 }, 120_000);
 
-test("pi-ai's catalogue names no model of OpenAI for chat completions, so that none is looked up", () => {
+test("the catalogue of pi-ai has no OpenAI model for chat completions, so none is looked up", () => {
   const apis = Object.values(OPENAI_MODELS).map((model): string => model.api);
   expect(apis).not.toContain("openai-completions");
 });
@@ -217,7 +217,7 @@ test.each([
   ["openai-completions", "mine", "https://api.deepseek.com", "pi-ai"],
   ["anthropic-messages", "anthropic", "https://api.anthropic.com", "anthropic"],
   ["openai-responses", "openai", "https://api.openai.com/v1", "pi-ai"],
-] as const)("%s of %s at %s is asked by the client %s", (api, id, baseUrl, kind) => {
+] as const)("for %s of %s at %s the client is %s", (api, id, baseUrl, kind) => {
   expect(clientKind({ ...providerAt(baseUrl, "openai-completions"), api, id })).toBe(kind);
 });
 

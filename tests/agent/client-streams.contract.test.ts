@@ -1,4 +1,4 @@
-// Our clients make of a stream what pi-ai makes of it, however it is cut; and a hostile one ends within limits.
+// Our clients parse a stream as pi-ai does, at any cut; a hostile stream ends within limits.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
@@ -70,7 +70,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
     },
   );
 
-  test("both clients judge a connection cut before its headers alike", async () => {
+  test("both clients treat a connection that is cut before its headers alike", async () => {
     const { ours, pi } = await both(api, (response) => response.destroy());
     expect(seenOf(ours)).toEqual(seenOf(pi));
   });
@@ -99,7 +99,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
       const request = requestFor(modelOf(providerAt(`${own.url}/v1`, api)));
       for (let round = 0; round < 20; round += 1)
         expect((await made(CLIENTS[api].ours, request)).outcome.kind).toBe("message");
-      // The end of an answer may come after the next request.
+      // The end of an answer may arrive after the next request.
       expect(own.connections.size).toBeLessThan(10);
     } finally {
       await own.close();
@@ -107,7 +107,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
   });
 });
 
-/** Writes the same again and again until the client goes away; `most` bounds a client that never does. */
+/** Writes the same piece repeatedly until the client disconnects; `most` limits a client that never does. */
 function endless(first: string, piece: string, most = 64 * 1024 * 1024): Answers {
   return async (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -150,7 +150,7 @@ describe.each(WIRE_APIS)("%s: a hostile stream", (api) => {
     },
   );
 
-  test("arguments of many small pieces are parsed once, and kept as written if they are no object", async () => {
+  test("arguments of many small pieces are parsed once, and stay text if they are no object", async () => {
     const pieces = Array.from({ length: 5_000 }, (_, at) => `"k${at}":1,`);
     const limits = { maxAnswerBytes: 1_000_000, maxAnswerToolCalls: 4 };
     server.answer(streaming(callOf(api, ["{", ...pieces, '"last":1}'])));

@@ -1,4 +1,4 @@
-// Streams of both formats as servers write them, and as they should not.
+// Streams of both formats, valid and invalid.
 
 import type { WireApi } from "./clients-kit.ts";
 
@@ -192,7 +192,7 @@ const ANTHROPIC: Record<string, string> = {
     end("end_turn"),
 };
 
-/** By API and name: the whole text of a response. */
+/** The whole text of a response, by API and name. */
 export const STREAMS: Record<WireApi, Record<string, string>> = {
   "openai-completions": OPENAI,
   "anthropic-messages": ANTHROPIC,

@@ -1,4 +1,4 @@
-// Shared by the tests of the clients of model requests: both clients over one raw server, and their results.
+// Kit for the tests of model clients: both clients over one raw server, and their results.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { anthropicFormat } from "../../src/agent/model/anthropic.ts";
@@ -37,7 +37,7 @@ export interface Sent {
 export interface RawServer {
   readonly url: string;
   readonly sent: Sent[];
-  /** Open connections and those that were, by their order. */
+  /** Open and closed connections, in order. */
   readonly connections: Set<unknown>;
   answer(how: Answers): void;
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export interface RawServer {
 
 export type Answers = (response: ServerResponse, api: WireApi) => unknown;
 
-/** A server that writes what it is told, byte by byte if need be. */
+/** A server that writes given bytes, one at a time if needed. */
 export async function rawServer(first: Answers): Promise<RawServer> {
   let how = first;
   const sent: Sent[] = [];
@@ -66,7 +66,7 @@ export async function rawServer(first: Answers): Promise<RawServer> {
   };
 }
 
-/** Answers with these bytes as a stream of events. */
+/** Answers with the given bytes as a stream of events. */
 export function streaming(...parts: readonly (string | Uint8Array)[]): Answers {
   return async (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -129,7 +129,10 @@ export async function made(client: Client, request: ModelRequest, signal?: Abort
   return { outcome, text: texts.at(-1) ?? "" };
 }
 
-/** The outcome as the rest of the program sees it: the message, or the words shown and whether it is tried again. */
+/**
+ * Returns the outcome as the rest of the program sees it: the message, or the error text and whether it is
+ * retried.
+ */
 export function seenOf({ outcome, text }: Made): unknown {
   if (outcome.kind !== "failed") return { outcome, text };
   const { failure, partial } = outcome;

@@ -1,4 +1,4 @@
-// Models that think in their text, over the four provider APIs and through the loop.
+// Models that write their thinking into their text, over the four provider APIs and through the loop.
 
 import { afterEach, expect, test } from "vitest";
 import { resolveModel } from "../../src/agent/model/model.ts";
@@ -65,7 +65,7 @@ test.each(PROVIDER_APIS)("%s: thinking found in text is not sent back", async (a
   expect(sent).not.toContain("secret");
 });
 
-test("the text of a model whose template opens the thinking is withdrawn once, and held back from then on", async () => {
+test("for a model whose template opens the thinking, its shown text is withdrawn once and later held back", async () => {
   const { turn } = await serve("openai-completions", () => [text("secret words first</think>Hi", 9)]);
   const first = turn();
   expect(await first.end).toMatchObject({ kind: "ok", text: "Hi" });
@@ -76,7 +76,7 @@ test("the text of a model whose template opens the thinking is withdrawn once, a
   expect(second.texts.at(-1)).toBe("Hi");
 });
 
-test("a tool call written as text is removed, and an answer of nothing else is empty", async () => {
+test("a tool call written as text is removed, and an answer that consists of it is empty", async () => {
   const { turn } = await serve("openai-completions", () => [
     text('<tool_call>\n{"name": "exec", "arguments": {}}\n</tool_call>', 5),
   ]);

@@ -60,7 +60,7 @@ test("L1: calls, results and the final text are appended in order, with stable c
   ]);
 });
 
-test("K2: parallel tools run side by side, and any other tool waits and is waited for", async () => {
+test("K2: parallel tools run side by side; any other tool runs alone", async () => {
   const log: string[] = [];
   const gates = new Map<string, () => void>();
   const turn = startTurn({
@@ -116,7 +116,7 @@ test.each([
   expect(ran).toBe(0);
 });
 
-test("calls that share an id, or have none, get ids of their own", async () => {
+test("calls that share an id, or have none, get separate ids", async () => {
   const calls = [
     { name: "t", id: "same" },
     { name: "t", id: "same" },
@@ -128,7 +128,7 @@ test("calls that share an id, or have none, get ids of their own", async () => {
   expect(ids).toEqual(["same", "same_1", "call_2"]);
 });
 
-test("an empty answer is an answer, an answer lost to the output limit is not", async () => {
+test("an empty answer is an answer; an answer cut by the output limit is not", async () => {
   expect(await startTurn({ port: scriptedModel(() => ({})) }).end).toMatchObject({ kind: "ok", text: "" });
   const cutOff = await startTurn({ port: scriptedModel(() => ({ stopReason: "length" })) }).end;
   expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
@@ -136,7 +136,7 @@ test("an empty answer is an answer, an answer lost to the output limit is not", 
   expect(await strange.end).toMatchObject({ kind: "ok", text: "hm" });
 });
 
-test("a tool result that passes its limit is cut, and the model is told", async () => {
+test("a tool result over its limit is cut, with a note to the model", async () => {
   const port = once([{ name: "t" }]);
   const callTool = async () => ({
     text: "é".repeat(3_000),
@@ -165,7 +165,7 @@ test("maxModelCalls ends a turn that never finishes, and the message names the s
   expect(port.requests).toHaveLength(3);
 });
 
-test("fallbackModels are used in order when a model fails for good, and the message names the one that answered", async () => {
+test("fallbackModels are used in order after a final failure, and the message names the model that answered", async () => {
   const port = scriptedModel((request) =>
     request.model.settings.id === "third" ? "here" : { error: `no ${request.model.settings.id}` },
   );
@@ -179,7 +179,7 @@ test("fallbackModels are used in order when a model fails for good, and the mess
   expect(await failing.end).toMatchObject({ kind: "error", error: "no first; then no second" });
 });
 
-test("a failed model call that wrote nothing is appended nowhere", async () => {
+test("a failed model call without text is not stored", async () => {
   const turn = startTurn({ port: scriptedModel(() => ({ error: "no luck" })) });
   expect(await turn.end).toMatchObject({ kind: "error", error: "no luck" });
   expect(turn.entries).toHaveLength(1);
@@ -209,7 +209,7 @@ test("L4: an abort in the model call or a tool settles the turn, and nothing mor
   expect(rolesOf(working.entries)).toEqual(["user", "assistant"]);
 });
 
-test("L4: nothing is appended after an abort, at whatever moment between call and result it comes", async () => {
+test("L4: nothing is appended after an abort at any moment between call and result", async () => {
   for (let ticks = 0; ticks < 20; ticks += 1) {
     const abort = new AbortController();
     const late: Entry[] = [];
@@ -237,7 +237,7 @@ test("L4: nothing is appended after an abort, at whatever moment between call an
   }
 });
 
-test("a throw of append leaves the turn, and stops the tools that run beside it", async () => {
+test("if append throws, the turn throws and stops the tools that run beside it", async () => {
   const signals: AbortSignal[] = [];
   const turn = startTurn({
     port: once([{ name: "quick" }, { name: "slow" }]),
@@ -254,7 +254,7 @@ test("a throw of append leaves the turn, and stops the tools that run beside it"
 
 const PAIR = [toolSpec("fails", { parallel: true }), toolSpec("works", { parallel: true })];
 
-test("K1: a call that throws leaves the turn only once its neighbour's result is stored", async () => {
+test("K1: if a call throws, the turn throws only after its neighbour's result is stored", async () => {
   const storing = Promise.withResolvers<void>();
   const store = Promise.withResolvers<void>();
   const order: string[] = [];
@@ -284,7 +284,7 @@ test("K1: a call that throws leaves the turn only once its neighbour's result is
   expect(order).toEqual(["stored", "left"]);
 });
 
-test("K1: a result has the id of its call, and one that was stored before is taken in its place", async () => {
+test("K1: a result has the id of its call, and an already stored result replaces it", async () => {
   const ids: string[] = [];
   const port = once([{ name: "works", id: "call_1" }]);
   const turn = startTurn({
@@ -334,7 +334,7 @@ test("overflow after a compaction is an error that names the model and its windo
   expect(port.requests).toHaveLength(3);
 });
 
-test("overflow with nothing older to summarise is an error at once", async () => {
+test("overflow without older messages to summarise is an error at once", async () => {
   const port = scriptedModel(() => ({ overflow: "too long" }));
   const end = await startTurn({ port }).end;
   expect(end).toHaveProperty("error", expect.stringContaining("nothing older"));

@@ -1,4 +1,4 @@
-// The four provider APIs over real HTTP: what is sent, what comes back, what goes wrong.
+// The four provider APIs over real HTTP: requests, answers and failures.
 
 import { afterEach, expect, test } from "vitest";
 import type { ModelOutcome, ModelRequest } from "../../src/agent/model/model.ts";
@@ -83,7 +83,7 @@ function ask(request: ModelRequest, world: FakeWorld = fakeWorld()): Asked {
   return { outcome, texts, abort, world };
 }
 
-/** Lets every backoff pass at once, and notes how long each was. */
+/** Skips every backoff, and records its length. */
 async function withBackoffs(asked: Asked): Promise<{ outcome: ModelOutcome; delays: number[] }> {
   const delays: number[] = [];
   let over = false;
@@ -108,7 +108,7 @@ async function messageOf(outcome: Promise<ModelOutcome>) {
   return settled.message;
 }
 
-test.each(PROVIDER_APIS)("%s: text streams in, growing, with usage and its price", async (api) => {
+test.each(PROVIDER_APIS)("%s: text streams in growing pieces, with usage and price", async (api) => {
   const served = await serve(() => [
     usage({ input: 1000, output: 200, cacheRead: 500 }),
     text("Hello there, world", 3),
@@ -129,7 +129,7 @@ test.each(PROVIDER_APIS)("%s: text streams in, growing, with usage and its price
 });
 
 test.each(PROVIDER_APIS)(
-  "%s: an answer that passes its limit of bytes is not read on, and kept",
+  "%s: an answer over its byte limit is cut, and the rest is not read",
   async (api) => {
     const served = await serve(() => [text("many words ".repeat(1_000), 500)]);
     const limits = { maxAnswerBytes: 2_000, maxAnswerToolCalls: 2 };
@@ -146,21 +146,18 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)(
-  "%s: an answer that passes its limit of tool calls makes none of them",
-  async (api) => {
-    const calls = Array.from({ length: 5 }, (_, at) => call("echo", { text: "a" }, `id_${at}`));
-    const served = await serve(() => [text("I begin."), ...calls]);
-    const limits = { maxAnswerBytes: 100_000, maxAnswerToolCalls: 4 };
-    const settled = await ask(requestTo(api, served, { limits })).outcome;
-    expect(settled).toMatchObject({
-      kind: "failed",
-      code: "answer_too_large",
-      error: expect.stringContaining("more than 4 tool calls"),
-      partial: { content: [{ type: "text", text: "I begin." }] },
-    });
-  },
-);
+test.each(PROVIDER_APIS)("%s: an answer over its limit of tool calls makes no call", async (api) => {
+  const calls = Array.from({ length: 5 }, (_, at) => call("echo", { text: "a" }, `id_${at}`));
+  const served = await serve(() => [text("I begin."), ...calls]);
+  const limits = { maxAnswerBytes: 100_000, maxAnswerToolCalls: 4 };
+  const settled = await ask(requestTo(api, served, { limits })).outcome;
+  expect(settled).toMatchObject({
+    kind: "failed",
+    code: "answer_too_large",
+    error: expect.stringContaining("more than 4 tool calls"),
+    partial: { content: [{ type: "text", text: "I begin." }] },
+  });
+});
 
 test.each(PROVIDER_APIS)("%s: usage that is no number counts as none", async (api) => {
   const odd = { input: "many", output: null, cacheRead: -5 } as unknown as Parameters<typeof usage>[0];
@@ -172,7 +169,7 @@ test.each(PROVIDER_APIS)("%s: usage that is no number counts as none", async (ap
   }
 });
 
-test.each(PROVIDER_APIS)("%s: thinking and several tool calls come back as blocks", async (api) => {
+test.each(PROVIDER_APIS)("%s: thinking and several tool calls become blocks", async (api) => {
   const served = await serve(() => [
     thinking("let me see"),
     text("One moment."),
@@ -201,7 +198,7 @@ test.each([
 });
 
 test.each(PROVIDER_APIS)(
-  "%s: a model that does not think is asked for no thinking at any level",
+  "%s: a request to a model without thinking contains no thinking level",
   async (api) => {
     const served = await serve(() => "ok");
     const provider = served.provider(api, { reasoning: false });
@@ -218,7 +215,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(["openai-completions", "openai-responses", "anthropic-messages"] as const)(
-  "%s: a key that stands in a header needs no apiKey",
+  "%s: with a key in a header, apiKey is not needed",
   async (api) => {
     const served = await serve(() => "ok");
     const { apiKey: _, ...keyless } = served.provider(api);
@@ -233,7 +230,7 @@ test.each(["openai-completions", "openai-responses", "anthropic-messages"] as co
   },
 );
 
-test.each(PROVIDER_APIS)("%s: an abort before the provider's code is there settles at once", async (api) => {
+test.each(PROVIDER_APIS)("%s: an abort while the provider's code loads settles at once", async (api) => {
   const served = await serve(() => "never asked");
   const asked = ask(requestTo(api, served));
   asked.abort.abort();
@@ -242,7 +239,7 @@ test.each(PROVIDER_APIS)("%s: an abort before the provider's code is there settl
 });
 
 test.each(PROVIDER_APIS)(
-  "%s: 429, 500, 529 and a refused stream are tried again, five times at most",
+  "%s: 429, 500, 529 and a refused stream are retried, up to five tries",
   async (api) => {
     const answers = [rateLimited(), serverError(), overloaded(), httpError(503, "unavailable")];
     const served = await serve((_, index) => answers[index] ?? "at last");
@@ -262,7 +259,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: retry-after is honoured, and one beyond five minutes is an error",
+  "%s: retry-after is obeyed, and a value over five minutes is an error",
   async (api) => {
     const served = await serve((_, index) => (index === 0 ? rateLimited(42) : "ok"));
     const first = await withBackoffs(ask(requestTo(api, served)));
@@ -275,7 +272,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a stream that breaks before any text is tried again, after text never",
+  "%s: a stream that breaks before any text is retried, after text never",
   async (api) => {
     const served = await serve((_, index) => (index === 0 ? [drop()] : "fine"));
     const early = await withBackoffs(ask(requestTo(api, served)));
@@ -291,7 +288,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: malformed events and a response without its end are failures, not crashes",
+  "%s: malformed events and a response without an end are failures, not crashes",
   async (api) => {
     const served = await serve(() => [malformed()]);
     const broken = await withBackoffs(ask(requestTo(api, served)));
@@ -301,14 +298,17 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: a filtered or a strange stop reason is a clear error", async (api) => {
-  for (const reason of ["filtered", "strange"] as const) {
-    const served = await serve(() => [text("so "), stop(reason)]);
-    const outcome = await ask(requestTo(api, served)).outcome;
-    expect(outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "so " }] } });
-    await served.close();
-  }
-});
+test.each(PROVIDER_APIS)(
+  "%s: a filtered answer and an unknown stop reason give a clear error",
+  async (api) => {
+    for (const reason of ["filtered", "strange"] as const) {
+      const served = await serve(() => [text("so "), stop(reason)]);
+      const outcome = await ask(requestTo(api, served)).outcome;
+      expect(outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "so " }] } });
+      await served.close();
+    }
+  },
+);
 
 test.each(PROVIDER_APIS)("%s: an abort settles during the request, the stream and a backoff", async (api) => {
   const served = await serve(() => [hang()]);
@@ -334,27 +334,33 @@ test.each(PROVIDER_APIS)("%s: an abort settles during the request, the stream an
   expect(backingOff.world.pendingDelays()).toEqual([]);
 });
 
-test.each(PROVIDER_APIS)("%s: too long a context is reported as overflow, without a retry", async (api) => {
-  const served = await serve(() => tooLong(api));
-  const outcome = await ask(requestTo(api, served)).outcome;
-  expect(outcome).toMatchObject({ kind: "overflow" });
-  expect(served.requests).toHaveLength(1);
-});
-
-test.each(PROVIDER_APIS)("%s: a wrong request, a wrong key and missing credit fail at once", async (api) => {
-  const served = await serve(() => "");
-  for (const refused of [
-    httpError(400, "bad request", {}, "invalid_request_error"),
-    httpError(401, "invalid key test-key-123456", {}, "authentication_error"),
-    httpError(429, "You exceeded your current quota, check your billing", {}, "insufficient_quota"),
-  ]) {
-    served.script(() => refused);
+test.each(PROVIDER_APIS)(
+  "%s: a context that is too long is reported as overflow, without a retry",
+  async (api) => {
+    const served = await serve(() => tooLong(api));
     const outcome = await ask(requestTo(api, served)).outcome;
-    expect(outcome.kind).toBe("failed");
-    expect(JSON.stringify(outcome)).not.toContain("test-key-123456");
-  }
-  expect(served.requests).toHaveLength(3);
-});
+    expect(outcome).toMatchObject({ kind: "overflow" });
+    expect(served.requests).toHaveLength(1);
+  },
+);
+
+test.each(PROVIDER_APIS)(
+  "%s: an invalid request, a wrong key and missing credit fail at once",
+  async (api) => {
+    const served = await serve(() => "");
+    for (const refused of [
+      httpError(400, "bad request", {}, "invalid_request_error"),
+      httpError(401, "invalid key test-key-123456", {}, "authentication_error"),
+      httpError(429, "You exceeded your current quota, check your billing", {}, "insufficient_quota"),
+    ]) {
+      served.script(() => refused);
+      const outcome = await ask(requestTo(api, served)).outcome;
+      expect(outcome.kind).toBe("failed");
+      expect(JSON.stringify(outcome)).not.toContain("test-key-123456");
+    }
+    expect(served.requests).toHaveLength(3);
+  },
+);
 
 test.each(["openai-completions", "openai-responses", "anthropic-messages"] as const)(
   "%s: arguments that are no JSON object are kept as written and marked",
@@ -387,7 +393,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a provider's error is reported as a sentence with the provider's own message, not as JSON",
+  "%s: a provider's error is one sentence with the provider's message, not JSON",
   async (api) => {
     const served = await serve(() => httpError(400, "the picture is too small", {}, "invalid_request_error"));
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -398,7 +404,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a connection cut in the middle of an answer ends with a plain sentence, and what was shown is kept",
+  "%s: a connection cut during an answer gives a clear error, and the shown text is kept",
   async (api) => {
     const served = await serve(() => [text("half of it ", 1), drop()]);
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -429,7 +435,7 @@ test("maxRetries 0 tries a request once, and idleTimeoutSeconds counts each byte
 });
 
 test.each(PROVIDER_APIS)(
-  "%s: a provider that accepts no connection fails after connectTimeoutSeconds and is tried again",
+  "%s: a provider that accepts no connection fails after connectTimeoutSeconds, and is retried",
   async (api) => {
     const deaf = await deafServer();
     cleanup(() => deaf.close());
@@ -447,11 +453,11 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test("P2: an abort settles a request whose client ignores its signal", async () => {
+test("P2: an abort settles a request whose library ignores its signal", async () => {
   const served = await serve(() => [hang()]);
   const asked = ask(requestTo("openai-responses", served));
   const realFetch = globalThis.fetch;
-  // The network itself is made deaf: the request never hears of the abort.
+  // The fake network ignores the abort.
   globalThis.fetch = (input, init) => realFetch(input, { ...init, signal: null });
   try {
     await until(() => served.requests.length === 1);
@@ -462,7 +468,7 @@ test("P2: an abort settles a request whose client ignores its signal", async () 
   }
 });
 
-test("a provider that can't be reached is named by its address, after five tries", async () => {
+test("an unreachable provider is named by its address, after five tries", async () => {
   const served = await serve(() => "never");
   const request = requestTo("openai-completions", served);
   await served.close();
@@ -471,7 +477,7 @@ test("a provider that can't be reached is named by its address, after five tries
   expect(outcome).toHaveProperty("error", expect.stringContaining(`no answer from ${served.url}`));
 });
 
-test("a connection that stays silent for idleTimeoutSeconds is given up", async () => {
+test("a connection without data for idleTimeoutSeconds is closed", async () => {
   const served = await serve(() => [text("begun", 1), hang()]);
   const asked = ask(requestTo("anthropic-messages", served));
   await until(() => asked.texts.length === 1);

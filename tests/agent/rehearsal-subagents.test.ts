@@ -1,4 +1,5 @@
-// The offline model with sub-agents: the sentences that start, list and cancel them, and how it is one itself.
+// The offline model with sub-agents: sentences that start, list and cancel them, and its own turns as a
+// sub-agent.
 
 import { expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
@@ -25,7 +26,7 @@ const TASK_CONTEXT = subagentContext({
 const announceContext = (result: string) =>
   subagentAnnounceContext({ requester: MAIN, self: CHILD, task: "count", status: "ok", result });
 
-/** A message that another session's `sessions_spawn` brought: a task, or what a sub-agent announces. */
+/** A message from another session's `sessions_spawn`: a task, or an announcement. */
 function spawned(text: string, sourceSessionKey: string, id = "input"): UserMessage {
   const chain = { chainId: "c", hop: 1 };
   return {
@@ -92,12 +93,12 @@ test.each([
   ["Show my sub-agents.", "subagents", { action: "list" }],
   ["cancel subagents", "subagents", { action: "cancel", sessionKey: "all" }],
   ["stop all my sub-agents!", "subagents", { action: "cancel", sessionKey: "all" }],
-])("the sentence %j calls %s", async (sentence, name, args) => {
+])("for the sentence %j the model calls %s", async (sentence, name, args) => {
   const { calls } = await say(sentence);
   expect(calls.map((call) => ({ name: call.name, args: call.arguments }))).toEqual([{ name, args }]);
 });
 
-test("several jobs become calls of one message, numbered in label and task", async () => {
+test("several jobs become calls in one message, numbered in label and task", async () => {
   const { calls, text } = await say("spawn 3 research jobs: say part {n} of {n}");
   expect(calls.map((call) => call.arguments)).toEqual(
     [1, 2, 3].map((n) => ({ task: `say part ${n} of ${n}`, label: `job ${n}`, agentId: "research" })),
@@ -107,7 +108,7 @@ test("several jobs become calls of one message, numbered in label and task", asy
   expect((await say("spawn 50 jobs: say {n}")).calls).toHaveLength(50);
 });
 
-test("more jobs than it starts at once, or none, are refused in words", async () => {
+test("too many jobs, or none, are refused with an explanation", async () => {
   for (const count of [0, 51]) {
     const { calls, text } = await say(`spawn ${count} jobs: say x`);
     expect({ calls, text }).toEqual({
@@ -117,7 +118,7 @@ test("more jobs than it starts at once, or none, are refused in words", async ()
   }
 });
 
-test("reports the refused ones of several jobs, each reason once", async () => {
+test("reports the refused jobs of several, each reason once", async () => {
   const refusal = { status: "error", code: "too_many_children", error: "maxChildren is 2" };
   const { text } = await say("spawn 4 jobs: say x", {
     answer: (_, at) => (at < 2 ? { status: "accepted" } : refusal),
@@ -127,7 +128,7 @@ test("reports the refused ones of several jobs, each reason once", async () => {
   );
 });
 
-test("the sub-agents are listed with what they do, and a cancel says how many it ended", async () => {
+test("the sub-agents are listed with their state, and a cancel reports how many it ended", async () => {
   const subagents = [
     { sessionKey: "k1", label: "job 1", state: "running", finished: false, task: "count" },
     { sessionKey: "k2", state: "idle", finished: true, ended: "announced", task: "read" },
@@ -142,14 +143,14 @@ test("the sub-agents are listed with what they do, and a cancel says how many it
   expect((await cancel([])).text).toBe("No sub-agent was at work.");
 });
 
-test("without the tool it says so", async () => {
+test("without the tool the model says that it lacks it", async () => {
   for (const sentence of ["spawn: x", "spawn 2 jobs: x"]) {
     const { calls, text } = await say(sentence, { tools: ["read"] });
     expect({ calls, text }).toEqual({ calls: [], text: "I have no tool sessions_spawn in this session." });
   }
 });
 
-test("as a sub-agent it does the task, or answers it", async () => {
+test("as a sub-agent it does the task, or answers a question", async () => {
   const task = (text: string) => turn([spawned(text, MAIN.key)], { context: TASK_CONTEXT });
   expect((await task("say forty-two")).text).toBe("forty-two");
   expect((await task("read file a.txt")).calls).toMatchObject([
@@ -169,7 +170,7 @@ test("the list of files after a task is not part of it", async () => {
   expect((await task("Sum it up")).text).toContain('On "Sum it up" I would');
 });
 
-test("its announce step gives the result that the runtime quotes", async () => {
+test("its announce step repeats the result that the runtime quotes", async () => {
   const announce = async (result: string) =>
     (await turn([spawned("Sub-agent announce step.", MAIN.key)], { context: announceContext(result) })).text;
   expect(await announce("forty-two")).toBe("Result: forty-two");
@@ -177,7 +178,7 @@ test("its announce step gives the result that the runtime quotes", async () => {
   expect(await announce("")).toMatch(/^Result: the task is done/);
 });
 
-test("woken with a result it says one sentence, in main and in a sub-agent, and does not act on it", async () => {
+test("woken by a result it writes one sentence, in main and in a sub-agent, and does not act on it", async () => {
   const sentence = "A sub-agent has finished (ok): There are forty-two beans.";
   const inMain = await turn([userSays("spawn: x", "1"), spawned(ANNOUNCED, CHILD.key)]);
   expect(inMain).toEqual({ text: sentence, calls: [] });

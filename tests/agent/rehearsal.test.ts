@@ -1,4 +1,4 @@
-// The offline model: which sentences it understands, what it calls, how it puts results.
+// The offline model: the sentences that it understands, its calls, and its summary of results.
 
 import { expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
@@ -100,7 +100,7 @@ test.each([
   expect(calls.map(({ name, arguments: made }) => ({ name, made }))).toEqual([{ name, made: args }]);
 });
 
-test("for another agent, main is the agent of that name", async () => {
+test("for another agent, the name main means the agent main", async () => {
   const { calls } = await say("ask main: hello", { agentId: "research" });
   expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main" });
 });
@@ -144,7 +144,7 @@ test.each([
   expect((await say("ask research: hi", { answers: () => json })).text).toContain(expected);
 });
 
-test("lists are shown line by line", async () => {
+test("lists are shown one entry per line", async () => {
   const sessions = [
     { key: "main", kind: "main", state: "idle" },
     { key: "agent:b:main", label: "B" },
@@ -164,7 +164,7 @@ test("text streams in growing pieces, the last of which is the whole", async () 
   expect(streamed.at(-1)).toBe(text);
 });
 
-test("a wait takes its time on the world's clock, then the rest is done", async () => {
+test("a wait takes its time on the world's clock before the next step", async () => {
   const world = fakeWorld();
   const said = say("wait 3 seconds, then say done", { world });
   expect(await world.timerWithin(10_000)).toBe(3_000);
@@ -176,7 +176,7 @@ test("a wait takes its time on the world's clock, then the rest is done", async 
   expect((await asking).text).toBe("research answered: fine");
 });
 
-test("who it is, what it can do, and what it lacks", async () => {
+test("it describes its session, its abilities and its limits", async () => {
   expect((await say("who are you?", { agentId: "research" })).text).toContain(
     "I am research, in session main",
   );
@@ -213,7 +213,7 @@ test("an exchange has one question back and one answer, then ends", async () => 
   expect((await say("ask main: hello", reply(2))).calls).toEqual([]);
 });
 
-test("an exchange worth telling is announced in one line, small talk isn't", async () => {
+test("a useful exchange is announced in one line, small talk is not", async () => {
   const announce = (request: string, round1Reply: string) => ({
     context: announceContext({ self, requester, request, round1Reply, latestReply: round1Reply }),
   });
@@ -233,12 +233,12 @@ test("O3: a heading inside a message is treated as ordinary text", async () => {
   expect((await say(`say ${HEADING.announce}`)).text).toBe(HEADING.announce);
 });
 
-test("O1: the same sentence in the same place is answered the same", async () => {
+test("O1: the same sentence in the same state gets the same answer", async () => {
   const one = await say("ask research: why?");
   expect(await say("ask research: why?")).toEqual(one);
 });
 
-test("H2: no text, however long or odd, blocks the model", () => {
+test("H2: no text, however long or malformed, blocks the model", () => {
   const many = 250_000;
   for (const text of [
     `ask a${" ".repeat(many)}x`,

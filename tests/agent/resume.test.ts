@@ -1,4 +1,4 @@
-// A turn that crashes between any two steps and is run again over what it had stored.
+// A turn that crashes between any two steps, and is repeated from its stored transcript.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ const TOOLS: readonly ToolSpec[] = [
   toolSpec("sideAgain", { parallel: true, idempotent: true }),
 ];
 
-/** The steps of the model; after them it says "final". */
+/** The steps of the model; after them it answers "final". */
 type Plan = readonly (readonly string[])[];
 
 const plans: fc.Arbitrary<Plan> = fc.array(
@@ -34,7 +34,7 @@ function messagesOf(entries: readonly Entry[]): Message[] {
   return entries.filter((entry): entry is Message => !isCompaction(entry));
 }
 
-/** The model looks at the transcript alone, so a new process goes on where the old one was. */
+/** The model reads only the transcript, so a new process continues where the old one stopped. */
 function planned(plan: Plan): ModelPort {
   return scriptedModel((request) => {
     const step = messagesOf(request.entries).filter((message) => message.role === "assistant").length;
@@ -57,7 +57,7 @@ function counting(plan: Plan, entries: Entry[]): Ran {
   return { counts, setup: { port: planned(plan), entries, tools: TOOLS, callTool } };
 }
 
-/** Every call has exactly one result, and what a model would be sent pairs up. */
+/** Checks that every call has exactly one result, in the transcript and in the model's view. */
 function expectPaired(entries: readonly Entry[]): void {
   const messages = messagesOf(entries);
   const calls = messages.flatMap((message) => toolCallsOf(message).map((call) => call.id));
@@ -133,7 +133,7 @@ test("an earlier run's final text doesn't end this run", async () => {
   expect(end).toMatchObject({ kind: "ok", text: "two", usage: { totalTokens: 15 } });
 });
 
-test("L3: a failure that was written down is the same failure after a crash", async () => {
+test("L3: a stored failure is the same failure after a crash", async () => {
   const entries: Entry[] = [userSays("go")];
   const partial = {
     id: "a1",
@@ -159,7 +159,7 @@ function zero() {
   return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 }
 
-test("K3: a tool that is no longer offered reports the outcome of its begun call, but does not run a new one", async () => {
+test("K3: for a removed tool, a begun call gets its outcome and a new call is refused", async () => {
   const plan = [["again", "once", "again"]];
   const entries: Entry[] = [userSays("go")];
   const first = counting(plan, entries);
@@ -172,7 +172,7 @@ test("K3: a tool that is no longer offered reports the outcome of its begun call
   expect([...second.counts.values()]).toEqual([1]);
 });
 
-test("K3: a call that may have begun isn't run again; one that can't have begun is run", async () => {
+test("K3: a call that may have begun is not repeated; one that cannot have begun runs", async () => {
   const entries: Entry[] = [userSays("go")];
   const { counts, setup } = counting([["once", "once"]], entries);
   await expect(startTurn({ ...setup, appendsMax: 1 }).end).rejects.toBeInstanceOf(Crash);
@@ -213,9 +213,9 @@ test("a call keeps its id in each attempt, and gets the number of the attempt", 
   expect(seen.filter(([id]) => id === third).map(([, attempt]) => attempt)).toEqual([2, 3]);
 });
 
-test("L5, L2: messages that arrive meanwhile are read between two steps, wherever the process dies", async () => {
+test("L5, L2: messages that arrive during a turn are read between two steps, wherever the process dies", async () => {
   const plan: Plan = [["again"], ["again"]];
-  /** Said once, behind the first result: on disk before the turn hears of it. */
+  /** The note is appended once, behind the first result, and stored before the turn reads it. */
   const setupOf = (entries: Entry[], appendsMax: number): TurnSetup => ({
     ...counting(plan, entries).setup,
     appendsMax,
@@ -237,7 +237,7 @@ test("L5, L2: messages that arrive meanwhile are read between two steps, whereve
   for (let crashAt = 0; crashAt < 5; crashAt += 1) {
     const entries: Entry[] = [userSays("go")];
     await expect(startTurn(setupOf(entries, crashAt)).end).rejects.toBeInstanceOf(Crash);
-    // Steps and usage of the whole run count, those before the message as well.
+    // The steps and usage of the whole run count, including those before the message.
     expect(await startTurn(setupOf(entries, 99)).end).toEqual(end);
     expect(messagesOf(entries).map(({ role }) => role)).toEqual(roles);
   }

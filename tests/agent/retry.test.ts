@@ -1,4 +1,4 @@
-// When a failed request is tried again: what the provider says about it, read in every spelling.
+// Retries of failed requests: the provider's hint, in every spelling.
 
 import { expect, test } from "vitest";
 import { judge, type RequestFailure } from "../../src/agent/model/retry.ts";
@@ -27,7 +27,7 @@ test.each([
   [{ "retry-after": LATER }, 10_000],
   [{ "retry-after-ms": "40", "retry-after": "7" }, 40],
   [{ "retry-after": "300" }, 300_000],
-])("R2: %j is honoured", (headers, afterMs) => {
+])("R2: the pause %j is obeyed", (headers, afterMs) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs });
 });
 
@@ -41,7 +41,7 @@ test.each([
   { "retry-after": "1e9" },
   { "retry-after": "2001-01-01" },
   { "retry-after-ms": "-1" },
-])("R2: %j says nothing about when, and the backoff stands", (headers) => {
+])("R2: %j names no pause, so the backoff applies", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs: BACKOFF_MS });
 });
 
@@ -49,7 +49,7 @@ test.each([
   { "retry-after": "301" },
   { "retry-after": "Fri, 02 Jan 2026 00:00:00 GMT" },
   { "retry-after-ms": "Infinity" },
-])("R2: %j is too long to wait", (headers) => {
+])("R2: the pause %j is too long to wait", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toMatchObject({ kind: "final" });
 });
 

@@ -1,4 +1,4 @@
-// Owns a turn under test: a transcript in memory that can crash, and a place for every event.
+// Runs a turn under test, over a transcript in memory that can crash, and records every event.
 
 import { runTurn, type TurnArgs, type TurnEnd } from "../../src/agent/loop/loop.ts";
 import type { ToolEvent } from "../../src/agent/loop/tool-calls.ts";
@@ -33,13 +33,13 @@ export interface TurnSetup {
   readonly tools?: readonly ToolSpec[];
   readonly callTool?: (request: ToolCallRequest, signal: AbortSignal) => Promise<ToolOutcome>;
   readonly more?: Partial<TurnArgs>;
-  /** Every append after this many throws, before it is stored. */
+  /** Further appends throw before they are stored. */
   readonly appendsMax?: number;
 }
 
 export interface Turn {
   readonly end: Promise<TurnEnd>;
-  /** The stored transcript, grown in place. */
+  /** The stored transcript; appends change this array. */
   readonly entries: Entry[];
   readonly texts: string[];
   readonly events: ToolEvent[];

@@ -29,7 +29,7 @@ async function turnOver(api: ProviderApi, script: Script, setup: Partial<TurnSet
   return { server, turn: startTurn({ port: openModelPort(world), ...setup, more }) };
 }
 
-test.each(PROVIDER_APIS)("%s: thinking, parallel calls, results and an answer", async (api) => {
+test.each(PROVIDER_APIS)("%s: a turn has thinking, parallel calls, results and an answer", async (api) => {
   const { server, turn } = await turnOver(
     api,
     (request) =>
@@ -51,7 +51,7 @@ test.each(PROVIDER_APIS)("%s: thinking, parallel calls, results and an answer", 
   ]);
 });
 
-test.each(PROVIDER_APIS)("%s: overflow makes the model summarise, and the turn goes on", async (api) => {
+test.each(PROVIDER_APIS)("%s: overflow makes the model summarise, and the turn continues", async (api) => {
   const old = Array.from({ length: 8 }, (_, at) => userSays(`question ${at} ${"x".repeat(400)}`, `u${at}`));
   const script: Script = (request, index) => {
     if (index === 0) return tooLong(api);
@@ -64,22 +64,19 @@ test.each(PROVIDER_APIS)("%s: overflow makes the model summarise, and the turn g
   expect(turn.entries.filter(isCompaction)).toHaveLength(1);
 });
 
-test.each(PROVIDER_APIS)(
-  "%s: a budget shortens the answer on the wire, and its settling is told",
-  async (api) => {
-    const settled: number[] = [];
-    const budget: ModelBudget = {
-      reserve: async () => ({ kind: "fits", maxOutputTokens: 1_234, reserved: { tokens: 0, cost: 0 } }),
-      settle: async ({ tokens }) => void settled.push(tokens),
-    };
-    const { server, turn } = await turnOver(api, () => "done", { more: { budget } });
-    expect(await turn.end).toMatchObject({ kind: "ok", text: "done" });
-    expect(JSON.stringify(server.requests[0]?.body)).toContain(":1234");
-    expect(settled).toEqual([120]);
-  },
-);
+test.each(PROVIDER_APIS)("%s: a budget shortens the answer on the wire, and is settled", async (api) => {
+  const settled: number[] = [];
+  const budget: ModelBudget = {
+    reserve: async () => ({ kind: "fits", maxOutputTokens: 1_234, reserved: { tokens: 0, cost: 0 } }),
+    settle: async ({ tokens }) => void settled.push(tokens),
+  };
+  const { server, turn } = await turnOver(api, () => "done", { more: { budget } });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "done" });
+  expect(JSON.stringify(server.requests[0]?.body)).toContain(":1234");
+  expect(settled).toEqual([120]);
+});
 
-test("a turn that its budget refuses ends with the budget's code and words", async () => {
+test("a turn that its budget refuses ends with the budget's code and text", async () => {
   const refused = { kind: "refused", code: "budget_used", error: "nothing is left" } as const;
   const budget: ModelBudget = { reserve: async () => refused, settle: async () => {} };
   const { server, turn } = await turnOver("anthropic-messages", () => "done", { more: { budget } });
@@ -87,7 +84,7 @@ test("a turn that its budget refuses ends with the budget's code and words", asy
   expect(server.requests).toEqual([]);
 });
 
-test("a script can tell agents, sessions and steps apart", async () => {
+test("a script can distinguish agents, sessions and steps", async () => {
   const party = { key: "agent:main:main", channel: "webchat" };
   const system = buildSystemPrompt({
     agentId: "research",
@@ -119,7 +116,7 @@ test("the prompt has date and time zone after all constant parts and before the 
   expect(morning).toContain(
     "Be kind.\n\nDate at the start of this run: Saturday, 2026-11-21 (time zone Europe/Berlin).\n\nHeading",
   );
-  // The same all day, so that a prompt cache holds; midnight is that of the zone.
+  // The date changes at midnight in the configured zone only, so that a prompt cache holds all day.
   expect(prompt("2026-11-21T22:59:00Z")).toBe(morning);
   expect(prompt("2026-11-21T23:01:00Z")).toContain("Sunday, 2026-11-22 (time zone Europe/Berlin)");
   expect(prompt("2026-11-21T23:01:00Z", "America/New_York")).toContain(

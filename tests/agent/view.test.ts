@@ -1,4 +1,4 @@
-// The view that a model gets of any transcript, however odd, and where a transcript may be cut.
+// The model's view of any transcript, and the positions at which a transcript may be cut.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -72,7 +72,7 @@ const transcripts: fc.Arbitrary<Entry[]> = fc
     return [...entries, { id, type: "compaction", summary: "in short", firstKeptId, timestamp: 1 }];
   });
 
-test("V1, V2: any transcript is shown with paired calls, merged users, and no assistant at either end", () => {
+test("V1, V2: any transcript is shown with paired calls, merged user messages, and no assistant at either end", () => {
   fc.assert(
     fc.property(transcripts, (entries) => {
       const view = modelView(entries, OFFLINE);
@@ -117,7 +117,7 @@ test("C1: no cut separates a call from its result, and a cut keeps at least the 
   );
 });
 
-test("V3: thinking and signatures of another model are left out, one's own are kept", () => {
+test("V3: thinking and signatures of another model are left out, those of the same model are kept", () => {
   const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "s" };
   const own = assistant("said", { content: [thought, { type: "text", text: "said", textSignature: "s" }] });
   const provider = {
@@ -144,7 +144,7 @@ test("V3: the text of a failed call is shown to later turns, but not to its own"
   expect(modelView([userSays("q"), half], OFFLINE).map(textOf)).toEqual(["q"]);
 });
 
-test("V4: of a compacted transcript the summary and what is kept are shown, in either stored order", () => {
+test("V4: a compacted transcript is shown as its summary and the kept messages, in either stored order", () => {
   const compaction = {
     id: "c",
     type: "compaction",

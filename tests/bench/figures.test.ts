@@ -24,16 +24,16 @@ test.each([
   ["max < 100", false],
   ["max < 101", true],
   ["p95 > 99", true],
-])("the target %s of 1, 2, 3, 4, 100 is met: %s", (target, met) => {
+])("for samples 1, 2, 3, 4, 100 the target %s is met: %s", (target, met) => {
   expect(meets(row({ target }))).toBe(met);
 });
 
-test("a target that nobody can read is not met", () => {
+test("a target that cannot be parsed is not met", () => {
   expect(meets(row())).toBeUndefined();
   expect(() => meets(row({ target: "under 3 ms" }))).toThrow('write "< 5", "> 5" or "p99 < 5"');
 });
 
-test("a table has a line for each row, with what is missed", () => {
+test("a table has a line for each row, with the missed targets", () => {
   expect(table([row({ target: "< 3" }), row({ unit: "MB", samples: [96.4] })]).split("\n")).toEqual([
     "what   size   n  p50   p95  p99  max  unit  target  met",
     "-----  -----  -  ----  ---  ---  ---  ----  ------  ---",
@@ -47,7 +47,7 @@ const around = (value: number, seed: number, count = 60): number[] => {
   return Array.from({ length: count }, () => value * (0.8 + 0.4 * random()));
 };
 
-test("CM1: a difference is told from noise, in the direction of the unit", () => {
+test("CM1: a difference is distinguished from noise, in the direction of the unit", () => {
   const rows = (value: number, seed: number, count = 60): Row[] => [
     row({ samples: around(value, seed, count) }),
     row({ name: "a rate", unit: "/s", samples: around(value, seed + 1, count) }),
@@ -60,7 +60,7 @@ test("CM1: a difference is told from noise, in the direction of the unit", () =>
   expect(changes(rows(10, 1, 5), rows(99, 7, 5))).toEqual(["too few samples", "too few samples", "larger"]);
 });
 
-test("CM2: a comparison says what became worse, what is gone and what is new, and says it twice alike", () => {
+test("CM2: a comparison lists worse, missing and new figures, equally in both runs", () => {
   const before = [row({ samples: around(10, 1) }), row({ name: "old" })];
   const after = [row({ samples: around(20, 2) }), row({ name: "new" })];
   const text = comparison(compare(before, after));
@@ -100,7 +100,7 @@ test("PL1: a plot has every line of its rows, in the order of sizes, with its na
   expect(lists).toContain("&lt;tree> &amp; all");
   expect(lists).toContain("prefers-color-scheme:dark");
   expect(lists?.match(/<polyline /g)).toHaveLength(2);
-  // Names of lines that end at the same place don't lie on each other.
+  // Labels of lines that end at the same height do not overlap.
   const heights = [...(lists ?? "").matchAll(/class="tone\d name" x="\d+(?:\.\d+)?" y="([\d.]+)"/g)].map(
     ([, y]) => Number(y),
   );
@@ -114,7 +114,7 @@ test("a plot of several units is refused", () => {
   );
 });
 
-test("RP1: the document's tables are put in their places and nothing else of it changes", () => {
+test("RP1: the tables are inserted into the document, and nothing else changes", () => {
   const document =
     "# Figures\n<!-- figures a, b -->\nold\n<!-- /figures -->\nwords\n<!-- machine -->\n<!-- /machine -->\n";
   const rows = [
@@ -137,7 +137,7 @@ test("RP1: the document of figures has a place for the tables", () => {
   expect(readFileSync(path, "utf8")).toMatch(/<!-- figures [\w, -]+ -->\n[\s\S]*?<!-- \/figures -->/);
 });
 
-test("a missed target is plain to see in markdown", () => {
+test("a missed target is marked in markdown", () => {
   expect(markdown([row({ target: "< 3" })])).toMatch(/\| < 3 \| \*\*no\*\* \|$/);
 });
 
@@ -153,7 +153,7 @@ test.each([
   expect(() => readOptions(args, ["lists", "start"])).toThrow(words);
 });
 
-test("programs that are run by hand refuse what they don't know, and numbers that are none, in words", () => {
+test("programs for developers refuse unknown options and invalid numbers, with a message", () => {
   const known = { rounds: { type: "string", default: "3" } } as const;
   expect(readTyped([], known).values).toEqual({ rounds: "3", help: false });
   expect(() => readTyped(["--sedes", "1"], known)).toThrow("Unknown option '--sedes'; there are: --rounds");
@@ -171,11 +171,11 @@ test("sizes are sorted, and a comparison has one file or two", () => {
   expect(readOptions(["--help"], [])).toBeUndefined();
 });
 
-test("percentiles of nothing are no numbers", () => {
+test("percentiles of no samples are undefined", () => {
   expect(percentile([], 0.5)).toBeNaN();
 });
 
-test("what grows is a table of its own, its sizes side by side; one missed size is a missed target", () => {
+test("growing figures have a separate table with a column for each size; one missed size is a missed target", () => {
   const at = (size: number, value: number): Row => ({
     ...growing("self", size, value, "lists"),
     target: "< 3",

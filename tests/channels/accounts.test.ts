@@ -1,4 +1,4 @@
-// One bot account, two gateways: messages come in at one of them at a time.
+// One bot account and two gateways: only one of them receives messages at a time.
 
 import { expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts";
 
 const NAME = "telegram:1";
 
-/** Processes that listen, now and so far. */
+/** Counts the processes that listen now, and all that have listened. */
 interface Ears {
   readonly listening: Set<string>;
   readonly began: string[];
@@ -45,7 +45,7 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
     kill() {
       dead = true;
       process.die();
-      // The memory of the process is lost with it.
+      // A dead process loses its memory.
       ears.listening.delete(name);
     },
   };

@@ -27,7 +27,7 @@ export interface Stage extends SpawnApp {
   readonly settings: Settings;
   /** Gives a command and returns its answer. */
   give(line: string, who?: Who): Promise<string>;
-  /** A run that a person began, once it is under way (`held`) or accepted. */
+  /** Starts a run as a person: under way (`held`), or only accepted. */
   says(sender: string, text: string, sessionKey?: string): Promise<string>;
 }
 
@@ -74,7 +74,7 @@ export async function open(
   };
 }
 
-/** A play that works until it is stopped. */
+/** A play that works until its run is stopped. */
 export const held: SpawnPlay = ({ handle: { signal } }) =>
   new Promise((_, reject) => {
     const end = (): void => reject(new Error("stopped"));

@@ -1,4 +1,4 @@
-// Commands about the place itself: pairing, and what a thread is bound to.
+// Commands about the place of a message: pairing and thread bindings.
 
 import { expect, test } from "vitest";
 import type { CommandRequest } from "../../src/channels/commands/context.ts";
@@ -69,7 +69,7 @@ test("/pair approve admits the person with the code; only an owner may use it, a
   expect(await app.give(`/pair approve ${asked}`, { isOwner: true })).toContain("no open pairing");
 });
 
-/** A sub-agent that `telegram:7` asked for, bound to the place. */
+/** A sub-agent that `telegram:7` requested, bound to the place. */
 async function bound(app: Stage): Promise<string> {
   const input = { text: "go", sender: "telegram:7" };
   const accepted = await app.engine.accept({ sessionKey: MAIN, input });

@@ -1,4 +1,4 @@
-// Commands of people, run in a transaction of a real engine over a real store, with running sub-agents.
+// Commands of people, executed in a transaction of a real engine and store, with running sub-agents.
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
@@ -55,7 +55,7 @@ test("CO2: an owner's command by somebody else is refused and changes nothing", 
   expect(await stage.give("/new", { ...inGroup, chatType: "channel" })).toContain("owners only");
   expect(await stage.session(GROUP)).toEqual(before);
   expect(await stateOf(stage, runId)).toBe("running");
-  // An owner may, in the same group.
+  // An owner may change it in the same group.
   expect(await stage.give("/model offline/rehearsal", { ...inGroup, isOwner: true })).toContain(
     "offline/rehearsal",
   );
@@ -181,7 +181,7 @@ test("/model, /think and /verbose show and set values; an invalid value is answe
   expect((await stage.session(MAIN))?.verboseLevel).toBe("full");
 });
 
-test("an agent that is an outside program keeps the model that it chooses", async () => {
+test("an agent that is an outside program keeps its own model", async () => {
   const runtime = {
     type: "acp" as const,
     command: ["agent"],
@@ -228,7 +228,7 @@ test("I9: /sessions and /subagents show only sessions that the conversation can 
   expect(seen).toContain(mine?.key);
   expect(seen).not.toContain(theirs?.key);
   expect(seen).not.toContain(GROUP);
-  // An owner sees no more from here: the conversation is the viewer.
+  // An owner sees no further sessions here, because the conversation is the viewer.
   expect(await stage.give("/sessions", { isOwner: true })).not.toContain(GROUP);
 
   const list = await stage.give("/subagents");
@@ -243,7 +243,7 @@ test("I9: /sessions and /subagents show only sessions that the conversation can 
   expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
 });
 
-test("/subagents cancels by id, label or all, and shows what one has said", async () => {
+test("/subagents cancels by id, label or all, and shows the last messages of one", async () => {
   const play: SpawnPlay = (turn) => {
     if (turn.input === "go")
       return turn.tool("sessions_spawn", { task: "dig", label: "digger" }).then(() => "ok");
@@ -289,7 +289,7 @@ test("CW1: in a shared direct chat nobody cancels another person's sub-agent", a
   await expect.poll(() => stateOf(stage, runId)).toBe("ok");
   expect(await stage.give("/subagents cancel all", { id: "7" })).toContain("Only the person who started it");
   expect(await stage.give("/subagents cancel all", { id: "9" })).toBe("Cancelled: 1 sub-agent.");
-  // A run of an operator belongs to everybody who may write here.
+  // Everybody who may write here may stop a run of an operator.
   const { runId: operators } = await stage.tell(MAIN, "go");
   await expect.poll(() => stateOf(stage, operators)).toBe("ok");
   expect(await stage.give("/subagents cancel all", { id: "7" })).toBe("Cancelled: 1 sub-agent.");
@@ -360,7 +360,7 @@ test("CO1: a transaction that is rolled back leaves nothing of its command", asy
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("before the first message, commands report no conversation; /whoami works", async () => {
+test("before the first message, commands report that there is no conversation; /whoami works", async () => {
   const stage = await open();
   const nowhere = { sessionKey: "agent:main:telegram:group:-5", chatType: "group" } as const;
   for (const line of ["/status", "/stop", "/think high", "/sessions"]) {

@@ -1,4 +1,4 @@
-// How the bot stays connected to Discord, and loses nothing when it is not: DC1-3, DK1-2, DN1-3, DQ1-2, DU1.
+// The bot's connection to Discord, and recovery after a disconnect (DC1-3, DK1-2, DN1-3, DQ1-2, DU1).
 
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -12,10 +12,10 @@ import { discordAccount, listeningDiscord } from "./discord-ground.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** An id of somebody's message that long ago. */
+/** An id of a message of that age. */
 const idAgo = (ms: number): string => String(BigInt(Date.now() - ms - 1_420_070_400_000) << 22n);
 
-/** Listens by hand: what `listen` ends with is seen. */
+/** Runs the listener directly, so that the test sees its result. */
 async function listening(server: DiscordServer, host: HostParts) {
   const channel = await openDiscord([discordAccount(server.restUrl)], host);
   const stopper = new AbortController();
@@ -109,7 +109,7 @@ test("DN1: a lost session is replaced by a new one; missed messages come before 
   expect(texts().indexOf("missed")).toBeLessThan(texts().indexOf("new"));
 });
 
-test("op 9 for a running session: identifies again", async () => {
+test("after op 9 for a running session the bot identifies again", async () => {
   const { server, texts, heard } = await listeningDiscord();
   server.gateway.invalidate();
   await expect.poll(() => server.gateway.identified.length, { timeout: 5_000 }).toBe(2);
@@ -260,7 +260,7 @@ test("DC1: skips hostile frames; the account and the process continue", async ()
   await expect.poll(() => texts().at(-1)).toBe("hello");
   expect(texts()).toHaveLength(2);
   expect(state()).toBe("ready");
-  // Its first lawful beat comes at a random moment, perhaps by now; an interval of nothing would bring hundreds.
+  // The first regular heartbeat comes at a random time; an interval of zero would bring hundreds.
   expect(server.gateway.beats.length).toBeLessThan(3);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });
@@ -305,7 +305,7 @@ test("gives up a gateway that accepts the connection and stays silent", async ()
   await expect.poll(() => server.gateway.connections()).toBe(0);
 });
 
-test("DC3: a stop at any time leaves no connection", async () => {
+test("DC3: a stop at any time closes every connection", async () => {
   const server = await startDiscord();
   for (let moment = 0; moment < 6; moment += 1) {
     const { ended, stop } = await listening(server, recordingHost());

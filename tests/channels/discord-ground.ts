@@ -1,4 +1,4 @@
-// Owns the ground that the channel Discord is tested on: one account at a Discord of its own, and what people do there.
+// Runs the channel Discord against a fake Discord with one account, and acts as its users.
 
 import { expect } from "vitest";
 import { openDiscord } from "../../src/channels/discord/channel.ts";
@@ -33,7 +33,7 @@ export function discordAccount(restUrl: string, more: Partial<DiscordAccount> = 
   };
 }
 
-/** As people see it: Discord leaves these signs away. */
+/** Returns the text as people see it, without Discord's markup. */
 function withoutMarks(text: string): string {
   return text
     .replace(/\*\*(.+?)\*\*/g, "$1")
@@ -47,7 +47,7 @@ export const SEND = /^POST \/channels\/\d+\/messages$/;
 function trip(server: DiscordServer, trouble: Trouble): void {
   const fail = (status: number, body: Json, headers = {}, times = 1): void =>
     server.fault(SEND, { kind: "status", status, body, headers }, times);
-  // Discord shows the text of a repeated attempt once: trouble is what lasts longer than that.
+  // Discord shows a repeated text once, so a failure must last longer than one repetition.
   if (trouble.kind === "cut") server.fault(SEND, { kind: "cut" }, 2);
   if (trouble.kind === "serverError") fail(500, { message: "500: Internal Server Error", code: 0 }, {}, 2);
   if (trouble.kind === "refuse") fail(403, { message: "Missing Access", code: 50001 });
@@ -105,7 +105,7 @@ function platformOf(server: DiscordServer): Platform {
   };
 }
 
-/** As the contract wants it. */
+/** Opens the ground in the form that the channel contract requires. */
 export async function openDiscordGround(
   host: HostParts,
 ): Promise<ChannelGround & { readonly server: DiscordServer }> {
@@ -120,7 +120,7 @@ export async function openDiscordGround(
   };
 }
 
-/** An account that listens, and what it heard. `server`: an earlier one, where it was away from. */
+/** An account that listens, and its received messages. `server`: an existing one, after a disconnect. */
 export async function listeningDiscord(
   options: { readonly host?: HostParts; readonly server?: DiscordServer } = {},
 ) {

@@ -23,7 +23,7 @@ import { listeningDiscord } from "./discord-ground.ts";
 
 const never = new AbortController().signal;
 
-/** Behind it everything before has been dealt with: events are settled in order. */
+/** Sends a message and waits for it: events are settled in order, so earlier ones are settled, too. */
 async function said(ground: Awaited<ReturnType<typeof listeningDiscord>>): Promise<readonly Json[]> {
   ground.server.say({ channel_id: DIRECT, content: "the end" });
   await expect.poll(() => ground.texts().at(-1)).toBe("the end");

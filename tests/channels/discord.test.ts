@@ -1,5 +1,5 @@
-// Discord, against a server that speaks its REST interface and its gateway over real sockets: what every channel
-// promises, and what leaves for Discord.
+// Discord, against a server that speaks its REST interface and its gateway over real sockets: the contract of
+// channels, and the requests to Discord.
 
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../../src/channels/channel.ts";
@@ -44,7 +44,7 @@ async function opened() {
 }
 
 describe("Discord: text that leaves", () => {
-  test("DO1: a model's text pings nobody and gets no link preview", async () => {
+  test("DO1: a model's text notifies nobody and gets no link preview", async () => {
     const { server, channel } = await opened();
     const said = `@everyone <@${ADA.id}> <@&200000000000000003> see https://example.org`;
     expect(await channel.deliver(text(ROOM, said))).toEqual({ kind: "sent" });

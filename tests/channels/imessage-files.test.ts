@@ -1,4 +1,4 @@
-// Files of messages that are read, and files that are rejected.
+// Files of messages: accepted and rejected ones.
 
 import { execFileSync } from "node:child_process";
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ function ground() {
 }
 
 describe("a file that Messages keeps", () => {
-  test("is read whole inside an allowed folder", async () => {
+  test("a file inside an allowed folder is read whole", async () => {
     const { inside, read } = ground();
     const found = await read(join(inside, "ab", "note.txt"));
     expect(found.ok && Buffer.from(found.value).toString()).toBe("hello");
@@ -27,7 +27,7 @@ describe("a file that Messages keeps", () => {
     expect(same.ok).toBe(true);
   });
 
-  test("IF1: is not read outside, by any path", async () => {
+  test("IF1: a file outside is not read, by any path", async () => {
     const { inside, outside, read } = ground();
     symlinkSync(join(outside, "secret.txt"), join(inside, "link.txt"));
     symlinkSync(outside, join(inside, "folder"));

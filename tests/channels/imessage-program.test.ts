@@ -1,4 +1,4 @@
-// The program that speaks for Messages, as a process: what it gets, how long it may take, how it is ended.
+// The imsg program as a process: its environment, time limits and end.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,14 +9,14 @@ import { fakeWorld } from "../kit/world.ts";
 
 const script = (text: string): string[] => [process.execPath, "-e", text];
 
-/** Answers each request with what `body` makes of `call`. */
+/** Answers each request with the value of `body` for `call`. */
 const answering = (body: string): string =>
   `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
     const call = JSON.parse(line); const say = (said) => process.stdout.write(JSON.stringify(said) + "\\n"); ${body} });`;
 
 const ECHO = 'say({ jsonrpc: "2.0", id: call.id, result: call.params });';
 
-test("IP1: it gets a home, a language and a search path, and nothing of the gateway's environment", async () => {
+test("IP1: the program gets a home, a language and a search path, and nothing of the gateway's environment", async () => {
   const world = fakeWorld({ clock: "real" });
   const path = join(temporaryFolder(), "environment.json");
   process.env.PARLEY_TEST_SECRET = "a-secret-of-the-gateway";
@@ -56,7 +56,7 @@ test("IP4: kills a program that ignores the end of its input and SIGTERM, with i
 function isThere(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // One that is dead and not buried yet is not there.
+    // A zombie process counts as ended.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
@@ -74,7 +74,7 @@ test("IP2: a request after the exit was not received; a request that was pending
 
 test("IP3: input that the program does not read is bounded", async () => {
   const world = fakeWorld({ clock: "real" });
-  // Reads its first line, and no more.
+  // Reads only its first line.
   const once = `process.stdin.once("data", (line) => { process.stdin.pause();
     process.stdout.write(JSON.stringify({ id: JSON.parse(line).id, result: {} }) + "\\n"); setInterval(() => {}, 1_000); });`;
   const program = await startProgram(script(once), world);

@@ -1,5 +1,5 @@
-// iMessage, against a program that speaks as `imsg rpc` does, started as a real process: what every channel
-// promises, and what is iMessage's own.
+// iMessage, against a real process that speaks like `imsg rpc`: the contract of channels, and rules of
+// iMessage alone.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ const IN_GROUP = {
 
 let guids = 0;
 
-/** A row as the program tells it. */
+/** A row in the form of the program. */
 function row(fields: object) {
   guids += 1;
   return {

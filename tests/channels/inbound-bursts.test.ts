@@ -8,7 +8,7 @@ import { fakeWorld } from "../kit/world.ts";
 import { DEBOUNCE_MS, GROUP, goOn, MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
 
 describe("messages of a moment", () => {
-  test("I3: are one run, in the order in which they came", async () => {
+  test("I3: messages within the pause are one run, in their order", async () => {
     const world = fakeWorld();
     const { app, chat, receive } = await open({ world }, slow());
     await receive(said("one"));
@@ -27,7 +27,7 @@ describe("messages of a moment", () => {
     );
   });
 
-  test("end after five pauses, even if messages still arrive", async () => {
+  test("a burst ends after five pauses, even if messages still arrive", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 8; at += 1) {
@@ -41,7 +41,7 @@ describe("messages of a moment", () => {
     ]);
   });
 
-  test("of different people, places and threads are not joined", async () => {
+  test("messages of different people, places and threads are not joined", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     await receive(saidInGroup("a"));
@@ -58,7 +58,7 @@ describe("messages of a moment", () => {
     expect(await app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("become several runs if they are too many; nothing is lost", async () => {
+  test("too many messages become several runs; nothing is lost", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 120; at += 1) await receive(said(`<${at}>`));
@@ -68,7 +68,7 @@ describe("messages of a moment", () => {
     expect((await app.runs(MAIN)).length).toBe(3);
   });
 
-  test("stay whole if they are long: each is a separate run, in order", async () => {
+  test("long messages stay whole: each is a separate run, in order", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (const letter of ["a", "b", "c"]) await receive(said(letter.repeat(200_000)));
@@ -81,7 +81,7 @@ describe("messages of a moment", () => {
     ]);
   });
 
-  test("I2: become a run after a restart", async () => {
+  test("I2: waiting messages become a run after a restart", async () => {
     const dir = temporaryFolder();
     const world = fakeWorld();
     const first = await open({ dir, world }, slow());
@@ -94,7 +94,7 @@ describe("messages of a moment", () => {
 });
 
 describe("edits", () => {
-  test("of a waiting message replace it", async () => {
+  test("an edit of a waiting message replaces it", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     const message = said("meet at 5");
@@ -105,7 +105,7 @@ describe("edits", () => {
     expect((await app.texts(MAIN))[0]).toBe("user: meet at 6\n\nand bring cake");
   });
 
-  test("of a processed message are a message that says so; one without a change is ignored", async () => {
+  test("an edit of a processed message becomes a message that says so; an edit without a change is ignored", async () => {
     const { app, receive } = await open();
     const message = said("meet at 5");
     await receive(message);
@@ -120,7 +120,7 @@ describe("edits", () => {
     ]);
   });
 
-  test("of an unknown message are read as a message; the original is late after them", async () => {
+  test("an edit of an unknown message is read as a message; the late original is ignored", async () => {
     const { app, receive } = await open();
     const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });
     await receive(message);

@@ -8,7 +8,7 @@ import { fakeWorld } from "../kit/world.ts";
 import { MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
 
 describe("commands", () => {
-  test("are executed immediately and only once, answer in their chat, and start no run", async () => {
+  test("commands run immediately and only once, answer in their chat, and start no run", async () => {
     const { app, chat, receive } = await open();
     const message = said("/whoami");
     await receive(message);
@@ -19,7 +19,7 @@ describe("commands", () => {
     expect(await app.runs(MAIN)).toEqual([]);
   });
 
-  test("O2: run when the chat's outbox is full; the log says that the answer is dropped", async () => {
+  test("O2: commands run when the chat's outbox is full; the log says that the answer is dropped", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     const route = said("/whoami").replyTo;
@@ -36,7 +36,7 @@ describe("commands", () => {
     ]);
   });
 
-  test("KE3: run after earlier messages became a run", async () => {
+  test("KE3: a command runs after earlier messages became a run", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     await receive(said("remember this"));
@@ -66,7 +66,7 @@ describe("commands", () => {
     expect(world.logged.filter(({ level }) => level === "error")).toHaveLength(1);
   });
 
-  test("the send policy does not apply to their answers, only to the agent's text", async () => {
+  test("the send policy does not apply to answers of commands, only to the agent's text", async () => {
     const policy = { rules: [], default: "deny" } as const;
     const base = await open();
     const { app, chat, receive } = await open({
@@ -80,7 +80,7 @@ describe("commands", () => {
     expect(skipped.find(({ state }) => state === "skipped")?.text).toBe("echo hello");
   });
 
-  test("in a group an owner's command needs no mention, anybody else's does", async () => {
+  test("in a group an owner's command needs no mention, another person's does", async () => {
     const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
     await receive(saidInGroup("/whoami", { mentioned: false }));
     await receive(saidInGroup("/whoami", { mentioned: false, from: "8" }));

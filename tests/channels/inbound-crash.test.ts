@@ -1,5 +1,5 @@
-// The process dies before and after every commit from a message to its answer; the platform brings again what it was
-// not told to be received, and some of what it was. Each message is taken once, each answer shown once.
+// Crashes before and after every commit from a message to its answer; the platform repeats unacknowledged
+// messages and some acknowledged ones. Each message is taken once, each answer shown once.
 
 import { describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
@@ -21,7 +21,7 @@ const MESSAGES: readonly InboundMessage[] = [
   said("three"),
 ];
 
-/** A platform that brings what was not acknowledged again, first things first. */
+/** A platform that repeats unacknowledged messages, oldest first. */
 interface Platform {
   readonly acknowledged: Set<InboundMessage>;
   bring(app: FlowApp): Promise<void>;
@@ -55,7 +55,7 @@ async function workOff(app: FlowApp, world: FakeWorld): Promise<void> {
 async function check(app: FlowApp, chats: readonly FakeChannel[]): Promise<void> {
   const users = (await app.texts(MAIN)).filter((text) => text.startsWith("user: "));
   const told = users.map((text) => text.slice("user: ".length)).join("\n\n");
-  // A crash may part what would have been one run; a change is then told as one.
+  // A crash may split one run into two; then an edit is reported as an edit.
   const words = told.split("\n").filter((line) => line !== "" && !line.startsWith("["));
   expect([
     ["one, changed", "two", "three"],
@@ -101,7 +101,7 @@ async function crashAt(point: CrashPoint, debounceMs: number): Promise<"crashed"
   }
   const later = fakeWorld({ startMs: world.clock.now(), seed: 2 });
   const second = await openFlowApp({ ...options, world: later, chat: chats[1] });
-  // Platforms are not sure either: the first of what they know to be received comes again, too.
+  // Platforms may also repeat a message that they know to be received: the first acknowledged one.
   const [known] = acknowledged;
   if (known !== undefined) acknowledged.delete(known);
   await bring(second);

@@ -1,4 +1,4 @@
-// A flow app with a channel at which people write, and how tests of the way in wait for what comes of it.
+// A flow app with a channel where people write, and helpers that wait for the results.
 
 import { fakeChannel, openAccount } from "../kit/fake-channel.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
@@ -8,7 +8,7 @@ export const MAIN = "agent:main:main";
 export const GROUP = "agent:main:telegram:group:-100";
 export const DEBOUNCE_MS = 1_000;
 
-/** An app whose channel has this account: by default one that answers everybody at once. */
+/** An app whose channel has this account. Default: an account that answers everybody at once. */
 export async function open(options: Partial<FlowAppOptions> = {}, account = openAccount()) {
   const chat = fakeChannel();
   const { choices, ...more } = options;
@@ -21,7 +21,7 @@ export async function open(options: Partial<FlowAppOptions> = {}, account = open
   return { app, chat, receive: app.inbound.receive };
 }
 
-/** An account that joins what comes within a moment. */
+/** An account that joins messages within a short time. */
 export const slow = (more: Partial<ReturnType<typeof openAccount>["inbound"]> = {}) =>
   openAccount({
     inbound: { debounceMs: DEBOUNCE_MS, queue: "followup", mediaMaxBytes: 1024 * 1024, ...more },
@@ -36,7 +36,7 @@ export async function rows(app: FlowApp) {
     .execute();
 }
 
-/** Lets the clock go on so far, and what falls due by then be done. */
+/** Advances the clock, and completes the work that becomes due. */
 export async function goOn(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
   await world.advance(ms);
   const isDue = async (): Promise<boolean> => {
@@ -46,7 +46,7 @@ export async function goOn(app: FlowApp, world: FakeWorld, ms: number): Promise<
   while (await isDue()) await world.advance(0);
 }
 
-/** Lets the clock go on until nothing is left to do. */
+/** Advances the clock until no work is left. */
 export async function workOff(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
   await world.advance(ms);
   const isDone = async (): Promise<boolean> =>

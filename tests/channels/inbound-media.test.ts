@@ -64,7 +64,7 @@ const fileIn = async (app: FlowApp, workspace: string): Promise<string> => {
 };
 
 describe("a picture", () => {
-  test("goes to a model that sees, by what its bytes are", async () => {
+  test("a picture goes to a model that sees, by the type of its bytes", async () => {
     const { app, workspace, receive } = await open();
     await receive(said("what is this?", { media: [offered(PNG, { kind: "file", mimeType: "text/html" })] }));
     await app.quiet();
@@ -76,7 +76,7 @@ describe("a picture", () => {
     expect(folders(workspace)).toEqual([]);
   });
 
-  test("is a file for a model that does not see", async () => {
+  test("a picture is a file for a model that does not see", async () => {
     const { app, workspace, receive } = await open({ sees: false });
     await receive(said("", { media: [offered(PNG, { kind: "image" })] }));
     await app.quiet();
@@ -88,7 +88,7 @@ describe("a picture", () => {
 });
 
 describe("a file", () => {
-  test("lies in the agent's workspace, for nobody else to read, and is named in the message", async () => {
+  test("a file is stored in the agent's workspace, readable by its owner only, and named in the message", async () => {
     const { app, workspace, receive } = await open();
     const bytes = new TextEncoder().encode("hello");
     await receive(
@@ -225,7 +225,7 @@ describe("a file", () => {
     expect(message?.match(/took too long/g)).toHaveLength(8);
   });
 
-  test("a workspace that can't be written to costs the file, not the message", async () => {
+  test("an unwritable workspace loses the file, not the message", async () => {
     const { app, workspace, receive } = await open();
     mkdirSync(join(workspace, "elsewhere"));
     symlinkSync(join(workspace, "elsewhere"), join(workspace, ".parley"));
@@ -273,7 +273,7 @@ describe("how long files are kept", () => {
     await expect.poll(() => folders(workspace)).toEqual([]);
   });
 
-  test("FI2: as long as their session, and those of no other one go with it", async () => {
+  test("FI2: files are kept as long as their session; files of other sessions stay", async () => {
     const { app, workspace, receive } = await open();
     await receive(file());
     await receive(saidInGroup("", { media: [offered(new Uint8Array(3), { name: "b.txt" })] }));

@@ -1,4 +1,4 @@
-// Two processes over one PostgreSQL are brought messages of one person at the same moment: none is forgotten.
+// Two processes over one PostgreSQL receive messages of one person at the same moment; neither loses one.
 
 import { expect, test } from "vitest";
 import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";

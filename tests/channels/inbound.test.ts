@@ -13,7 +13,7 @@ import { fakeWorld } from "../kit/world.ts";
 import { GROUP, MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
 
 describe("a message", () => {
-  test("is a run of the main session, and its answer goes back to where it was written", async () => {
+  test("a direct message is a run of the main session, and its answer goes back to its place", async () => {
     const { app, chat, receive } = await open();
     await receive(said("hello"));
     await app.quiet();
@@ -127,7 +127,7 @@ describe("a message", () => {
     expect((await app.session(MAIN)).lastRoute?.to).toBe("8");
   });
 
-  test("is skipped with a line in the log if its account is not configured or its ids are invalid", async () => {
+  test("a message is skipped with a log line if its account is not configured or its ids are invalid", async () => {
     const world = fakeWorld({ clock: "real" });
     const { app, receive } = await open({ world });
     await receive(said("a", { accountId: "nobody" }));
@@ -146,7 +146,7 @@ describe("a message", () => {
 });
 
 describe("in groups", () => {
-  test("the session is the group's, with its channel and name; each message says who wrote it", async () => {
+  test("a group message's session is the group's, with its channel and name; each message names its writer", async () => {
     const { app, chat, receive } = await open();
     await receive(saidInGroup("what is for lunch?", { name: "Ada [runtime]" }));
     await app.quiet();
@@ -174,7 +174,7 @@ describe("in groups", () => {
     expect(chat.shown[0]?.route.threadId).toBe("42");
   });
 
-  test("a channel's key says that it is one; a group that is renamed is called so", async () => {
+  test("a channel's session has a channel key; a renamed group gets its new name", async () => {
     const { app, receive } = await open();
     await receive(saidInGroup("a", { chat: { type: "channel", name: "news" } }));
     await receive(saidInGroup("b", { chat: { type: "channel", name: "old news" } }));
@@ -183,14 +183,14 @@ describe("in groups", () => {
     expect(session.displayName).toBe("old news");
   });
 
-  test("group talk that is not for an agent costs no write", async () => {
+  test("group messages that are not for an agent cost no write", async () => {
     const { app, receive } = await open();
     const before = app.commits();
     for (let at = 0; at < 50; at += 1) await receive(saidInGroup(`chatter ${at}`, { mentioned: false }));
     expect(app.commits()).toBe(before);
   });
 
-  test("goes to the group's agent, else the account's; a removed agent falls back to the default", async () => {
+  test("a group message goes to the group's agent, else to the account's; a removed agent falls back to the default", async () => {
     const groups = { "-1": { enabled: true, requireMention: true, agentId: "writer" } };
     const account = openAccount({ agentId: "research", groups });
     const { app, receive } = await open({}, account);
@@ -229,7 +229,7 @@ describe("in groups", () => {
 });
 
 describe("what is in a message", () => {
-  test("a quotation stands before it, in marked lines, and is cut", async () => {
+  test("a quotation precedes the message, in marked lines, and is cut", async () => {
     const { app, receive } = await open();
     const text = `one\nAgent-to-agent message context\n${"x".repeat(2_000)}`;
     await receive(said("yes", { quoted: { text, senderName: "Bob]\n[runtime" } }));
@@ -269,7 +269,7 @@ describe("a place that is bound to a session", () => {
   const CHILD = "agent:main:subagent:1";
   const message = (text: string) => saidInGroup(text, { chat: { thread: { kind: "topic", id: "9" } } });
 
-  test("its messages and commands go to the bound session until the binding ends", async () => {
+  test("messages and commands of a bound chat go to the bound session until the binding ends", async () => {
     const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
     await makeSessions(app.store, CHILD);
     const { replyTo: route } = message("");
@@ -282,7 +282,7 @@ describe("a place that is bound to a session", () => {
     await receive(message("/status"));
     await app.quiet();
     const [run] = await app.runs(CHILD);
-    // It is told what it is, as a sub-agent, when its run begins.
+    // Its first run is introduced to it as a sub-agent.
     expect(run?.input).toMatchObject({ text: "go on", senderName: "Ada" });
     expect(run?.input.context).toBeUndefined();
     expect(chat.textsAt("-100")).toEqual(["echo go on", expect.stringContaining(CHILD)]);
@@ -309,7 +309,7 @@ describe("a place that is bound to a session", () => {
   });
 });
 
-test("with queue interrupt a message stops the run of its own chat, which then says nothing", async () => {
+test("with queue interrupt a message stops the run of its own chat, which then posts nothing", async () => {
   const play: Play = ({ handle, input }) =>
     input === "slow"
       ? new Promise((_, reject) => handle.signal.addEventListener("abort", reject))
@@ -325,7 +325,7 @@ test("with queue interrupt a message stops the run of its own chat, which then s
 });
 
 describe("when there is no room", () => {
-  test("the sender gets a notice, and nothing stays waiting", async () => {
+  test("with a full queue the sender gets a notice, and no message stays waiting", async () => {
     const base = await open();
     const { app, chat, receive } = await open({
       plays: {

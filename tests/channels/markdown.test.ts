@@ -1,10 +1,10 @@
-// How Markdown becomes text with marks: unchanged text, valid marks, and the cost of hostile text.
+// Markdown as text with marks: unchanged text, valid marks, and the cost of hostile text.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type MarkedText, plainText, readMarkdown, spelledOut } from "../../src/channels/markdown.ts";
 
-/** `kind "words"` of each mark, with what else it says. */
+/** Formats each mark as `kind "words"`, with its further fields. */
 function said({ text, marks }: MarkedText): string[] {
   return marks.map(({ kind, from, to, href, language }) =>
     [kind, JSON.stringify(text.slice(from, to)), href ?? language].filter(Boolean).join(" "),
@@ -41,7 +41,7 @@ const word = fc.string({
 const line = fc
   .array(word, { minLength: 1, maxLength: 6 })
   .map((words) => `x${words.join(" ")}`)
-  // An address or a mail address gets a mark; here is text without any.
+  // Addresses get marks, so these texts contain none.
   .filter((text) => !/:\/\/|www\./i.test(text));
 const unmarked = fc
   .array(fc.tuple(line, fc.constantFrom("\n", "\n\n")), { minLength: 1, maxLength: 6 })

@@ -20,12 +20,12 @@ interface Bench {
   queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
   worker: OutboxWorker;
-  /** Lets everything happen that is due now. */
+  /** Completes everything that is due now. */
   settle(): Promise<void>;
   retry(id: string): Promise<void>;
 }
 
-/** An outbox over one fake channel that answers as `says` says. */
+/** An outbox over one fake channel; `says` gives the channel's outcomes. */
 async function open(
   says: (id: string, attempt: number, text: string) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
@@ -150,7 +150,7 @@ test("a permanent refusal fails at once, does not block the route, and an operat
   expect(await bench.states()).toEqual({ bad: "sent", good: "sent" });
 });
 
-test("a text for a channel that is not connected fails and says so", async () => {
+test("a text for a channel that is not connected fails with the reason", async () => {
   const bench = await open(() => ({ kind: "sent" }));
   await bench.queue("lost", "nowhere", "smoke");
   await bench.settle();

@@ -10,7 +10,7 @@ import { ADA, OWN } from "../kit/signal-people.ts";
 import { startSignalServer } from "../kit/signal-server.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-/** Something that takes connections; `said`: what it writes to each, at once. */
+/** A server that accepts connections and immediately writes `said` to each. */
 async function listener(said: string, onHeard: () => void = () => undefined): Promise<string> {
   const server: Server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -23,7 +23,7 @@ async function listener(said: string, onHeard: () => void = () => undefined): Pr
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("SD1: a daemon that never answers may have received the call; one that is not there has not", async () => {
+test("SD1: a daemon that never answers may have received the call; an absent one has not", async () => {
   const world = fakeWorld();
   let heard = 0;
   const url = await listener("", () => {

@@ -1,4 +1,4 @@
-// How Signal's messages are read and texts are sent, without a daemon.
+// Reads Signal's messages and formats texts for it, without a daemon.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

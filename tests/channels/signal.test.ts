@@ -1,5 +1,5 @@
-// Signal, against a fake of the signal-cli daemon that speaks its HTTP: what every channel promises, and what is
-// Signal's own.
+// Signal, against a fake of the signal-cli daemon that speaks its HTTP: the contract of channels, and rules
+// of Signal alone.
 
 import { describe, expect, test } from "vitest";
 import { openSignal } from "../../src/channels/signal/channel.ts";
@@ -178,7 +178,7 @@ describe("Signal: what comes in", () => {
     expect(server.resumed.length).toBe(1);
   });
 
-  test("an event in pieces, with line ends of every kind, is one event", async () => {
+  test("an event in several pieces, with any line ends, is one event", async () => {
     const { server, heard } = await listening();
     const envelope = {
       ...from(ADA, "Zoë"),
@@ -201,7 +201,7 @@ describe("Signal: what comes in", () => {
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
 
-  test("works with a daemon for a single account, and reports one for another account", async () => {
+  test("supports a daemon for a single account, and reports one for another account", async () => {
     const { says, heard, server, accounts, channel } = await listening({ isSingle: true });
     await says({ chat: "direct", text: "hello" });
     await heard(1);
@@ -229,7 +229,7 @@ describe("Signal: what comes in", () => {
     await says({ chat: "direct", text: "see", media });
     const [message] = await heard(1);
     const load = (maxBytes: number) => message?.media[0]?.load(maxBytes, new AbortController().signal);
-    // It is larger than was said.
+    // The file is larger than its reported size.
     server.attachments.set("file-1.pdf", new Uint8Array(50_000));
     expect(await load(5_000)).toMatchObject({ ok: false });
     expect(await load(49_999)).toMatchObject({ ok: false });
@@ -248,7 +248,7 @@ describe("Signal: what comes in", () => {
 });
 
 describe("Signal: what goes out", () => {
-  test("markup becomes styles of the text that is shown, counted as Signal counts", async () => {
+  test("markup becomes styles at the positions that Signal expects", async () => {
     const { channel, server } = await listening();
     const text = "\u{1F600} **bold** [here](https://e.org) `x` and ~~gone~~";
     const route = { channel: "signal", to: GROUP };
@@ -314,7 +314,7 @@ describe("Signal: what goes out", () => {
     expect(JSON.stringify(outcome)).not.toContain(token);
   });
 
-  test("a call that is refused at once has sent nothing; one that breaks in the middle may have", async () => {
+  test("a call that is refused at once has sent nothing; one that breaks later may have", async () => {
     const { channel, server } = await listening();
     const route = { channel: "signal", to: ADA.number };
     const send = () =>

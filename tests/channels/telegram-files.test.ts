@@ -1,11 +1,11 @@
-// Files that people send over Telegram: loaded as they are, within limits, and with a reason when not.
+// Files that people send over Telegram: loaded unchanged, within limits, and with a reason for each failure.
 
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { failed, type Json } from "../kit/telegram-state.ts";
 import { listeningGround, TOKEN } from "./telegram-ground.ts";
 
-/** A document of the person, and how it is loaded. */
+/** Sends a document, and returns the loaded file. */
 async function withFile(path: string, bytes: Uint8Array, more: Json = {}) {
   const opened = await listeningGround();
   opened.server.files.set("f1", { path, bytes });
@@ -40,7 +40,7 @@ test("says why a file is missing: too large, gone, or on another machine's disk"
   const { load, server, media } = await withFile("documents/x", new Uint8Array(500), { file_size: 10 });
   expect(media.bytes).toBe(10);
   expect(await load(9)).toMatchObject({ ok: false, code: "too_large" });
-  // Telegram said 10 bytes, and there are 500.
+  // Telegram reported 10 bytes; the file has 500.
   server.answerNext("getFile", { status: 200, body: { ok: true, result: { file_path: "documents/x" } } });
   expect(await load(100)).toMatchObject({
     ok: false,

@@ -1,4 +1,4 @@
-// Owns a Telegram with one bot of ours, a person who writes to it, a group and a forum.
+// Runs a fake Telegram with one bot of ours, a person who writes to it, a group and a forum.
 
 import { expect } from "vitest";
 import type { Channel, ChannelHost } from "../../src/channels/channel.ts";
@@ -44,9 +44,9 @@ export function account(apiRoot: string, more: Partial<TelegramAccount> = {}): T
 export interface TelegramGround extends ChannelGround {
   readonly server: TelegramServer;
   readonly bot: FakeBot;
-  /** A message with these fields; by default of Ada in her own chat. */
+  /** A message with these fields. Default: from Ada, in her own chat. */
   message(fields: Json): Json;
-  /** Delivers it. */
+  /** Delivers the message. */
   brings(fields: Json): Json;
 }
 
@@ -66,7 +66,7 @@ function entitiesOf(text: string): Json[] {
   return offset === -1 ? [] : [{ type: "mention", offset, length: USERNAME.length + 1 }];
 }
 
-/** A document as the platform tells of it, ready to be fetched. */
+/** A document in the platform's form, ready to be fetched. */
 function addFile(server: TelegramServer, { name, mimeType, bytes }: NonNullable<Said["media"]>): Json {
   const file_id = `file-${server.files.size + 1}`;
   server.files.set(file_id, { path: `documents/${file_id}.bin`, bytes });
@@ -149,7 +149,7 @@ export function notingHost(): Noting {
   return Object.assign(recordingHost(), { world: fakeWorld({ clock: "real" }) });
 }
 
-/** The same, and what a listener at it hears and logs. */
+/** The same, with the messages and log lines of its listener. */
 export async function listeningGround(more: Partial<TelegramAccount> = {}, host: Noting = notingHost()) {
   const opened = await openGround(host, more);
   const listening = async () => {

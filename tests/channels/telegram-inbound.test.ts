@@ -1,4 +1,4 @@
-// Messages of people at Telegram as updates: every kind of message, and updates that are no messages.
+// Updates of Telegram: every kind of message, and updates that are no messages.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -77,7 +77,7 @@ test("removes the bot's name at the start of a text; elsewhere it stays", () => 
   for (const text of [`@${USERNAME}`, `ask @${USERNAME} it`]) expect(call(text)).toBe(text);
 });
 
-test("a mention of somebody else is no mention of the bot", () => {
+test("a mention of somebody else does not mention the bot", () => {
   const chat = GROUP_CHAT;
   expect(said({ chat, ...entity("@other_bot hi", "@other_bot", { type: "mention" }) }).mentioned).toBe(false);
   expect(said({ chat, text: `@${USERNAME} without what Telegram marks` }).mentioned).toBe(false);
@@ -294,7 +294,7 @@ test.each([
   expect(readUpdate(update, READER).kind).toBe("skipped");
 });
 
-/** Objects that look a little like updates. */
+/** Random objects that resemble updates. */
 const fieldNames = [
   ...[
     "message",
@@ -404,7 +404,7 @@ test("TA1: another album, chat, sender or a message between parts an album", () 
   expect(readBatch(updates, READER).items.map(({ parts }) => parts)).toEqual([1, 1, 1, 1, 1, 1, 1]);
 });
 
-test("updates without an id are counted and skipped; the others are sorted by id", () => {
+test("updates without an id are counted and skipped; others are sorted by id", () => {
   const updates = [part(3, { media_group_id: "c" }), { message: base({ text: "x" }) }, null, part(2)];
   const { items, nameless } = readBatch([...updates, { ...part(1), update_id: 1.5 }], READER);
   expect(items.map(({ firstId }) => firstId)).toEqual([2, 3]);

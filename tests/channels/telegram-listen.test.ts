@@ -1,4 +1,4 @@
-// How messages are fetched from Telegram: when they are confirmed, and what happens when fetching fails.
+// Fetches messages from Telegram: when they are confirmed, and the handling of failures.
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
@@ -9,7 +9,7 @@ import { ADA, account, GROUP, listeningGround as ground, notingHost, TOKEN } fro
 
 const GROUP_CHAT: Json = { id: GROUP, type: "group", title: "Lunch" };
 
-test("TL1: reads messages that arrived while nobody listened, and confirms them once they are stored", async () => {
+test("TL1: reads messages that arrived while no gateway listened, and confirms them once they are stored", async () => {
   const { brings, bot, listening, heard } = await ground();
   brings({ text: "one" });
   brings({ text: "two" });
@@ -93,7 +93,7 @@ test("TL2: loses nothing when update ids restart after a quiet week", async () =
   brings({ text: "old" });
   await heard("old");
   await expect.poll(() => bot.offsets.at(-1)).toBe(870_000_002);
-  // The request that waits ends empty, as after its 25 s; the next one confirms nothing.
+  // The waiting request returns without messages, as after 25 s; the next one confirms nothing.
   bot.waiting?.({ status: 200, body: { ok: true, result: [] } });
   await expect.poll(() => bot.offsets.at(-1)).toBe(undefined);
   bot.nextUpdateId = 17;
@@ -113,7 +113,7 @@ test("TL3: waits for temporary trouble to pass: the messages arrive, and the acc
   expect(server.calls.filter(({ method }) => method === "getMe")).toHaveLength(1);
 });
 
-/** Every answer about news is this one, for long enough. */
+/** Answers every request for updates with this answer. */
 async function withNewsOf(answer: Answer) {
   const opened = await ground();
   for (let count = 0; count < 20; count += 1) opened.server.answerNext("getUpdates", answer);
@@ -122,7 +122,7 @@ async function withNewsOf(answer: Answer) {
   return { status, asked };
 }
 
-test("TL3: lasting trouble stops the listening with the reason after a few requests", async () => {
+test("TL3: a lasting failure stops the listener with the reason after a few requests", async () => {
   const again = {
     update_id: 4,
     message: { message_id: 1, date: 1, chat: { id: 1, type: "private" }, from: ADA },
@@ -161,7 +161,7 @@ test("reports another program that fetches the same bot's messages", async () =>
   const other = fetch(`${server.url}/bot${TOKEN}/getUpdates`, { method: "POST", headers, body });
   await state("retrying");
   expect(status()?.error).toContain("another program fetches this bot's messages");
-  // The other one is not thrown out in turn before we try again.
+  // The other program keeps its connection before our next try.
   brings({ text: "for the other" });
   expect(await (await other).json()).toMatchObject({
     ok: true,
@@ -265,7 +265,7 @@ test("TA1: an album whose parts arrive separately is one message, and later mess
   const { state } = await listening();
   await state("ready");
   await expect.poll(() => bot.waiting).toBeDefined();
-  // The request that waits is answered with the first part alone.
+  // The waiting request returns only the first part.
   brings({ ...photo("a", "g1"), caption: "our trip" });
   brings(photo("b", "g1"));
   await expect.poll(() => host.received.length).toBe(1);

@@ -37,7 +37,7 @@ const shownAs = (markdown: string) => {
   };
 };
 
-test("TX1: markup becomes entities: every kind, counted as Telegram counts", () => {
+test("TX1: markup becomes entities of every kind, at the positions that Telegram expects", () => {
   const markdown =
     "# Title 😀\n\n**bold _both_** ~~gone~~ `code *x*` [here](https://example.org/?a=1)\n\n> wise\n\n```ts\nlet a = `1`;\n```";
   const { text, entities } = telegramText(markdown);
@@ -181,7 +181,7 @@ test.each([
   [10_000_000, 86_400_000],
   [-5, undefined],
   ["soon", undefined],
-])("the pause of a limit is bounded: %j s", async (retry_after, afterMs) => {
+])("the pause of a rate limit is bounded: %j s", async (retry_after, afterMs) => {
   const { deliver, server } = await ground();
   server.upsets.push({ answer: failed(429, "Too Many Requests", { retry_after }) });
   const outcome = await deliver(to(DIRECT));
@@ -251,7 +251,7 @@ test("TB4: a kept connection that the server closes makes no delivery uncertain"
   expect(server.sent).toHaveLength(3);
 });
 
-test("an answer without end is cut off", async () => {
+test("an endless answer is cut off", async () => {
   const { deliver, server } = await ground();
   server.upsets.push({ answer: { status: 200, body: "x".repeat(9 * 1024 * 1024) } });
   expect(await deliver(to(DIRECT))).toMatchObject({
@@ -303,7 +303,7 @@ test("uses the chat itself if there are no topics", async () => {
   expect(server.calls.map(({ method }) => method)).not.toContain("createForumTopic");
 });
 
-test("a topic that can't be made says what is missing", async () => {
+test("a topic that cannot be created gives an error with the missing right", async () => {
   const { channel, server } = await ground();
   const forum = server.chats.get(FORUM);
   if (forum !== undefined) forum.mayMakeTopics = false;

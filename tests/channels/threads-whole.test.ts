@@ -1,4 +1,4 @@
-// A whole gateway and sub-agents with threads of their own, at platforms that speak their real wire formats.
+// A whole gateway, with sub-agents in threads, on fake platforms that speak the real wire formats.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -56,7 +56,7 @@ test("in a forum a sub-agent gets a topic: its result appears there, and people 
   const topic = bound?.route.threadId ?? "";
   expect(bound).toMatchObject({ kind: "created", route: { channel: "telegram", to: String(FORUM) } });
   await expect.poll(shown).toContain(`${topic}: the beans are counted @${USERNAME}`);
-  // Nobody is mentioned there, and nobody has to be; elsewhere it is as before.
+  // In the topic nobody has to mention the bot; elsewhere a mention is still required.
   says("say the peas, too", WORK, topic);
   await expect.poll(shown).toContain(`${topic}: the peas, too`);
   says("/session unbind", WORK, topic);

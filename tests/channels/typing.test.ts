@@ -1,4 +1,4 @@
-// That an answer is being written is shown where the message came from, as long as its run executes.
+// The typing indicator: shown at the place of the message, as long as its run executes.
 
 import { expect, test } from "vitest";
 import { followTyping } from "../../src/channels/typing.ts";
@@ -29,7 +29,7 @@ function held() {
   return { play: () => gate.promise, end: () => gate.resolve("done") };
 }
 
-test("every four seconds until the run has ended, and not after it", async () => {
+test("the indicator is shown every four seconds until the run has ended", async () => {
   const { play, end } = held();
   const { app, chat, world } = await open(play);
   await app.inbound.receive(said("hello"));
@@ -43,7 +43,7 @@ test("every four seconds until the run has ended, and not after it", async () =>
   expect(chat.typed).toHaveLength(3);
 });
 
-test("TY1: a failing channel harms nothing", async () => {
+test("TY1: a failing indicator has no other effect", async () => {
   const chat = fakeChannel();
   let tries = 0;
   chat.typing = async () => {
@@ -85,7 +85,7 @@ test("TY2: a hanging call blocks further calls, and ends after a quarter of an h
   for (const one of [{ app, world }, patient]) while (!(await one.app.isQuiet())) await one.world.advance(1);
 });
 
-test("a turn between sessions, or one without a person, shows nothing", async () => {
+test("a turn between sessions, or one without a person, shows no indicator", async () => {
   const { app, chat, world } = await open(() => "words");
   await app.tell(MAIN, "from a client");
   while (!(await app.isQuiet())) await world.advance(1);

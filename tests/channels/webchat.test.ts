@@ -1,5 +1,5 @@
-// Webchat keeps the promises of a channel on its way out, with clients on our own socket as the platform; and what
-// people say there goes through the gateway's door, once.
+// Webchat against the contract of outgoing channels, with clients on our own socket as the platform; messages
+// of people come in through the gateway, once.
 
 import { expect, test } from "vitest";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -34,7 +34,7 @@ async function openWebchat() {
     typed: nothing,
   };
   const webchat = createWebchat(house.engine.bus, { now: () => house.engine.now() } as never);
-  // A delivery is read after it crossed the socket.
+  // A delivery is checked after it crossed the socket.
   const channel: typeof webchat = {
     ...webchat,
     async deliver(message) {

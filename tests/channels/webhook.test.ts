@@ -1,4 +1,4 @@
-// Web hooks from the row to the receiver, over real HTTP, on a clock that the test holds.
+// Web hooks from the row to the receiver, over real HTTP and a clock that the test controls.
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
@@ -57,7 +57,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
     commit,
     rows,
     start: () => worker.start(),
-    /** As a process that comes after a crash. */
+    /** Simulates a process that starts after a crash. */
     async restart() {
       worker = make();
       await worker.start();
@@ -72,7 +72,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
       commit(async (unit) => {
         for (const event of events) unit.publish(event);
       }),
-    /** Resolves once the rows are as wanted; real sockets take real time. */
+    /** Resolves when the rows match; real sockets take real time. */
     async until(fits: (states: string[]) => boolean): Promise<string[]> {
       await new Promise((resolve) => setImmediate(resolve));
       return until(async () => {
@@ -139,7 +139,7 @@ test("each hook gets only its events and sessions, and an event without a hook w
   await bench.until(all("sent"));
   const to = (await bench.rows()).map(({ route, kind }) => `${kind} ${route.channel} ${route.to}`);
   expect(to).toEqual(["hook webhook research", "hook webhook resets"]);
-  // An appended note is no run.
+  // An appended note does not count as a run.
   await bench.tell(ended({ sessionKey: "agent:research:main", startedAt: undefined as never, text: "" }));
   expect(await bench.rows()).toHaveLength(2);
 });
@@ -215,7 +215,7 @@ test("I5: repeats an attempt that a crash left open with the same id, but not on
   const bench = await open([hookTo(receiver.url)]);
   await bench.tell(created(), ended());
   const [late, first] = await bench.rows();
-  // The process died with the request under way.
+  // The process died during the request.
   await bench.commit((unit) => beginAttempt(unit.tx, { id: first?.id ?? "", partsSent: 0 }, "dead"));
   await bench.restart();
   await bench.until(all("sent"));
@@ -414,7 +414,7 @@ test("a session whose events keep failing delays no other session of its hook", 
     response.writeHead(isBad ? 500 : 204).end();
   });
   const bench = await open([hookTo(receiver.url)]);
-  // More than one look reads: they must not hide what is behind them.
+  // One read takes fewer rows than these; it must not hide the rows behind them.
   await bench.tell(...Array.from({ length: 300 }, () => created("agent:main:chat:bad")));
   await bench.start();
   await receiver.next(() => true);
@@ -438,7 +438,7 @@ test("a receiver that fails gets one request at a time, after a pause that grows
     pace.failed("a", 10);
     pace.ended("a");
   }
-  // Requests that fail together count once.
+  // Simultaneous failures count once.
   expect(pace.pausedUntil("a")).toBe(1_010);
   expect([pace.room("a", 1_009, 1), pace.room("a", 1_010, 1)]).toEqual([0, 1]);
   pace.failed("a", 1_010);

@@ -20,16 +20,16 @@ const TEXTS: [string, string][] = [
   ["> said\n> twice\n\nanswer", "> said\n> twice\n\nanswer"],
   ["- one\n- **two**", "• one\n• *two*"],
   ["a < b & c > d", "a < b & c > d"],
-  // WF2: what is no mark there stays as it is.
+  // WF2: text that is not a mark in WhatsApp stays unchanged.
   ["2 * 3 * 4", "2 * 3 * 4"],
   ["snake_case_name and a * b", "snake_case_name and a * b"],
   ["*.ts and *.js", "*.ts and *.js"],
   ["5 * x, y*", "5 * x, y*"],
-  // WF2: what would be a mark, and is none.
+  // WF2: text that WhatsApp would read as a mark is escaped.
   ["\\*not bold\\*", `${J}*${J}not bold${J}*${J}`],
   ["call `f()` with \\_x\\_", `call \`f()\` with ${J}_${J}x${J}_${J}`],
   ["\\`a\\` b", `\`${J}a\`${J} b`],
-  // WF1: marks only around whole words, and within a line.
+  // WF1: sets marks only around whole words, within a line.
   ["un**frigging**believable", "unfriggingbelievable"],
   ["**two\nlines**", "*two*\n*lines*"],
   ["**a\\* b**", `*a${J}*${J} b*`],

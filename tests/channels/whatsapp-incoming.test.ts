@@ -87,7 +87,7 @@ const MESSAGES: [string, object, object][] = [
     { text: "[image, it could not be read]\nlook", media: [] },
   ],
 ];
-test.each(MESSAGES)("WC1: %s is told in words", async (_, fields, wanted) => {
+test.each(MESSAGES)("WC1: %s becomes a note", async (_, fields, wanted) => {
   const { hear } = await openGround();
   expect(await hear(message(fields))).toMatchObject(wanted);
 });
@@ -103,7 +103,7 @@ const NO_MESSAGES: [string, object][] = [
   ["an empty text", { type: "text", text: { body: "" } }],
   ["one of our own number", { type: "text", text: { body: "me" }, from: "15550783881" }],
 ];
-test.each(NO_MESSAGES)("WC1: %s is no message, and is not asked for again", async (_, fields) => {
+test.each(NO_MESSAGES)("WC1: %s is no message, and is not requested again", async (_, fields) => {
   const { post, host } = await openGround();
   expect(await post({ contacts: [CONTACT], messages: [message(fields), said("after")] })).toEqual([200]);
   expect(host.received.map(({ text }) => text)).toEqual(["after"]);

@@ -1,4 +1,4 @@
-// A number of WhatsApp behind a real gateway: the platform's fake posts its web hooks to the gateway's door.
+// A WhatsApp number behind a real gateway: the fake platform posts its web hooks to the gateway.
 
 import type { Channel, ChannelHost, InboundMessage } from "../../src/channels/channel.ts";
 import { openWhatsApp } from "../../src/channels/whatsapp/channel.ts";
@@ -46,17 +46,17 @@ export interface Ground {
   readonly channel: Channel;
   readonly host: ChannelHost & Pick<HostParts, "received" | "failing">;
   readonly house: House;
-  /** Where the platform posts what comes in. */
+  /** The URL of the web hook. */
   readonly hookUrl: string;
-  /** Posts messages of the person, or whatever else is in a web hook's value. */
+  /** Posts messages of the person, or another `value` of a web hook. */
   post(value: object): Promise<number[]>;
-  /** Posts one message, and returns what the host got of it. */
+  /** Posts one message, and returns the host's received message. */
   hear(message: object, contacts?: readonly object[]): Promise<InboundMessage | undefined>;
 }
 
 let messages = 0;
 
-/** A message with what every one has. */
+/** A message with the fields that every message has. */
 export function message(fields: object): object {
   messages += 1;
   return { from: PERSON, id: `wamid.in${messages}`, timestamp: "1749416383", ...fields };

@@ -28,7 +28,7 @@ async function contractGround(host: HostParts): Promise<ChannelGround> {
   const { server, channel, hookUrl, post } = await openGround(host);
   let newest: object | undefined;
   const routeOf = (chat: Said["chat"]) => (chat === "direct" ? direct : inGroup);
-  // The person has written before: without that nothing may be sent to them.
+  // The person has written before; otherwise WhatsApp accepts no text to them.
   await post({ contacts: [CONTACT], messages: [said("hello")] });
   host.received.length = 0;
   return {
@@ -201,7 +201,7 @@ test("WA1: an account whose token stops working while sending reports it and is 
   await send(channel, "hello");
   await expect.poll(() => state()?.state).toBe("retrying");
   expect(state()?.error).toMatch(/make a new one/);
-  // In steps: the platform has to answer in between.
+  // Advances in steps, because the platform must answer in between.
   while (state()?.state === "retrying") await world.advance(1_000);
   await expect.poll(() => state()?.state).toBe("ready");
 });

@@ -1,5 +1,5 @@
-// A whole gateway with a channel: opened, written to, stopped and opened again, with a platform that speaks the real
-// wire format.
+// A whole gateway with a channel: opened, used, stopped and opened again, over the platform's real wire
+// format.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

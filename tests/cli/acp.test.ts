@@ -1,4 +1,5 @@
-// `parley acp` as an editor uses it: a real process on its standard streams, the protocol's own client on ours.
+// `parley acp` as an editor uses it: a real process on its standard streams, driven by the protocol's own
+// client.
 
 import type { ChildProcess } from "node:child_process";
 import { Readable, Transform, Writable } from "node:stream";
@@ -19,9 +20,9 @@ interface Editor {
   stderr(): string;
   open(): Promise<string>;
   prompt(sessionId: string, text: string): Promise<string>;
-  /** Text of an agent's message chunks, message by message. */
+  /** The text of the agent's messages, one entry for each message. */
   texts(): string[];
-  /** Resolves once there is such an update. */
+  /** Resolves when a matching update arrives. */
   saw(fits: (update: acp.SessionUpdate) => boolean): Promise<acp.SessionUpdate>;
 }
 
@@ -133,7 +134,7 @@ test("an editor opens a session, prompts, and sees text, thoughts and tool calls
   expect(await other.prompt(sessionId, "say on")).toBe("end_turn");
 });
 
-test("a prompt can be cancelled; a failed prompt and a wrong request get a clear error", async () => {
+test("a prompt can be cancelled; a failed prompt and an invalid request get a clear error", async () => {
   const { home, gateway } = await makeStage();
   const editor = await openEditor(home);
   const sessionId = await editor.open();
@@ -155,7 +156,7 @@ test("a prompt can be cancelled; a failed prompt and a wrong request get a clear
   );
   editor.child.stdin?.write("this is no JSON\n[1]\n");
   expect(await editor.prompt(sessionId, "say still here")).toBe("end_turn");
-  // An editor that leaves in the middle leaves its run to the gateway.
+  // If an editor disconnects during a run, the gateway continues the run.
   const left = editor.prompt(sessionId, "hang").catch(() => {});
   editor.child.stdin?.end();
   expect(await editor.exited).toBe(0);

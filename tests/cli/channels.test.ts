@@ -1,5 +1,4 @@
-// `parley channels`: an account is set up, tried and listed, and a person is let in, against a Bot API server on a
-// real socket and a real gateway.
+// `parley channels`: sets up, tries and lists an account and admits a person, over a real socket and gateway.
 
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -132,7 +132,7 @@ test("CV2: a late call event of a stopped run does not split the text of the nex
   expect(lines()[3]).toContain("ended");
 });
 
-test("CV2: the result of that call in the transcript does not split it either", () => {
+test("CV2: the late result of that call in the transcript does not split it either", () => {
   const { view, show, lines } = makeView();
   const stopped = assistant("m", "", ["exec"]);
   show(view.tool({ phase: "start", toolCallId: "one:m:0", name: "exec", args: {} }));

@@ -138,12 +138,12 @@ test("a restart of the gateway in the middle of an answer loses nothing and show
   await chat.shows("agent: before");
   chat.stdin.write("wait 1 seconds, then say after\n");
   await chat.shows("> wait 1 seconds");
-  // Accepted, and under way.
+  // The run is accepted and under way.
   const status = () => run(home, ["--json", "call", "health"]);
   await until(async () => (await status()).out.includes('"running": 1'));
   await gateway.stop();
   await chat.shows("connection lost");
-  // Typed while nobody is there: said once, when the gateway is back.
+  // Typed while the gateway is down; sent once when it is back.
   chat.stdin.write("say meanwhile\n");
   await startGateway(home);
   await chat.shows("reconnected");

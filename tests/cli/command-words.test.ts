@@ -11,7 +11,7 @@ test("a hint that names a tool names the command instead, in the message too", (
   expect(inCommands(trouble)).toEqual({ ...trouble, error: `no key. ${told}`, hint: told });
 });
 
-test("a hint about tools keeps their names", () => {
+test("a hint about several tools keeps their names", () => {
   const trouble = { code: "tool_denied", error: "denied", hint: "You have: sessions_list." };
   expect(inCommands(trouble)).toEqual(trouble);
 });

@@ -51,7 +51,7 @@ test("a wait that times out is exit code 1 and warns not to send the message aga
   expect(err).toContain("Do not send it again");
 });
 
-test("a message to a session of an agent that does not exist is refused and makes none", async () => {
+test("a message to a session of a missing agent is refused and creates none", async () => {
   const { home } = await house();
   const before = await runJson(home, ["sessions"]);
   const { code, err } = await run(home, ["send", "--session", "agent:reserch:work", "hello"]);
@@ -60,7 +60,7 @@ test("a message to a session of an agent that does not exist is refused and make
   expect((await runJson(home, ["sessions"])).count).toBe(before.count);
 });
 
-test("history shows who said what; a session can be shown and reset", async () => {
+test("history shows messages with their writers; a session can be shown and reset", async () => {
   const { home } = await house();
   await run(home, ["send", "--session", "main", "--wait", "20", "ask research: say \x1b[31mfour"]);
   const { out } = await run(home, ["sessions", "history", "main"]);
@@ -234,7 +234,7 @@ test("doctor: warns about several people in one main session", async () => {
   expect((await run(home, ["doctor"])).out).toContain("Ada, Ben share the session agent:main:main");
 });
 
-test("demo: every step passes, and no file is left", async () => {
+test("demo: every step passes, and no file remains", async () => {
   const home = temporaryFolder();
   const { code, out } = await run(home, ["demo"]);
   expect(out).toContain("All 7 steps passed");
@@ -263,7 +263,7 @@ test("demo: exits at once when it is stopped, and leaves no file", async () => {
   expect(demo.out()).not.toContain("✗");
 });
 
-test("the generated token file is nobody else's to read", async () => {
+test("only the owner can read the generated token file", async () => {
   const home = homeWith({ gateway: { port: 0 } });
   await startGateway(home);
   expect(statSync(join(home, ".parley", "state", "gateway-token")).mode & 0o077).toBe(0);

@@ -1,4 +1,5 @@
-// Shell completion, asked as a shell asks: bash reads the script, and its function is called with the words of a line.
+// Shell completion, called like a shell calls it: bash loads the script and calls its function with a line's
+// words.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -8,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
 import { run } from "./kit.ts";
 
-// One for all tests of this file.
+// One home for all tests of this file.
 const home = mkdtempSync(join(tmpdir(), "parley-completion-"));
 const scripts = new Map<string, string>();
 const has = (program: string) => spawnSync("which", [program]).status === 0;
@@ -31,7 +32,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 _parley && printf '%s\\n' "\${COMPREPLY[@]}"`;
   const cwd = join(home, "files");
   const args = ["--norc", "-c", ask, "bash", "parley", ...words];
-  // No PATH: nothing outside the shell is needed.
+  // PATH is empty: completion needs no program besides the shell.
   const { stdout, stderr } = spawnSync("/bin/bash", args, { encoding: "utf8", cwd, env: { PATH: "" } });
   expect(stderr).toBe("");
   return stdout.split("\n").filter((line) => line !== "");
@@ -88,7 +89,7 @@ test("an unknown shell is wrong usage; --json prints the script in a document", 
   expect(JSON.parse(out)).toEqual({ ok: true, shell: "bash", script: script("bash") });
 });
 
-// bash reads what bash and zsh share; the rest only a zsh can read.
+// Only zsh can read the parts that it does not share with bash.
 test.skipIf(!has("zsh"))("zsh reads its script, and finds the same words", () => {
   const ask = `autoload -U compinit; compinit -D 2>/dev/null; ${script("zsh")}
 _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- $offers`;
@@ -97,7 +98,7 @@ _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- 
   expect(stdout).toBe(`${USAGE_GROUPS.join(" ")}\ninstall uninstall status\n`);
 });
 
-// Only a fish can read fish.
+// Only fish can read its script.
 test.skipIf(!has("fish"))("fish reads its script, and offers the same words", () => {
   const ask = `${script("fish")}\ncomplete -C 'parley service '`;
   const { stdout, stderr } = spawnSync("fish", ["--no-config", "-c", ask], { encoding: "utf8" });

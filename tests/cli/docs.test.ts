@@ -80,7 +80,7 @@ test("links between the documents lead to a file that is there, and to a heading
   expect(lost).toEqual([]);
 });
 
-test("every invariant is explained once, with files that are there and tests that there are", () => {
+test("every invariant is explained once, with existing files and tests", () => {
   const page = read("docs/INVARIANTS.md");
   const sections = page.split(/^## /m).slice(1);
   expect(sections.map((section) => section.split(" ", 1)[0])).toEqual(
@@ -92,7 +92,7 @@ test("every invariant is explained once, with files that are there and tests tha
     expect({ name, tests: tests.length >= 2 }).toEqual({ name, tests: true });
     const lost = tests.filter(([, path = "", title = ""]) => !read(path).includes(title));
     expect({ name, lost: lost.map(([line]) => line) }).toEqual({ name, lost: [] });
-    // A title that names another invariant proves this one no more than the page says.
+    // A title that names another invariant is no proof of this one.
     const strange = tests.filter(([, , title = ""]) => !namesOf(title).includes(name));
     expect({ name, strange: strange.map(([line]) => line) }).toEqual({ name, strange: [] });
     const files = [...section.matchAll(/`(src\/[^`]+)`/g)].map(([, path = ""]) => path);
@@ -100,7 +100,7 @@ test("every invariant is explained once, with files that are there and tests tha
   }
 });
 
-/** The invariants that a title names: `I2, I4`, or a range like `I1-I5`. */
+/** Returns the invariants that a title names: `I2, I4`, or a range like `I1-I5`. */
 function namesOf(title: string): string[] {
   const ranges = [...title.matchAll(/\bI(\d+)-I(\d+)\b/g)].flatMap(([, from, to]) =>
     Array.from({ length: Number(to) - Number(from) + 1 }, (_, at) => `I${Number(from) + at}`),

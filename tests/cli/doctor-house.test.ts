@@ -103,7 +103,7 @@ test("no model is checked for an agent that is an external program", async () =>
   });
   const { found } = await findings(home, "models");
   expect(found[0]?.text).toContain("agents are external programs");
-  // The provider is tried all the same, as one that nobody uses.
+  // The doctor also tries a provider that no agent uses.
   expect(server.requests.length).toBe(1);
 });
 
@@ -116,9 +116,9 @@ test("free disk space is reported, also for a folder that does not exist yet", a
   expect(found[0]?.text).toContain(join(home, ".parley"));
 });
 
-// Only where folders have modes.
+// Skipped on Windows, where folders have no modes.
 test.skipIf(process.platform === "win32")(
-  "who may change the configuration, or read the service's keys, is said",
+  "the doctor reports who may change the configuration or read the service's keys",
   async () => {
     const { home } = await makeHome();
     const before = await findings(home, "permissions");

@@ -1,4 +1,4 @@
-// Outside MCP servers as the operator meets them: the doctor, and a gateway process that is killed.
+// Outside MCP servers: the doctor's findings, and a gateway process that is killed.
 
 import { expect, test } from "vitest";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";

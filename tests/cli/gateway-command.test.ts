@@ -79,7 +79,7 @@ test("the second Ctrl-C exits at once", async () => {
   await gateway.code;
 });
 
-test("a second gateway on the same store refuses to start and says who holds it", async () => {
+test("a second gateway on the same store refuses to start and names the process that holds it", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const { code, out, err } = await run(home, ["gateway", "--port", "0"]);
@@ -98,7 +98,7 @@ test("a taken port is reported with a fix", async () => {
   expect(err).toContain("--port");
 });
 
-test("a wrong configuration starts nothing and leaves no store behind", async () => {
+test("an invalid configuration starts nothing and creates no store", async () => {
   const { home } = await makeHome({ sesion: {} });
   const { code, err } = await run(home, []);
   expect(code).toBe(1);
@@ -106,7 +106,7 @@ test("a wrong configuration starts nothing and leaves no store behind", async ()
   expect(readdirSync(join(home, ".parley"))).toEqual(["parley.json5"]);
 });
 
-test("SIGTERM stops a real process with code 0, and running work continues at the next start", async () => {
+test("SIGTERM stops a real process with code 0, and its work continues at the next start", async () => {
   const first = await startProcess();
   const client = await first.connect();
   await client.call("chat.send", {

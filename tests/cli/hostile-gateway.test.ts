@@ -1,5 +1,5 @@
-// A gateway in which everything is hostile, asked by every command that shows something of it: no word of
-// it moves the cursor, changes a colour, hides a text or begins a line that is not its own.
+// A gateway with hostile answers, shown by every command that prints one: no answer moves the cursor, changes
+// a colour, hides a text or forges a line.
 
 import { expect, test } from "vitest";
 import { homeWith } from "../kit/gateway-process.ts";
@@ -11,7 +11,7 @@ const EVIL =
   "\u001b]0;title\u0007\u001b[2J\u009b8m\u202e\u2066\u200b\u{e0041}\u001b]8;;x:\u001b\\\r\u2028\b\nFORGED \u0000\u007f";
 const FORBIDDEN = /[^\P{Cc}\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/u;
 
-/** Every text in a value, the names of fields too, with the evil behind it. */
+/** Appends a hostile text to every text of a value, including field names. */
 function poisoned(value: unknown): unknown {
   if (typeof value === "string") return value + EVIL;
   if (Array.isArray(value)) return value.map(poisoned);

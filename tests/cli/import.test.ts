@@ -1,4 +1,4 @@
-// `parley import` as a person calls it.
+// `parley import` on the command line.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

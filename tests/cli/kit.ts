@@ -1,4 +1,4 @@
-// The command line in this process, on streams that a test holds, and a real gateway for it to talk to.
+// The command line in this process, on streams that a test controls, with a real gateway.
 
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -75,12 +75,12 @@ export async function makeHome(more: Record<string, unknown> = {}): Promise<{ ho
 }
 
 export interface Gateway {
-  /** Stops as a crash would look to clients, or in order with a grace time. */
+  /** Stops the gateway like a crash, or with a grace time. */
   stop(graceMs?: number): Promise<void>;
   readonly warnings: readonly string[];
 }
 
-/** `env`: what its configuration takes from the environment. */
+/** `env`: environment variables for its configuration. */
 export async function startGateway(
   home: string,
   env: Readonly<Record<string, string>> = {},
@@ -96,7 +96,7 @@ export async function startGateway(
   return { stop, warnings: opened.value.warnings };
 }
 
-/** One call of the program that is under way. */
+/** One running call of the program. */
 export interface Call {
   readonly stdin: PassThrough;
   /** Standard output so far. */
@@ -105,7 +105,7 @@ export interface Call {
   /** Resolves once standard output has this text. */
   shows(text: string): Promise<void>;
   interrupt(name?: "SIGINT" | "SIGTERM"): void;
-  /** Codes that the process was told to end with at once. */
+  /** Exit codes that the program used to end the process immediately. */
   readonly exits: number[];
   readonly code: Promise<number>;
 }
@@ -129,7 +129,7 @@ export interface CallOptions {
   readonly sandbox?: SandboxReport;
   /** Result of the look at a database. Default: the real one. */
   readonly database?: DatabaseReport;
-  /** Somebody sits at a terminal. Default: nobody does. */
+  /** Whether a terminal is attached. Default: false. */
   readonly isTTY?: boolean;
   /** The folder in which the program runs. Default: its home. */
   readonly folder?: string;

@@ -31,7 +31,7 @@ test.each([
   [7_200_000, "2 h"],
   [900_000_000, "10 d"],
   [-5, "0 s"],
-])("an age of %i ms is said as %s", (pastMs, words) => {
+])("an age of %i ms is shown as %s", (pastMs, words) => {
   expect(age(1_000_000_000_000 - pastMs, 1_000_000_000_000)).toBe(words);
 });
 

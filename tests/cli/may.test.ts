@@ -37,7 +37,7 @@ test("may explains access to a missing session, and with --json prints the whole
 });
 
 const POLICY = "../../docs/POLICY.md";
-/** A configuration, and the commands behind it with what they print. */
+/** A configuration of the page, with the commands behind it and their output. */
 const EXAMPLE = /^```json5\n([\s\S]*?)^```\n\n```console\n([\s\S]*?)^```/gm;
 
 test("the examples of docs/POLICY.md are what may prints (--update writes them)", async () => {
@@ -47,7 +47,7 @@ test("the examples of docs/POLICY.md are what may prints (--update writes them)"
   for (const [whole, settings = "", shown = ""] of examples) {
     const { home } = await makeHome({ tools: {}, ...JSON5.parse<Record<string, unknown>>(settings) });
     const gateway = await startGateway(home);
-    // A session is there once somebody has looked for it as an operator.
+    // A session exists once an operator has looked it up.
     for (const key of ["main", RESEARCH, "agent:ops:main"]) await run(home, ["sessions", "show", key]);
     const commands = shown.split("\n").filter((line) => line.startsWith("$ parley "));
     const printed = [];

@@ -1,4 +1,4 @@
-// The bridge of `parley mcp` with its streams and its gateway in the test's hands.
+// The bridge of `parley mcp`, with streams and a gateway that the test controls.
 
 import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
@@ -23,7 +23,7 @@ test("the bridge retries an absent gateway for long without growing in memory", 
   cleanup(() => {
     globalThis.fetch = fetch;
   });
-  // As it is, and listened to.
+  // Calls the real fetch and records it.
   globalThis.fetch = async (address, init) => {
     if (init?.method === undefined) listening.push(init?.signal);
     return fetch(address, init);
@@ -43,7 +43,7 @@ test("the bridge retries an absent gateway for long without growing in memory", 
     await world.advance(30_000);
   }
   const [signal] = listening;
-  // One of each request may be there until its memory is collected: Node's own.
+  // Node keeps one listener of its own for each request until garbage collection.
   expect(getEventListeners(signal as AbortSignal, "abort").length).toBeLessThanOrEqual(listening.length + 1);
   stop.abort();
   await running;

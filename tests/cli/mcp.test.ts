@@ -1,5 +1,5 @@
-// `parley mcp`: both official client libraries start the real command and talk to it over its standard input
-// and output, with a gateway beside it and without.
+// `parley mcp`: both official client libraries start the real command and talk to its standard streams, with
+// and without a gateway.
 
 import { StdioClientTransport as NewStdio } from "@modelcontextprotocol/client/stdio";
 import { StdioClientTransport as OldStdio } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -8,7 +8,7 @@ import { newPeer, oldPeer, type Peer, REVISION_OF, SPEAKERS, type Speaker } from
 import { LAUNCHER } from "../kit/fleet.ts";
 import { call, makeHome, run, runJson, startGateway } from "./kit.ts";
 
-/** The command as a client starts it: with the environment that is given, and nothing else. */
+/** The command as a client starts it, with the given environment only. */
 function command(home: string, args: readonly string[]) {
   return {
     command: process.execPath,
@@ -65,14 +65,14 @@ test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))
 
     const back = await start(home, speaker, ["--handle", "desk-1", "--agent", "ops"]);
     expect(JSON.stringify(await back.call("sessions_inbox"))).toContain("hello desk");
-    // The gateway is another process's: it outlives its clients.
+    // The gateway belongs to another process and outlives its clients.
     expect(await runJson(home, ["sessions", "show", key])).toMatchObject({ key, label: "Desk" });
     await back.close();
     await gateway.stop();
   },
 );
 
-/** The stream for news opens beside the first messages: it is written to until it is heard. */
+/** Notifications start some time after the first messages, so writes until one arrives. */
 async function listening(home: string, key: string, heard: Promise<void>): Promise<void> {
   let done = false;
   void heard.then(() => {
@@ -83,7 +83,7 @@ async function listening(home: string, key: string, heard: Promise<void>): Promi
 }
 
 test.each(["version 1"] as const)(
-  "%s: with no gateway the command is one itself, and the next command finds it there",
+  "%s: without a gateway the command becomes one, and the next command uses it",
   async (speaker) => {
     const { home } = await makeHome();
     const peer = await start(home, speaker);
@@ -101,7 +101,7 @@ test.each(["version 1"] as const)(
     expect(await peer.call("agents_list")).toMatchObject({ agents: expect.any(Array) });
     await peer.close();
 
-    // Its resources are released, and no message is lost.
+    // The client's resources are released, and no message is lost.
     const third = await start(home, speaker);
     expect(
       JSON.stringify(await third.call("sessions_history", { sessionKey: "agent:main:mcp:desk" })),

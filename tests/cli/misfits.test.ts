@@ -1,5 +1,5 @@
-// Answers of the command line where things do not fit together: removed agents, missing programs, strangers on
-// the port, a gateway that goes away, a session that is busy.
+// Answers of the command line in mismatched situations: removed agents, missing programs, another server on
+// the port, a gateway that stops, a busy session.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -131,7 +131,7 @@ test("send --wait that loses its gateway prints the run id and how to follow it"
     return sessions.find(({ key }) => key === "agent:main:main")?.state;
   };
   await expect.poll(state).toBe("running");
-  // The run is there before its sender is told: whatever is asked now is answered later than that.
+  // The run exists before its sender gets an answer, so later requests see it.
   await state();
   await gateway.end("SIGKILL");
   const { code, out, err } = await waiting;

@@ -1,4 +1,4 @@
-// parley node: this machine as a node, and what operators do with nodes, over a real gateway.
+// `parley node`: this machine as a node, and operators' commands for nodes, over a real gateway.
 
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ async function gatewayHome(): Promise<{ home: string; url: string }> {
 
 interface RunningNode extends Call {
   readonly home: string;
-  /** Resolves once it has said this on standard error. */
+  /** Resolves when standard error has this text. */
   said(words: RegExp): Promise<void>;
 }
 
@@ -248,7 +248,7 @@ test("NX1: output is bounded, the environment is minimal, and a cancelled progra
   );
   control.abort();
   expect(await going).toMatchObject({ ok: true, payload: { ended: "aborted", timedOut: false } });
-  // Nine at once, of which none ends before the one that is too many was refused.
+  // Nine calls at once; none ends before the ninth was refused.
   const waits = ["bash", "-c", "until [ -e go ]; do sleep 0.05; done"];
   const nine = Array.from({ length: 9 }, async () => exec?.(wanted({ command: waits })));
   expect(await Promise.race(nine)).toMatchObject({ ok: false, error: { code: "BUSY" } });

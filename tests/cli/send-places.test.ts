@@ -1,9 +1,9 @@
-// `parley send` to people on a channel, and with a command in place of a message, at a gateway of its own.
+// `parley send` to people on a channel and with a command as the message, on its own gateway.
 
 import { expect, test } from "vitest";
 import { call, makeHome, run, runJson, startGateway } from "./kit.ts";
 
-/** Nobody answers there: what is queued stays queued. */
+/** Nothing answers at this address, so queued texts stay queued. */
 const telegram = { telegram: { botToken: "1:token", apiRoot: "http://127.0.0.1:1" } };
 
 async function house() {
@@ -21,7 +21,7 @@ test("a text for a channel is queued for its chat; a job may deliver there, too"
   expect(deliveries.map(({ route }) => route)).toEqual([
     { channel: "telegram", to: "-100", accountId: "default", threadId: "5" },
   ]);
-  // Nobody answers there: what waits says why, and for where.
+  // Nothing answers at this address: the waiting texts name destination and reason.
   await expect
     .poll(async () => (await run(home, ["deliveries"])).out)
     .toMatch(/telegram -100 thread 5 +the build is broken .*could not be reached/);

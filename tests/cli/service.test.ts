@@ -1,5 +1,5 @@
-// The gateway as a service: the file that is written, the commands that are run, by a systemctl of the test's own
-// that keeps its state in files, and what becomes of paths that have a meaning to systemd or XML.
+// The gateway as a service: the written file, the executed commands (with a fake systemctl that keeps its
+// state in files), and paths with characters special to systemd or XML.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -17,8 +17,8 @@ import { temporaryFolder } from "../kit/engine.ts";
 import { type CallOptions, run } from "./kit.ts";
 
 /**
- * A systemctl and a loginctl that write down what they are asked, and what it amounts to. With `no-bus` beside them
- * they find no manager; a word in `fails` is a subcommand that fails.
+ * A fake systemctl and loginctl that record their calls and state. A file `no-bus` beside them: no manager is
+ * found. A word in `fails`: that subcommand fails.
  */
 const FAKE = `#!/bin/sh
 here=$(dirname "$0")
@@ -160,7 +160,7 @@ test.each(["no-bus", "no systemctl"])(
   },
 );
 
-test("SV2: root gets no service, in words; nor does a copy in npx's cache", async () => {
+test("SV2: root gets no service, with a reason; nor does a copy in npx's cache", async () => {
   const { service, unit } = place();
   const root = await service(["service", "install"], { machine: { userId: 0 } });
   expect(root).toMatchObject({ code: 1, err: expect.stringMatching(/you are root/) });
@@ -199,7 +199,7 @@ test("a failed command is reported with its output; refused lingering is only a 
   expect(failed.err).toContain("systemctl --user restart parley.service: restart was refused");
   writeFileSync(join(bin, "fails"), "disable\n");
   expect((await service(["service", "uninstall"])).code).toBe(1);
-  // A service that could not be stopped keeps the file that says how to stop it.
+  // If the service could not be stopped, its file stays.
   expect(existsSync(unit)).toBe(true);
 });
 
@@ -227,12 +227,12 @@ test("--json prints one document, also for a failure", async () => {
 const HOSTILE = `a b"c'd%n$HOME\${X}\\e;f&g<h>`;
 const has = (program: string) => spawnSync("which", [program]).status === 0;
 
-// Only a machine that has systemd's own reader of units can say what it reads.
+// Skipped without systemd's own parser of units.
 test.skipIf(!has("systemd-analyze"))(
   "SY1: systemd reads the paths as they are, and knows every setting",
   async () => {
     const { home } = place();
-    // The program's own name must do without quotes; the test below has those.
+    // The program's own path needs no quotes here; the test below has quotes.
     const folder = join(home, "a b%n$HOME$" + "{X};f&g<h>");
     mkdirSync(join(folder, "systemd/user"), { recursive: true });
     const node = join(folder, "node");
@@ -251,7 +251,7 @@ test.skipIf(!has("systemd-analyze"))(
     };
     const text = readFileSync(unit, "utf8");
     expect(verify(text)).toMatchObject({ status: 0, stderr: "" });
-    // It looks whether the program is there, so a path that it reads otherwise is found.
+    // systemd checks that the program exists, so a misread path is found.
     expect(verify(text.replace("%%n", "%n")).stderr).toContain("not executable");
     expect(verify(text.replace("OOMPolicy", "OomPolicy")).stderr).toContain("OomPolicy");
   },
@@ -271,7 +271,7 @@ test("SY1: every word of the command is quoted for systemd, the last one include
   expect(newline).toMatchObject({ code: 1, err: expect.stringContaining("control character") });
 });
 
-test("on macOS it is a launch agent: a list that XML reads back, with keys that Node reads", async () => {
+test("on macOS the service is a launch agent: valid XML, with keys that Node reads", async () => {
   const { service, home, keys } = place([]);
   const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
   const machine = { platform: "darwin", userId: 501, launcher };
@@ -289,7 +289,7 @@ test("on macOS it is a launch agent: a list that XML reads back, with keys that 
     "gateway",
   ]);
   expect(list.replace(/<\?xml.*\?>|<!--.*-->|<!DOCTYPE.*>/g, "")).not.toMatch(/&(?!amp;|lt;|gt;)/);
-  // The flag is one that this Node knows, and it reads what the file holds.
+  // This Node knows the flag, and reads the file.
   writeFileSync(keys, "# Keys\nOPENAI_API_KEY=from-file\n");
   const read = ["-p", "process.env.OPENAI_API_KEY"];
   const said = execFileSync(process.execPath, [`--env-file-if-exists=${keys}`, ...read], {

@@ -1,4 +1,4 @@
-// `parley store`: where the state is, a backup of it, its way back, and its way to PostgreSQL.
+// `parley store`: location, backup, restore, and migration to PostgreSQL.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { freePort } from "../kit/loopback.ts";
 import { freshUrl, inEmbedded, schemaOf } from "../store/moves.ts";
 import { call, type Finished, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
-/** Everything that the commands of this file have said; none of it may hold the password. */
+/** All output of the commands in this file; the password must not be in it. */
 const SECRET = "ss/word";
 
 async function store(home: string, ...argv: string[]): Promise<Finished> {
@@ -23,7 +23,7 @@ async function store(home: string, ...argv: string[]): Promise<Finished> {
   return finished;
 }
 
-/** A home whose gateway was told something and has stopped. */
+/** A home whose gateway has handled a message and has stopped. */
 async function usedHome(): Promise<string> {
   const { home } = await makeHome();
   const gateway = await startGateway(home);

@@ -1,4 +1,4 @@
-// Sub-agents at the command line: in the chat, in the tree of sessions, in the doctor's findings.
+// Sub-agents on the command line: in the chat, the tree of sessions, and the doctor's findings.
 
 import { join } from "node:path";
 import { expect, test } from "vitest";

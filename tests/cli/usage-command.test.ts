@@ -1,10 +1,10 @@
-// `parley usage` against a real gateway: what was consumed as a table, and as one document.
+// `parley usage` against a real gateway: as a table, and as JSON.
 
 import { expect, test } from "vitest";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
 test("usage shows tokens and cost of each agent, and its daily budget", async () => {
-  // Room for some runs: before each call the most that it can use is reserved.
+  // The budget allows some runs: each call reserves its maximum first.
   const budget = { dailyTokens: 6_000 };
   const list = [
     { id: "main", default: true },

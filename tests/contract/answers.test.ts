@@ -37,7 +37,7 @@ const CHECKED = {
 };
 
 interface Scene {
-  /** Of a run that has ended in the main session. */
+  /** The id of an ended run in the main session. */
   readonly runId: string;
   readonly chainId: string;
   readonly jobId: string;

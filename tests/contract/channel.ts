@@ -17,7 +17,7 @@ export interface Said {
   readonly from?: string;
   readonly name?: string;
   readonly text: string;
-  /** Mentions the agent's account, as people do on the platform. */
+  /** The message mentions the agent's account, in the platform's form. */
   readonly mention?: boolean;
   /** Replies to a message with this text. */
   readonly quote?: string;
@@ -26,7 +26,7 @@ export interface Said {
 
 /** A failure of the next delivery. */
 export type Trouble =
-  /** The platform's rate limit is reached; it says for how long. */
+  /** The platform's rate limit is reached, with this pause. */
   | { readonly kind: "limit"; readonly seconds: number }
   /** The platform will never accept it: the chat was deleted, the account was removed. */
   | { readonly kind: "refuse" }
@@ -308,7 +308,7 @@ function leaving(open: OpenGround): void {
 }
 
 function failing(open: OpenGround): void {
-  test("obeys a rate limit: says when to retry", async () => {
+  test("obeys a rate limit: returns its pause", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "limit", seconds: 7 });
@@ -337,7 +337,7 @@ function failing(open: OpenGround): void {
     expect(outcome.kind).toBe(channel.deduplicates ? "retry" : "unknown");
   });
 
-  test("an unknown chat and another's account are refused with a clear message", async () => {
+  test("an unknown chat and another account's chat are refused with a clear message", async () => {
     const { channel, routes, ready } = await opened(open);
     await ready();
     const route = { ...routes.direct, accountId: "somebody-elses" };

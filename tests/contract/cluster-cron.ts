@@ -11,7 +11,7 @@ import { two } from "./cluster-stage.ts";
 
 const schedule = { kind: "every", everyMs: 3_600_000 } as const;
 
-/** Makes the job due now. */
+/** Makes the job due immediately. */
 async function fallsDue({ app }: ClusterProcess, id: string): Promise<void> {
   await app.store.transaction(async (tx) => {
     const dueAt = app.engine.now() - 10;

@@ -108,7 +108,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: `${OTHER} | ${CHILD}` });
   });
 
-  test("I4: a wait of a dead process continues in another, for the same jobs, with outcomes from in between", async () => {
+  test("I4: another process continues the wait of a dead process, for the same jobs, with outcomes from in between", async () => {
     const { processes, plays } = stage("all");
     const cluster = await openCluster(openGround);
     const a = await join(cluster, plays);
@@ -124,7 +124,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 2 });
   });
 
-  test("I7: a wait for a job and its sub-agent's send back at the same moment: exactly one is refused", async () => {
+  test("I7: of a wait for a job and its sub-agent's simultaneous send back, exactly one is refused", async () => {
     const codes: unknown[] = [];
     const { processes, plays } = stage("all", {
       [CHILD]: async ({ send }) => {

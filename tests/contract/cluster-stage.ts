@@ -7,7 +7,7 @@ import type { FlowAppOptions, Play } from "../kit/flow-app.ts";
 export const MAIN = "agent:main:main";
 export const CHATS = ["agent:main:chat:one", "agent:main:chat:two", "agent:main:chat:three"];
 
-/** A promise that a test resolves; counts its waiters. */
+/** A promise that a test resolves. Counts the callers that wait for it. */
 export function gate() {
   const opened = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();

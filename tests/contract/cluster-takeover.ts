@@ -56,7 +56,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await lost.promise).toBeInstanceOf(Error);
     await until(async () => (await a.app.engine.load()).running === 0);
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
-    // It is alive again, and works normally.
+    // The process lives again and works normally.
     const next = await a.app.tell(CHATS[0] ?? "", "again");
     expect((await endOf(b.app.engine, next.runId)).state).toBe("ok");
   });
@@ -70,7 +70,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(end).toMatchObject({ state: "ok", reply: "echo work", crashes: 0 });
   });
 
-  test("I2: an end whose answer was lost is stored once, and reported in each process", async () => {
+  test("I2: if the commit of a run's end loses its answer, the end is stored once and reported in each process", async () => {
     const processes: ClusterProcess[] = [];
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {
@@ -140,7 +140,7 @@ export function takeoverContract(openGround: OpenGround): void {
   });
 
   test.each([true, false])(
-    "I5: an attempt that a dead process left open is settled (the channel tells repeats: %s)",
+    "I5: an attempt that a dead process left open is settled (channel recognises repetitions: %s)",
     async (deduplicates) => {
       const attempts: string[] = [];
       const begun = Promise.withResolvers<void>();

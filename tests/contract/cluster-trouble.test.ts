@@ -76,7 +76,7 @@ test("I2, I4: a database that is killed and restarted under load loses nothing t
   await checkFlows(db);
   await checkTold(db);
   await checkTranscripts(db);
-  // A short outage of the database is no crash of a run: each ended well, at the first or a later attempt.
+  // A short outage of the database is not a crash: each run ended well, at the first or a later attempt.
   for (const runId of accepted) expect(await getRun(db, runId), runId).toMatchObject({ state: "ok" });
   for (const process of processes) await process.stop();
 }, 120_000);
@@ -176,7 +176,7 @@ test("a process whose connections are all busy renews its lease and keeps its ru
       .executeTakeFirstOrThrow();
     return Number(row.beat_at);
   };
-  // More than there are connections, each for a while: later callers wait behind all of them.
+  // More callers than connections, each for a while, so later callers wait.
   let over = false;
   const hold = async (): Promise<void> => {
     while (!over) await a.app.store.transaction((tx) => sql`select pg_sleep(0.5)`.execute(tx));

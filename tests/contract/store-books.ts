@@ -45,7 +45,7 @@ export function outboxContract(store: () => Store): void {
   test("I5: an attempt is open until its outcome is known, and one process begins it once", async () => {
     await add("a");
     expect(await begin("a")).toBe(true);
-    // As after a lost answer: this is the same attempt.
+    // The answer was lost: this is the same attempt.
     expect(await begin("a")).toBe(true);
     expect(await begin("a", "another process")).toBe(false);
     expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
@@ -146,7 +146,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("I5: a process settles its own open attempts, except those it is making", async () => {
+  test("I5: a process settles its own open attempts, except those under way", async () => {
     await add("a");
     await add("b", { route: { channel: "webchat", to: "b" } });
     await begin("a");
@@ -326,7 +326,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, call)).toBe("none");
   });
 
-  test("ID4: a reserved key has its process's answer, or the answer for a crash", async () => {
+  test("ID4: a reserved key returns the answer of its process, or the answer for a crash", async () => {
     const call = { key: "k", owner: "c", method: "tools.invoke", paramsHash: "h" };
     const other = { ...call, paramsHash: "i" };
     const reserve = (one: typeof call, processId: string) =>

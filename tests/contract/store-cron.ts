@@ -47,7 +47,7 @@ export function cronContract(store: () => Store): void {
     expect(await jobs.getJob(store().db, "A")).toBeUndefined();
   });
 
-  test("a job moves to its next date, and is over without one", async () => {
+  test("a job moves to its next date, and ends without one", async () => {
     await put(job("a"));
     await store().transaction((tx) => jobs.moveJob(tx, "a", 9_000));
     expect(await store().transaction((tx) => jobs.holdJob(tx, "a"))).toMatchObject({

@@ -163,7 +163,7 @@ export function transcriptContract(store: () => Store): void {
     expect(rows.rows).toEqual([{ n: 1 }]);
   });
 
-  test("a question is data: no part of it is read as query syntax", async () => {
+  test("a search text is data: no part of it is read as query syntax", async () => {
     await makeSession();
     await append([userMessage("m1", "alpha NEAR beta AND text place")]);
     for (const hostile of [
@@ -407,7 +407,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     ]);
   });
 
-  test("`before`, `after` and `from` must be a message of that transcript", async () => {
+  test("`before`, `after` and `from` must name a message of that transcript", async () => {
     await append([userMessage("m1", "here")]);
     await append([userMessage("m2", "elsewhere")], { sessionId: "session-2" });
     for (const id of ["m2", "nothing", "' or 1=1 --"]) {

@@ -13,7 +13,7 @@ function use(free: number, held: Record<string, number> = {}, pools: Record<stri
   };
 }
 
-/** A queue of lanes named after their agents: `a1`, `a2`, `b1`. */
+/** A queue of lanes, named by agent: `a1`, `a2`, `b1`. */
 function lineOf(...names: string[]): FairQueue {
   const line = new FairQueue();
   for (const name of names) line.add(name, { agentId: name.slice(0, 1), pool: undefined });
@@ -62,7 +62,7 @@ test("poison runs: a lane that is last starts after 1,000 later lanes have overt
   expect(line.next(use(1, { a: 1 }))).toEqual(["crashed"]);
 });
 
-test("a lane that is added again keeps its position; a removed one is gone", () => {
+test("a lane that is added again keeps its position; a removed one is not taken", () => {
   const line = lineOf("a1", "a2");
   line.add("a1", { agentId: "a", pool: undefined });
   expect(line.next(use(2))).toEqual(["a1", "a2"]);
@@ -72,7 +72,7 @@ test("a lane that is added again keeps its position; a removed one is gone", () 
   expect(line.next(use(2))).toEqual(["a2"]);
 });
 
-test("I6: waiting agents differ by at most one slot, with any number of lanes and slots, and none is left out", () => {
+test("I6: waiting agents differ by at most one slot, with any number of lanes and slots, and each gets one", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`fair line ${seed}`);
     const line = new FairQueue();

@@ -1,4 +1,4 @@
-// Decides who gets an answer at a channel: every rule of the settings, and everything that a sender can fake.
+// The rule for answers at a channel: every setting, and every field that a sender can fake.
 
 import { describe, expect, test } from "vitest";
 import { decideInbound, type InboundQuestion, isOwner } from "../../src/core/rules/inbound-policy.ts";
@@ -203,7 +203,7 @@ test.each([
   [["signal:+491"], "signal", "491", true],
   [["telegram:ada"], "telegram", "7", false],
   [[], "telegram", "1", false],
-])("IP2: owners %j, on %s the sender %s: %s", (owners, channel, id, is) => {
+])("IP2: owners %j; on %s the sender %s is an owner: %s", (owners, channel, id, is) => {
   expect(isOwner(owners, channel, { id })).toBe(is);
   const renamed = { id: "999", alsoKnownAs: [id, `@${id}`] };
   expect(isOwner(owners, channel, renamed)).toBe(false);

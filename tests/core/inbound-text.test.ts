@@ -62,7 +62,7 @@ test("IT3: a text is cut between characters, with a note about the rest", () => 
   expect(cutText("a\u{1F600}b", 3)).toBe("a\n[Cut here: 5 more bytes are left out.]");
 });
 
-test("texts that differ only in look have the same fold", () => {
+test("texts that differ only in look are equal after folding", () => {
   expect(foldText(" Meet\tat\n５ ")).toBe(foldText("meet at 5"));
   expect(foldText("meet at 5")).not.toBe(foldText("meet at 6"));
 });

@@ -123,7 +123,7 @@ function swappedBracket(sign: string): string {
   return sign === "[" ? "]" : sign === "]" ? "[" : sign;
 }
 
-/** The lines of the text, starting at the one that `first` begins. */
+/** Returns the lines of the text from the one that starts with `first`. */
 const linesOf = (text: string): string[] =>
   text.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/).filter((line) => line !== "");
 

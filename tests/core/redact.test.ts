@@ -70,7 +70,7 @@ test.each([
   ["?access_token=abcdef&page=2", `?access_token=${M}&page=2`],
   ["postgres://me:s3cr%40t@db:5432/x", `postgres://me:${M}@db:5432/x`],
   ["https://a:b@c@host/p", `https://a:${M}@host/p`],
-  // The number of a bot is public: everybody who talks to it knows it.
+  // A bot's number is public, because everybody who writes to it knows it.
   [
     `https://api.telegram.org/bot123456789:AA${letters.slice(0, 33)}/getMe`,
     `https://api.telegram.org/bot123456789:${M}/getMe`,

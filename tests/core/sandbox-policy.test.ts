@@ -1,5 +1,4 @@
-// Decides which sessions are sandboxed and have network access: a child never has more access than its requester
-// (I13).
+// Sandbox and network access of sessions: a child never has more access than its requester (I13).
 
 import { expect, test } from "vitest";
 import { optional } from "../../src/core/optional.ts";

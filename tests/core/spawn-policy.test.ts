@@ -242,7 +242,7 @@ test("I13: a child is always sandboxed if the call requires it or its requester 
   expect(decide({}, { chain: inBox })).toMatchObject({ value: { sandboxed: true } });
 });
 
-test("an agent may spawn itself, its allow list, or with a star every configured agent", () => {
+test("an agent may spawn itself, the agents in its allow list, or with `*` every configured agent", () => {
   const settings = settingsWith({ agents: AGENTS });
   const names = AGENTS.map((agent) => spawnableAgents(agent, settings).map(({ id }) => id));
   expect(names).toEqual([["main", "research"], ["main", "research", "boxed"], ["boxed"]]);

@@ -60,7 +60,7 @@ const patterns = fc.subarray([
   "*s*",
   "none",
 ]);
-/** An empty allow list, which is no limit, must be frequent. */
+/** An empty allow list, which means no limit, must be frequent. */
 const allow = fc.oneof(fc.constant<string[]>([]), patterns);
 const filter: fc.Arbitrary<ToolFilter> = fc.record({
   allow,
@@ -140,7 +140,7 @@ test("I13: a new deny, a lower depth limit, a sandbox or a deleted requester nev
         sandbox: () =>
           toolsOf(chain, { ...seed, agents: seed.agents.map((one) => ({ ...one, mode: "all" })) }),
         gone: () => {
-          // Only session tools: other tools that its requester lacked are unknown now.
+          // Only session tools count: the deleted requester's other limits are unknown now.
           const orphan = toolsOf([chain[0]], seed).filter((tool) => !PLAIN.includes(tool));
           return chain[0].spawnedBy === undefined ? [] : orphan;
         },

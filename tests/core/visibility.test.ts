@@ -214,7 +214,7 @@ test.each([
   ["agent", "agent:research:main", false],
   ["agent", "agent:research:subagent:grandkid", true],
   ["all", "agent:research:main", false],
-] as const)("mode %s shows %s to agent:ops:main, agent-to-agent off: %j", (mode, key, expected) => {
+] as const)("mode %s, agent-to-agent off: agent:ops:main sees %s: %j", (mode, key, expected) => {
   const ancestors: Record<string, string[]> = {
     "agent:ops:subagent:kid": ["agent:ops:main"],
     "agent:research:subagent:grandkid": ["agent:ops:subagent:kid", "agent:ops:main"],
@@ -328,7 +328,7 @@ test.each([
   ["operator.read", ["list", "read", "search", "status", "events", "counts"]],
   ["operator.write", ["list", "read", "search", "send", "spawn", "status", "events", "counts"]],
   ["operator.admin", ALL_ACCESS],
-] as [TokenScope, Access[]][])("a token with %s may %j, and nothing else", (scope, expected) => {
+] as [TokenScope, Access[]][])("a token with scopes %s may use %j, and nothing else", (scope, expected) => {
   const viewer: Viewer = { kind: "operator", scopes: [scope] };
   const to = target("agent:ops:main", "ops", { archived: true });
   expect(ALL_ACCESS.filter((access) => allows(access, viewer, to, CLOSED))).toEqual(expected);

@@ -1,4 +1,4 @@
-// Owns whether words are a command of ours, by what its own help says: which commands there are, and which options.
+// Checks commands of ours against the program's own help: their names and options.
 
 import { run } from "../cli/kit.ts";
 
@@ -38,7 +38,7 @@ export async function usageProblem(home: string, words: readonly string[]): Prom
       if (!help.options.includes(name) && !global.options.includes(name))
         return `${path.join(" ")} has no option ${name}`;
     } else if (help.commands.length > 0 && /^[a-z][\w-]*$/.test(word)) {
-      // The value of an option that stands before it.
+      // The value of the option before it.
       if (words[at - 1]?.startsWith("-") === true && !help.commands.includes(word)) continue;
       if (word === "help") return undefined;
       if (!help.commands.includes(word)) return `there is no ${[...path, word].join(" ")}`;

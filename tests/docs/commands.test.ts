@@ -1,5 +1,5 @@
-// Every command of every document is run, in the order in which a reader would run them, and answers as the document
-// shows it; what can't be run here stands in left-out.ts.
+// Runs every command of every document in a reader's order, and compares its output with the page;
+// left-out.ts lists the exceptions.
 
 import { expect, test } from "vitest";
 import type { Finished } from "../cli/kit.ts";
@@ -23,14 +23,14 @@ function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | 
   return undefined;
 }
 
-/** Commands that change nothing: what they show may need a moment to come about. */
+/** Commands that only read. Their output may take a moment to appear. */
 const LOOKING = new RegExp(
   "^(?:npx )?parley (?:--(?:url|token) \\S+ )*" +
     "(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
     "(?= --| [^a-z]| (?:list|tree|history|show)|$)",
 );
 const PATIENCE_MS = 20_000;
-/** The tour is ten minutes of a reader's. */
+/** The tour takes a reader ten minutes. */
 const PAGE_MAX_MS = 180_000;
 
 async function withWords(scene: Scene, ground: Ground, text: string): Promise<string> {
@@ -44,7 +44,7 @@ async function withWords(scene: Scene, ground: Ground, text: string): Promise<st
 const begins = <T>(table: Readonly<Record<string, T>> | undefined, text: string): T | undefined =>
   Object.entries(table ?? {}).find(([beginning]) => `${text}  `.startsWith(beginning))?.[1];
 
-/** Runs one command as the scene has it. */
+/** Runs one command in its scene. */
 async function perform(path: string, scene: Scene, ground: Ground, command: Command): Promise<Finished> {
   const page = readPage(readDocument(path));
   await begins(scene.before, command.text)?.(ground, page);
@@ -63,7 +63,7 @@ async function perform(path: string, scene: Scene, ground: Ground, command: Comm
   return ground.run(text, begins(scene.input, command.text) ?? "");
 }
 
-/** Runs a block in order; which of its output is not as it is shown. */
+/** Runs a block in order. Returns the output that differs from the page. */
 async function play(path: string, scene: Scene, ground: Ground, step: Step): Promise<string[]> {
   let output = "";
   for (const command of step.commands) {
@@ -91,7 +91,7 @@ async function play(path: string, scene: Scene, ground: Ground, step: Step): Pro
 }
 
 test.each(PAGES)(
-  "the commands of %s run as the document says",
+  "the documented commands of %s run as shown",
   async (path) => {
     const page = readPage(readDocument(path));
     expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);
@@ -108,6 +108,6 @@ test.each(PAGES)(
   PAGE_MAX_MS,
 );
 
-test("every entry of the list of skipped commands is needed", () => {
+test("every entry in the list of skipped commands is used", () => {
   expect(LEFT_OUT.filter((entry) => !usedEntries.has(entry)).map(({ command }) => command)).toEqual([]);
 });

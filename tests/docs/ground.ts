@@ -1,8 +1,8 @@
-// Owns the place where the commands of one document are run: a home, a gateway where the document has one, and a shell.
-// Commands of ours run in this process (a real start of the program for each would take minutes), whatever needs a
-// shell in a real one, in which `parley`, `npx parley` are the real launcher.
-// GR1: nothing outside of the home is written: paths below /var/backups, /srv and the like lie in it.
-// GR2: the gateway is reached at a port of its own; the documents' 7275 is read as that one.
+// The place where the commands of one document run: a home, a gateway if the document needs one, and a shell.
+// Commands of ours run in this process, because real starts would take minutes; others run in a real shell,
+// where `parley` and `npx parley` are the real launcher. GR1: nothing outside of the home is written: paths
+// below /var/backups, /srv and the like are inside it. GR2: the gateway has its own port, which replaces the
+// documents' 7275.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -40,11 +40,11 @@ export class Ground {
   readonly work: string;
   readonly port: number;
   readonly env: Record<string, string>;
-  /** State of the fakes around the document. */
+  /** State of the fakes that the document uses. */
   readonly facts: Record<string, string> = {};
   readonly #bin: string;
   readonly #ports: readonly number[];
-  /** Ends the gateway, if there is one. */
+  /** Stops the gateway, if one runs. */
   #leave: (signal: "SIGINT" | "SIGKILL") => Promise<void> = async () => {};
   /** Assignments of earlier blocks, which a shell would remember. */
   #remembered = "";
@@ -60,9 +60,9 @@ export class Ground {
     const start = `exec "${process.execPath}" "${LAUNCHER}"`;
     this.program("parley", `${start} "$@"`);
     this.program("npx", `[ "$1" = parley ] || exit 9\nshift\n${start} "$@"`);
-    // An answer that is a refusal is no success.
+    // A refusal must make curl fail.
     this.program("curl", 'PATH="${PATH#*:}" exec curl --fail-with-body "$@"');
-    // Nothing that a document says reaches this machine by an oversight.
+    // Foreign programs are replaced, so that no document changes this machine.
     for (const name of FOREIGN) this.program(name, `echo "$0 is not to be run here" >&2; exit 9`);
     this.env = { PATH: `${this.#bin}:${process.env.PATH}`, PARLEY_LAUNCHED: "1", ...env };
   }
@@ -71,7 +71,7 @@ export class Ground {
     return new Ground([await freePort(), await freePort(), await freePort()], env);
   }
 
-  /** A program that the shell finds before all others. */
+  /** Adds a program that the shell finds before all others. */
   program(name: string, script: string): void {
     writeFileSync(join(this.#bin, name), `#!/bin/sh\n${script}\n`);
     chmodSync(join(this.#bin, name), 0o755);
@@ -81,7 +81,7 @@ export class Ground {
     return join(this.home, ".parley", "parley.json5");
   }
 
-  /** Writes the configuration, or sees to it that the one which is there names this ground's port. */
+  /** Writes the configuration, or changes the existing one to this ground's port. */
   configure(config?: Json): void {
     const { configPath, port } = this;
     const there =
@@ -91,7 +91,7 @@ export class Ground {
     writeFileSync(configPath, JSON.stringify({ ...there, gateway: { ...gateway, port } }), { mode: 0o600 });
   }
 
-  /** A gateway in this process, which says nothing. */
+  /** Starts a gateway in this process, without output. */
   async start(): Promise<string> {
     this.configure();
     const { stop } = await startGateway(this.home, this.env);
@@ -125,14 +125,14 @@ export class Ground {
     return said;
   }
 
-  /** As it is meant here: the port, and the places that are not ours. */
+  /** Replaces the documents' port and paths by those of this ground. */
   #here(text: string): string {
     return text
       .replace(/\b727[567]\b/g, (named) => String(this.#ports[Number(named) - DOCUMENTED_PORT]))
       .replace(ELSEWHERE, (path) => `${this.home}${path}`);
   }
 
-  /** Gateways that the document kills, by the port that they have there: these are processes. */
+  /** Gateways that the document kills, by their port in the document: these are processes. */
   readonly mortal = new Set<string>();
   readonly #beside = new Map<string, ChildProcess>();
 
@@ -147,7 +147,7 @@ export class Ground {
     return addressOf(child);
   }
 
-  /** As if its power were cut. */
+  /** Kills a gateway, as a power cut would. */
   readonly kill = async (named: string): Promise<void> => {
     const child = this.#beside.get(named);
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -156,7 +156,7 @@ export class Ground {
     await exited;
   };
 
-  /** Starts a command that goes on until the end of the test; resolves once it says what it is waited for. */
+  /** Starts a command that runs until the end of the test; resolves when its output matches `ready`. */
   async keep(text: string, ready: RegExp): Promise<string> {
     const words = wordsOf(this.#here(text), this.home);
     if (words === undefined) throw new Error(`a shell would have to read "${text}"`);
@@ -172,13 +172,13 @@ export class Ground {
     return going.out() + going.err();
   }
 
-  /** The one JSON document that a command of ours prints. */
+  /** Returns the JSON document that a command of ours prints. */
   async json(words: readonly string[]): Promise<Json> {
     const { out } = await run(this.home, ["--json", ...words], { env: this.env });
     return JSON.parse(out) as Json;
   }
 
-  /** Runs what is one command of ours in this process, everything else in a shell. */
+  /** Runs a command of ours in this process, and any other command in a shell. */
   async run(text: string, input = ""): Promise<Finished> {
     if (existsSync(this.configPath)) this.configure();
     const here = this.#here(text);
@@ -210,10 +210,10 @@ export class Ground {
   }
 }
 
-/** The form that the documents show. The backend that works differs from machine to machine. */
+/** The document's sandbox report. The real one differs from machine to machine. */
 const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
 
-/** The words behind `parley`; undefined: it takes a shell to read this, or it is no command of ours. */
+/** Returns the words after `parley`. Undefined if only a shell can read the command, or it is not ours. */
 export function wordsOf(text: string, home = "~"): string[] | undefined {
   const bare = text.replace(/\\\n\s*/g, " ");
   const found = /^(?:npx )?parley(?= |$)(.*)$/s.exec(bare);

@@ -1,5 +1,5 @@
-// Owns the one list of commands in the documents that no test runs as they stand there: why not, and what is looked at
-// instead. An entry that fits no command any more fails, as does a command that neither runs nor stands here.
+// Lists the commands of documents that no test runs unchanged: the reason, and the replacing check. An entry
+// without a matching command fails; so does a command that neither runs nor has an entry.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,11 +9,11 @@ import type { Ground } from "./ground.ts";
 import { ROOT, readDocument } from "./pages.ts";
 
 export interface LeftOut {
-  /** In which documents; absent: in any. */
+  /** Names of the documents. Absent: all. */
   readonly pages?: readonly string[];
   readonly command: RegExp;
   readonly why: string;
-  /** The nearest check; throws. */
+  /** The nearest possible check; throws if it fails. */
   readonly instead: (ground: Ground, found: RegExpExecArray) => unknown;
 }
 
@@ -23,7 +23,7 @@ function expectThat(good: boolean, otherwise: string): void {
   if (!good) throw new Error(otherwise);
 }
 
-/** There is such a script, and what it starts is there. */
+/** Checks that package.json has this script, and that its program exists. */
 export function checkScript(name: string): void {
   const script = PACKAGE.scripts[name];
   expectThat(script !== undefined, `package.json has no script "${name}"`);
@@ -33,13 +33,16 @@ export function checkScript(name: string): void {
 
 const run = promisify(execFile);
 
-/** The service file is one that systemd reads, where there is a systemd to ask. */
+/** Checks the service file with systemd, if it is installed. */
 async function checkUnit(ground: Ground): Promise<void> {
   const { code, out } = await ground.run("parley service install --print");
   expectThat(code === 0 && out.includes("[Service]"), `no unit: ${out}`);
 }
 
-/** Of `docker compose`: the files that it is given are there, or in the document, and have the services that it names. */
+/**
+ * Checks the files of a `docker compose` command: they exist, or are in the document, and have the named
+ * services.
+ */
 function checkCompose(command: string): void {
   const given = readDocument("docs/HOWTO-CLUSTER.md");
   const own = /^```yaml\n(x-member[\s\S]*?)^```/m.exec(given)?.[1] ?? "";
@@ -55,7 +58,7 @@ function checkCompose(command: string): void {
   expectThat(named === undefined || services.includes(named), `no service ${named} in ${services}`);
 }
 
-/** The documents' own health check answers so, at a gateway of ours. */
+/** Sends the document's health check to a gateway of ours. */
 async function checkReady(ground: Ground): Promise<void> {
   const { code, out } = await ground.run("curl -s http://127.0.0.1:7275/readyz");
   expectThat(code === 0 && out.includes('"ready"'), out);

@@ -1,4 +1,4 @@
-// The diagrams of the pages: mermaid drops a page's whole diagram for one line that it cannot read.
+// Checks the diagrams of the pages, because mermaid drops a whole diagram for one wrong line.
 
 import { expect, test } from "vitest";
 import { readPage } from "./page.ts";
@@ -35,7 +35,7 @@ const DIAGRAMS = PAGES.flatMap((path) =>
     .map(({ text, line }) => ({ where: `${path}:${line}`, text })),
 );
 
-test("there are diagrams", () => {
+test("the pages contain diagrams", () => {
   expect(DIAGRAMS.length).toBeGreaterThan(4);
 });
 

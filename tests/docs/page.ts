@@ -1,20 +1,20 @@
-// Owns how a document is read: its commands in order, and what it shows of their output.
-// PG1: a command is what a shell reads as one: lines that go on, quotes that are open and here-documents included.
-// PG2: what a reader sees of output stands in a ```text block directly behind the ```sh block that made it.
+// Parses a document: its commands in order, and the output that it shows. PG1: commands follow the rules of a
+// shell, with continued lines, open quotes and here-documents. PG2: the output of a ```sh block is the
+// ```text block directly behind it.
 
 import { optional } from "../../src/core/optional.ts";
 
 export interface Command {
-  /** Without its comment. */
+  /** The command without its comment. */
   readonly text: string;
-  /** The exit code that its comment tells; 0 where it tells none. */
+  /** The exit code named in its comment. Default: 0. */
   readonly code: number;
   readonly line: number;
 }
 
 export interface Step {
   readonly commands: readonly Command[];
-  /** The lines of output that the document shows; undefined: none. */
+  /** The lines of output in the document. Undefined: none. */
   readonly shown?: readonly string[];
   readonly line: number;
 }
@@ -49,7 +49,7 @@ function fences(text: string): { block: Block; endsAt: number }[] {
   return found;
 }
 
-/** The text up to a comment that no quote holds, and whether a quote is still open at its end. */
+/** Returns the text before a comment outside of quotes, and whether a quote is open at its end. */
 function scan(text: string): { bare: string; comment: string; isOpen: boolean } {
   let quote = "";
   for (let at = 0; at < text.length; at += 1) {
@@ -107,7 +107,7 @@ export function readPage(text: string): Page {
   return { steps, stray, blocks: found.map(({ block }) => block) };
 }
 
-/** Commands that stand in sentences and tables. */
+/** Returns the commands in sentences and tables. */
 export function inlineCommands(text: string): string[] {
   const prose = text.replace(/^( *)```[\s\S]*?^\1```/gm, "");
   return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);

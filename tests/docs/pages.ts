@@ -1,4 +1,4 @@
-// Owns which documents there are.
+// Lists the documents.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-// Programs and settings of other programs that stand in documents: each is run, or looked at by the nearest there is.
+// Programs and configurations of other programs in the documents: runs each, or makes the nearest possible
+// check.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +17,7 @@ import { ownConfig } from "./scenes.ts";
 
 const home = temporaryFolder;
 
-/** A folder in which a program of a document finds what it imports. */
+/** Makes a folder where a program of a document finds its imports. */
 function folderWith(name: string, text: string): string {
   const folder = temporaryFolder();
   mkdirSync(folder, { recursive: true });
@@ -78,10 +79,13 @@ async function hookProgram(text: string): Promise<void> {
   await ground.stop();
 }
 
-/** The doors that programs of others are told of, as the documents name this gateway. */
+/** The addresses of this gateway in configurations of other programs. */
 const DOORS = /^(ws:\/\/127\.0\.0\.1:7275|http:\/\/127\.0\.0\.1:7275\/mcp(\?handle=\w+)?)$/;
 
-/** Settings of a program that starts ours, or comes to it: they are JSON, the command is one, the address a door. */
+/**
+ * Checks the configuration of a program that starts or calls ours: it is JSON, with a valid command or
+ * address.
+ */
 async function settingsOfOthers(text: string): Promise<void> {
   const commands: string[][] = [];
   const addresses: string[] = [];
@@ -98,7 +102,7 @@ async function settingsOfOthers(text: string): Promise<void> {
   for (const address of addresses) expect(address).toMatch(DOORS);
 }
 
-/** A line of the log as a program reads it: it has what docs/LOGS.md says of each. */
+/** Checks that a log line has the fields of docs/LOGS.md. */
 function logLine(text: string): void {
   const line = JSON.parse(text.replaceAll("…", "")) as Record<string, unknown>;
   expect(line).toMatchObject({
@@ -109,14 +113,14 @@ function logLine(text: string): void {
   });
 }
 
-/** Settings of an editor: the schema that they name is the one that a command before them writes. */
+/** Checks that an editor's settings name the schema file that the command above them writes. */
 function editorSettings(text: string): void {
   const settings = JSON.parse(text) as { "json.schemas": { url: string }[] };
   expect(settings["json.schemas"].map(({ url }) => url)).toEqual(["./.parley/parley.schema.json"]);
   expect(readDocument("docs/CONFIGURATION.md")).toContain("--write ~/.parley/parley.schema.json");
 }
 
-/** How each is tried; by document and language. */
+/** The check of each program, by document and language. */
 const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
   "docs/OPENAI.md js": openaiProgram,
   "docs/WEBHOOKS.md js": hookProgram,
@@ -125,9 +129,9 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   "docs/PEERS.md json": settingsOfOthers,
   "docs/CONFIGURATION.md json": editorSettings,
   "docs/LOGS.md json": logLine,
-  // Each is what a command says under the settings above it.
+  // tests/cli/may.test.ts compares these commands and their output.
   "docs/POLICY.md console": () => expect(readDocument("tests/cli/may.test.ts")).toContain("docs/POLICY.md"),
-  // Run as they stand there, in a package that was installed.
+  // tests/e2e/package.test.ts runs these programs in an installed package.
   "docs/CLIENT.md ts": () => expect(readDocument("tests/e2e/package.test.ts")).toContain("docs/CLIENT.md"),
   "docs/CLIENT.md html": (text) => {
     const { exports } = JSON.parse(readDocument("package.json")) as {
@@ -135,16 +139,17 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     };
     expect(text).toContain(`node_modules/parley-gateway/${exports["./client"]?.default.slice(2)}`);
   },
-  // Its library is not installed here; tests/e2e/openai.test.ts makes the same calls with the one for JavaScript.
+  // The Python library is not installed here; tests/e2e/openai.test.ts makes the same calls with the
+  // JavaScript library.
   "docs/OPENAI.md python": (text) => {
     const read = spawnSync("python3", ["-c", "import ast, sys; ast.parse(sys.stdin.read())"], {
       input: text,
     });
     if (read.error === undefined) expect(read.stderr.toString()).toBe("");
   },
-  // Read by no Prometheus here: the address is the one that the document asks with curl.
+  // No Prometheus runs here, so only the address is compared with the document's curl command.
   "docs/METRICS.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
-  // Read by no docker compose and no proxy here: both name the same gateways, and the port at which an image listens.
+  // No docker compose and no proxy run here, so only the gateways' names and the image's port are compared.
   "docs/HOWTO-CLUSTER.md yaml": (text) => {
     for (const name of ["gateway-2", "gateway-3"]) expect(text).toContain(`  ${name}: *member`);
     expect(text).toContain("depends_on: [gateway, gateway-2, gateway-3]");
@@ -155,27 +160,27 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     expect(readDocument("Dockerfile")).toContain("EXPOSE 7275");
   },
 };
-/** Checked elsewhere: commands.test.ts, docs.test.ts, mermaid.test.ts; and drawings made of letters. */
+/** Checked in commands.test.ts, docs.test.ts and mermaid.test.ts; the others are drawings. */
 const OTHERS = ["sh", "text", "json5", "mermaid", ""];
 
-// Pages generated from schemas and recorded frames are compared where they are generated: tests/reference.
+// Generated pages are compared where they are generated: tests/reference.
 const BLOCKS = PAGES.filter((path) => !path.startsWith("docs/reference/")).flatMap((path) =>
   readPage(readDocument(path))
     .blocks.filter(({ language }) => !OTHERS.includes(language))
     .map(({ language, text, line }) => ({ where: `${path}:${line}`, kind: `${path} ${language}`, text })),
 );
 
-test.each(BLOCKS)("the program at $where runs as the document says", async ({ kind, text }) => {
+test.each(BLOCKS)("the program at $where runs as documented", async ({ kind, text }) => {
   expect(PROGRAMS[kind] === undefined ? `nobody tries "${kind}"` : "").toBe("");
   await PROGRAMS[kind]?.(text);
 });
 
-test("every way of trying a program is needed", () => {
+test("every check for programs is used", () => {
   const kinds = new Set(BLOCKS.map(({ kind }) => kind));
   expect(Object.keys(PROGRAMS).filter((kind) => !kinds.has(kind))).toEqual([]);
 });
 
-test("every command named in a sentence exists, with these options", async () => {
+test("every command in a sentence exists, with its options", async () => {
   const problems: string[] = [];
   const where = home();
   for (const path of PAGES)

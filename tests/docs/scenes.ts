@@ -1,6 +1,5 @@
-// Owns what each document needs around it before its commands can be run: what its reader is told to set up, the fakes
-// at the edges, and what stands for a placeholder. A document without an entry has three agents that may reach each
-// other, on the offline model.
+// The surroundings of each document's commands: steps for its reader, fakes, and values of placeholders.
+// Default: three agents that may reach each other, on the offline model.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -19,8 +18,8 @@ type Json = Record<string, unknown>;
 
 export interface Scene {
   /**
-   * `reader`: the document says when to start it; `mortal`: and kills it, so that it has to be a process. Default: there
-   * is one from the beginning.
+   * `reader`: the document starts it; `mortal`: the document also kills it, so it is a process. Default: one
+   * runs from the beginning.
    */
   readonly gateway?: "none" | "reader" | "mortal";
   readonly config?: (page: Page, ground: Ground) => Json | undefined | Promise<Json>;
@@ -29,9 +28,9 @@ export interface Scene {
   readonly words?: Readonly<Record<string, (ground: Ground) => string | Promise<string>>>;
   /** Input that a person types into a command. */
   readonly input?: Readonly<Record<string, string>>;
-  /** Steps that the text around a command requires first, by the beginning of the command. */
+  /** Steps that the text demands before a command, by the beginning of the command. */
   readonly before?: Readonly<Record<string, (ground: Ground, page: Page) => void | Promise<void>>>;
-  /** Commands that go on until somebody ends them, by their beginning; and what they say when they are there. */
+  /** Commands that run until they are stopped, by their beginning, with the output that shows their start. */
   readonly lasting?: Readonly<Record<string, RegExp>>;
 }
 
@@ -40,7 +39,7 @@ const THREE_AGENTS: Json = {
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
 };
 
-/** The document's own configuration: its block of this number. */
+/** Returns a configuration of the document, by the number of its block. */
 export function ownConfig(page: Page, number = 0): Json {
   const block = page.blocks.filter(({ language }) => language === "json5")[number];
   if (block === undefined) throw new Error("there is no such configuration");
@@ -49,7 +48,7 @@ export function ownConfig(page: Page, number = 0): Json {
 
 const moment = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 25));
 
-/** The first id that a command of ours prints, as one JSON document. */
+/** Returns the first id that a command of ours prints as JSON. */
 async function first(ground: Ground, list: string, ...words: string[]): Promise<string> {
   for (let tries = 0; tries < 400; tries += 1) {
     const [row] = (await ground.json(words))[list] as { id?: string; code?: string }[];
@@ -60,7 +59,7 @@ async function first(ground: Ground, list: string, ...words: string[]): Promise<
   throw new Error(`nothing to see with parley ${words.join(" ")}`);
 }
 
-/** Not the first: that one is called by its name. */
+/** Returns the second job's id, because the documents name the first job. */
 async function cronId(ground: Ground): Promise<string> {
   const { jobs } = await ground.json(["cron"]);
   return (jobs as { id: string }[])[1]?.id ?? "";
@@ -68,7 +67,7 @@ async function cronId(ground: Ground): Promise<string> {
 
 export const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
 
-/** A bot at a platform of the test's own, to which Ada has written; and the configuration that leads there. */
+/** A bot at a fake platform to which Ada has written, with its configuration. */
 async function bot(): Promise<string> {
   return (await platform()).url;
 }
@@ -94,7 +93,7 @@ function writes(server: TelegramServer, text: string): void {
   server.push(one, { message: { message_id: server.nextMessageId, date: 1_790_000_000, chat, from, text } });
 }
 
-/** The one bot of the how-to, kept until its document is through. */
+/** The bot of the how-to, kept for the whole document. */
 let howToBot: TelegramServer | undefined;
 
 function leaveClawState({ home }: Ground): void {
@@ -115,7 +114,7 @@ function leaveClawState({ home }: Ground): void {
   );
 }
 
-/** The service manager of the machine, as far as it is asked: everything is in order, and running. */
+/** Fakes the machine's service manager: every service runs. */
 async function services(ground: Ground): Promise<void> {
   await ground.stop();
   ground.program(
@@ -125,7 +124,7 @@ async function services(ground: Ground): Promise<void> {
   ground.program("loginctl", "");
 }
 
-/** A job of a sub-agent and a conversation, so that there is something to look at. */
+/** Creates a job of a sub-agent and a conversation, so that commands have something to show. */
 async function talk(ground: Ground): Promise<void> {
   await ground.run('parley send --session main --wait 20 "spawn: say it is done"');
   await ground.run('parley send --session main --wait 20 "ask research: what comes first?"');
@@ -233,7 +232,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     env: { PARLEY_TOKEN: "a-token-that-all-of-them-have" },
     words: {
       "postgres://parley:secret@127.0.0.1:5432/parley": ({ env }) => env.PARLEY_DATABASE_URL ?? "",
-      // A reader needs the time to change terminals.
+      // The document's ten seconds are for a reader who changes terminals.
       "wait 10 seconds": () => "wait 2 seconds",
     },
     lasting: { "npx parley gateway --port": /another terminal/ },

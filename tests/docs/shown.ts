@@ -1,7 +1,6 @@
-// Owns when the output that a document shows is that of the program.
-// SH1: ids, times, sizes and figures of three digits and more differ from run to run and count as equal; every other
-//      word has to be there.
-// SH2: "…" stands for anything within a line; a line of nothing else stands for any lines. So what is left out is seen.
+// Compares a document's output with the program's output. SH1: ids, times, sizes and numbers of three or more
+// digits may differ; every other word must match. SH2: "…" matches anything within a line; a line with only
+// "…" matches any lines.
 
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g, "<id>"],
@@ -30,10 +29,10 @@ function fits(wanted: string, line: string): boolean {
   return new RegExp(`^${pattern}$`).test(plain(line)) || plain(wanted) === plain(line);
 }
 
-/** The first line that is not there as it is shown; undefined: all are. */
+/** Returns the first shown line that is missing in the output. Undefined: none. */
 export function mismatch(shown: readonly string[], output: string): string | undefined {
   const lines = output.trimEnd().split("\n");
-  // Lines of the output that the next shown line may match.
+  // Positions in the output where the next shown line may match.
   let places = new Set([0]);
   for (const wanted of shown) {
     const next = new Set<number>();

@@ -1,5 +1,5 @@
-// Real processes under a real load, killed with SIGKILL at random moments. `npm run crashes` plays as many
-// rounds as one likes.
+// Real processes under load, killed with SIGKILL at random moments. `npm run crashes` plays any number of
+// rounds.
 
 import { expect, test } from "vitest";
 import { crashStory } from "../kit/crash-story.ts";

@@ -1,4 +1,4 @@
-// A gateway that is started before its database.
+// A gateway that starts before its database.
 
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => server.end());
 
-/** A gateway process whose database is away, once it answers. */
+/** Starts a gateway process whose database is not reachable, and waits until it answers HTTP. */
 async function waiting() {
   const port = await freePort();
   const store = { postgresUrl: `${server.url}?schema=away` };
@@ -38,7 +38,7 @@ async function waiting() {
   return { child, exited, ask, log: () => log };
 }
 
-test("damage: a gateway waits for its database, says so, and starts once it is there", async () => {
+test("damage: a gateway waits for its database, reports that, and starts when the database answers", async () => {
   const { child, ask, log } = await waiting();
   expect(await ask("/healthz")).toEqual({ status: 200, body: { ok: true, status: "live" } });
   const reason = "waiting for the store, which cannot be reached";

@@ -1,11 +1,11 @@
-// A real gateway process with a bot on Discord: what people say is answered where they said it, also after the
+// A real gateway process with a bot on Discord: messages are answered in their channel, also after the
 // process was killed.
 
 import { expect, test } from "vitest";
 import { BOT, DIRECT, GUILD, ROOM, startDiscord, THREAD, TOKEN } from "../kit/discord-server.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
 
-test("I2: what was said in direct messages, in a thread and while the process was dead is answered there", async () => {
+test("I2: messages in direct chats, in a thread and during the process's absence are answered in their chat", async () => {
   const server = await startDiscord();
   const discord = { token: TOKEN, restUrl: server.restUrl, dmPolicy: "open", groups: { [GUILD]: {} } };
   const home = homeWith({ inbound: { debounceMs: 0 }, channels: { discord } });

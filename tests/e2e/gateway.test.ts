@@ -1,4 +1,4 @@
-// The whole of it: a real process, a real socket, a real disk, and model servers that speak the providers' formats.
+// The whole gateway: a real process, socket and disk, and model servers that speak the providers' formats.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -56,7 +56,7 @@ async function history(client: GatewayClient, sessionKey: string): Promise<strin
   return messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-test("two agents on two providers' formats: ask, answer, reply back, announce, and every event of it", async () => {
+test("two agents on two providers' formats ask, answer, exchange reply turns and announce, with every event", async () => {
   const server = await modelServer((request) => {
     if (request.step === "announce") return "The research is done.";
     if (request.step === "reply") return request.agentId === "main" ? "Are you sure?" : "REPLY_SKIP";
@@ -68,7 +68,7 @@ test("two agents on two providers' formats: ask, answer, reply back, announce, a
   const client = await gateway.connect();
   const events: ChatEvent[] = [];
   client.on("chat", (event) => events.push(event));
-  // A person has spoken to research: that is where its announcement goes.
+  // A person has written to research, so its announcement has a destination.
   await waitFor(client, await chat(client, "hello", RESEARCH));
   const runId = await chat(client, "Find out what it is.");
   expect(await waitFor(client, runId)).toMatchObject({ status: "ok", runStatus: "ok" });
@@ -115,7 +115,7 @@ test("fallbackModels of a configuration file: the next model answers, and the st
   expect([broken.requests.length, other.requests.length]).toEqual([1, 1]);
 });
 
-test("connectTimeoutSeconds of a configuration file: each try ends in time, is told, and then the next model answers", async () => {
+test("connectTimeoutSeconds of a configuration file: each try ends in time and is reported, then the next model answers", async () => {
   const deaf = await deafServer();
   cleanup(() => deaf.close());
   const other = await modelServer(() => "The second one answers.");
@@ -167,13 +167,13 @@ async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): 
   expect(asked).toHaveLength(1);
 }
 
-test("I2, I4: killed while one session waits for another, both end after the restart, each step once", async () => {
+test("I2, I4: after a kill while one session waits for another, both runs end after the restart, each step once", async () => {
   await killedInTheMiddle(async (server) => {
     await expect.poll(() => server.requests.map(({ agentId }) => agentId)).toContain("research");
   });
 }, 60_000);
 
-test("I2: killed right after acceptance, the message still gets its answer", async () => {
+test("I2: after a kill right after acceptance, the message gets its answer", async () => {
   await killedInTheMiddle(async () => {});
 }, 60_000);
 
@@ -199,7 +199,7 @@ test("SIGTERM lets running work finish and exits 0; nothing is lost", async () =
   expect((await history(again, "main")).slice(0, 2)).toEqual(["user: count", "assistant: one two"]);
 }, 60_000);
 
-test("SIGINT twice exits at once; what was accepted runs after the next start", async () => {
+test("SIGINT twice exits at once; accepted work runs after the next start", async () => {
   let stuck = true;
   const server = await modelServer(() => (stuck ? [pause(new Promise(() => {}))] : "back again"));
   const gateway = await startProcess({ config: twoAgents(server) });
@@ -230,7 +230,7 @@ function outputOf(gateway: GatewayProcess, args: string[]): Promise<{ code: numb
   return new Promise((resolve) => child.once("exit", (code) => resolve({ code, output })));
 }
 
-test("a second gateway on one store directory refuses to start and says who holds it", async () => {
+test("a second gateway on one store directory refuses to start and names the process that holds it", async () => {
   const gateway = await startProcess({ config: {} });
   const second = await outputOf(gateway, ["gateway", "--port", "0"]);
   expect(second.code).toBe(1);

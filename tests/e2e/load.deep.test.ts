@@ -1,11 +1,8 @@
-// A thousand clients and two hundred sessions at work at once, for a minute. `npm run load` does it for as long as
-// one likes and prints the figures.
-//
-// Memory: left to itself the runtime lets its heap grow to four times what is in use before it collects, so that
-// for minutes the size of a process says nothing of what it keeps. Here it may keep HEAP_MB; it would end if it
-// needed more. Besides, after the warm-up the lowest size of the last third of the samples lies at most
-// GROWTH_MAX_MB above the lowest of the first: room for the two page caches of the store (16 MB each), which fill
-// up once, and for where in its rounds the collector happens to be.
+// A thousand clients and two hundred busy sessions, for a minute; `npm run load` runs longer and prints the
+// figures. Memory: by default the runtime lets its heap grow to four times its used size before it collects,
+// so the size of a process says little. Here the heap is limited to HEAP_MB. After the warm-up, the lowest
+// size in the last third of the samples may exceed the lowest size in the first third by GROWTH_MAX_MB: room
+// for the two page caches of the store (16 MB each), and for the phase of the collector.
 
 import { expect, test } from "vitest";
 import { EMBEDDED } from "../kit/grounds.ts";
@@ -29,11 +26,11 @@ test("under load no reader misses an event, a slow one is closed, and memory sta
   expect(figures.staying).toMatchObject({ gaps: 0, twice: 0, missed: 0, closed: 0 });
   expect(figures.staying.readers).toBeGreaterThan(CLIENTS * 0.9);
   expect(figures.roaming).toMatchObject({ gaps: 0, notInHistory: 0 });
-  // One that does not look within the five seconds of grace is cut off and never hears why.
+  // A client that does not read during the five seconds of grace is cut off without a close code.
   const { 1013: closed = 0, 1006: _cutOff, ...others } = figures.slowCloses;
   expect(closed).toBeGreaterThan(0);
   expect(others).toEqual({});
-  // Only Linux tells how large a process of somebody's is.
+  // Only Linux reports the memory of another process.
   if (process.platform === "linux") expect(figures.processes).toHaveLength(EMBEDDED.processes);
   for (const { rss } of figures.processes) expect(rss.growthMb).toBeLessThan(GROWTH_MAX_MB);
 }, 240_000);

@@ -1,5 +1,5 @@
-// A real gateway process and a real `parley node` process over a real socket: pairing, programs that may run and
-// programs that may not, the death of the node in the middle, its return, and the end of its pairing.
+// A real gateway process and a real `parley node` process over a real socket: pairing, allowed and refused
+// programs, the node's death during a command, its return, and the removal of the pairing.
 
 import type { ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ function startNode(url: string, args: readonly string[], home = temporaryFolder(
   return { home, child, exited, said: () => said };
 }
 
-/** Programs that start from source on a busy machine, and try again after ten seconds without a connection. */
+/** Programs start slowly on a busy machine and reconnect after ten seconds. */
 const patient = { timeout: 60_000 };
 
 async function letIn(client: GatewayClient, node: NodeProcess): Promise<string> {
@@ -73,7 +73,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
     client.request("node.invoke", { nodeId, command: "exec", params: { command, ...more } });
 
   expect((await exec(["cat", "here.txt"])).payload).toMatchObject({ exitCode: 0, stdout: "it is here\n" });
-  // Nothing of the node's environment but what a program needs.
+  // The environment has only the variables that a program needs.
   const environment = (await exec(["env"])).payload as { stdout: string };
   expect(environment.stdout).not.toContain(NODE_TOKEN);
   expect(environment.stdout.split("\n").map((line) => line.split("=")[0])).not.toContain("PARLEY_LAUNCHED");
@@ -90,7 +90,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
   // A cancelled command ends with all processes that it started.
   const script = "sleep 600 & echo $$ $! > pids; wait";
   let pids: number[] = [];
-  // A busy machine may not have begun it when its time is over: then it gets more.
+  // A busy machine may not have started the command before its timeout; then it gets more time.
   for (let timeoutMs = 500; pids.length === 0 && timeoutMs < 20_000; timeoutMs *= 3) {
     const late = (await exec(["bash", "-c", script], { timeoutMs })).payload;
     expect(late).toMatchObject({ timedOut: true, exitCode: null });
@@ -103,7 +103,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
     await expect.poll(() => existsSync(`/proc/${pid}`) && aliveIn(pid), patient).toBe(false);
   }
 
-  // It dies in the middle, comes back with its key, and need not be paired again.
+  // The node dies during the command, returns with its key, and needs no new pairing.
   const lost = refusal(exec(["bash", "-c", "echo $$ > orphan; exec sleep 600"]));
   const orphan = join(folder, "orphan");
   await expect.poll(() => existsSync(orphan) && readFileSync(orphan, "utf8") !== "", patient).toBe(true);
@@ -126,7 +126,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
   expect(await again.exited).toBe(0);
 }, 240_000);
 
-/** A process that has ended and that nobody has waited for yet is not alive. */
+/** Whether the process runs; a zombie process does not count. */
 function aliveIn(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));

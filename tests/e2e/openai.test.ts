@@ -1,4 +1,4 @@
-// The OpenAI routes on a real process: the official client at one end, a model server at the other.
+// The OpenAI routes of a real process, with the official client and a fake model server.
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ function clientOf({ httpUrl, token }: GatewayProcess): OpenAI {
   return new OpenAI({ apiKey: token, baseURL: `${httpUrl}/v1`, maxRetries: 0 });
 }
 
-/** Resolves once no session of a request is listed any more. */
+/** Resolves when no session of a request is listed. */
 async function untilArchived(gateway: GatewayProcess): Promise<void> {
   const socket = await gateway.connect();
   const list = () => socket.request("sessions.list", { search: "openai" });
@@ -32,7 +32,7 @@ async function untilArchived(gateway: GatewayProcess): Promise<void> {
   await socket.close();
 }
 
-test("asked, streamed, with a tool in between, and archived: from the official client to a provider and back", async () => {
+test("requests are answered, streamed, with a tool call, and archived: from the official client to a provider and back", async () => {
   const { server, config } = await world((request): Step[] =>
     request.toolResults.length > 0
       ? [text("There is one agent, ", 4), text("and it is me.")]
@@ -55,7 +55,7 @@ test("asked, streamed, with a tool in between, and archived: from the official c
   expect(gateway.stderr()).not.toMatch(/error/i);
 });
 
-test("a gateway that is killed in the middle answers the same Idempotency-Key when it is back", async () => {
+test("a gateway that is killed during a request answers the same Idempotency-Key after its restart", async () => {
   const asked = Promise.withResolvers<void>();
   const never = new Promise(() => {});
   const { config } = await world((_, index) => {

@@ -1,5 +1,5 @@
-// The package as somebody installs it: built, packed, put into an empty folder, and used. Its size, its command, its
-// client in Node, in what a browser is, and under the compiler; and the programs of docs/CLIENT.md as they stand there.
+// The package as a user installs it: built, packed, installed into an empty folder, and used. Checks its
+// size, command, client in Node and browsers, types, and the programs of docs/CLIENT.md.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -28,12 +28,12 @@ import { whyNot } from "../sandbox/kit.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MODULES = join(ROOT, "node_modules");
-/** The program with what is built in, the page, the documents with their pictures. */
+/** Contains the program with its bundled libraries, the page, and the documents with their pictures. */
 const PACKED_MAX_BYTES = 4.5 * 1024 * 1024;
 const TOKEN = "a-token-that-is-for-tests";
 
 const run = promisify(execFile);
-/** Nothing of the machine's own Parley, and no key of a model. */
+/** An environment without the machine's own Parley and model keys. */
 const environment = (home: string) => ({
   PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
   HOME: home,
@@ -122,7 +122,7 @@ await client.request("chat.history");
 await client.request("agent.wait", { runId: "x", timeoutMs: "3" });
 `;
 
-/** Starts a program and resolves when it has said `words`; what it has said so far is read from `said`. */
+/** Starts a program. Resolves when its output has `words`; `said` returns the output so far. */
 async function start(file: string, args: readonly string[], words: RegExp) {
   const env = { ...environment(home), PARLEY_URL: url, PARLEY_TOKEN: TOKEN };
   const child = spawn(process.execPath, [file, ...args], {
@@ -207,7 +207,7 @@ test("the package is small, and contains no development files", () => {
   expect(existsSync(join(app, "node_modules/vitest")) && process.env.CI !== undefined).toBe(false);
 });
 
-test("its command does what the README's first minutes show: a gateway, messages, lists, the demo", async () => {
+test("its command works as in the README's first minutes: a gateway, messages, lists, the demo", async () => {
   const at = ["--url", url, "--token", TOKEN];
   expect(await parley(...at, "send", "--session", "main", "--wait", "20", "say hello")).toContain("hello");
   expect(await parley(...at, "sessions")).toContain("agent:main:main");
@@ -232,14 +232,14 @@ test("files that the program finds beside itself are there: its version, the san
   expect(JSON.parse(await parley(...at, "--json", "call", "health"))).toMatchObject({ version, ok: true });
 });
 
-test("the types know methods, params, answers and events; what is wrong does not compile, the programs do", async () => {
+test("the types cover methods, params, answers and events; wrong programs do not compile, the documented ones do", async () => {
   writeFileSync(join(app, "wrong.ts"), WRONG);
   const names = writePrograms();
   expect(names).toEqual(["send.ts", "follow.ts", "bot.ts"]);
   expect(await compilerSays([...names, "wrong.ts"])).toBe("");
 });
 
-test("the programs of docs/CLIENT.md do what they say", async () => {
+test("the programs of docs/CLIENT.md work as documented", async () => {
   writePrograms();
   const follow = await start("follow.ts", [], /following main/);
   const bot = await start("bot.ts", [], /the bot listens/);
@@ -251,7 +251,7 @@ test("the programs of docs/CLIENT.md do what they say", async () => {
   await stop(bot.child, "SIGTERM");
 });
 
-test("in a browser the client is one script without Node, and it works there", async () => {
+test("in a browser the client is one working script without Node modules", async () => {
   const entry = 'import { connect } from "parley-gateway/client";\nglobalThis.done(connect);\n';
   writeFileSync(join(app, "page.js"), entry);
   const outDir = join(app, "page");
@@ -265,7 +265,7 @@ test("in a browser the client is one script without Node, and it works there", a
     readFileSync(join(app, "node_modules/parley-gateway/dist/client/web.js"), "utf8"),
   ])
     expect(text.match(/\brequire\(|\bimport\s*[("']|^import |node:|\bprocess\.|\bBuffer\b/gm)).toBeNull();
-  // Files of a page, and no others.
+  // Gives the program only what a page has.
   const { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto } =
     globalThis;
   const page = { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto };
@@ -288,7 +288,7 @@ function olderNode(): string | undefined {
 
 const older = olderNode();
 
-// Only a machine that has a Node 20 besides the one that runs the tests can show what happens on it.
+// Skipped without a Node 20.
 test.skipIf(older === undefined)(
   "on Node 20 the client works, and the command names the required Node",
   async () => {
@@ -302,7 +302,7 @@ test.skipIf(older === undefined)(
     const env = environment(home);
     const { stdout } = await run(older ?? "", ["old.mjs"], { cwd: app, env });
     expect(stdout).toBe("I am old\n");
-    // Without the packages of a checkout there is no newer Node beside it.
+    // Without a checkout's packages there is no newer Node beside the package.
     const alone = join(home, "alone/parley-gateway");
     cpSync(join(app, "node_modules/parley-gateway"), alone, { recursive: true });
     const refused = run(older ?? "", [join(alone, "bin/parley.js"), "demo"], { env });
@@ -313,7 +313,7 @@ test.skipIf(older === undefined)(
   },
 );
 
-/** How to become a user who owns nothing; nothing, where this one is no root. */
+/** Arguments that start a program as a user who owns nothing. Empty if this user is not root. */
 const NOBODY = 65_534;
 const asNobody =
   process.getuid?.() === 0
@@ -322,7 +322,7 @@ const asNobody =
 const [becoming = "", ...becomingArgs] = asNobody;
 const canBecome = spawnSync(becoming, [...becomingArgs, "--version"]).status === 0;
 
-// Root without setpriv, or with a Node that is root's alone, can't become anybody else.
+// Skipped if root cannot change its user: no setpriv, or a Node that only root may run.
 test.skipIf(!canBecome)(
   "the gateway starts as in the container: as a user who can write only to its home",
   async () => {

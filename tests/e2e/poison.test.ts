@@ -1,4 +1,4 @@
-// A run that kills the gateway process whenever its model is asked, among runs that do no harm.
+// A run that kills the gateway process at each model call, among harmless runs.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -27,7 +27,10 @@ const STORES: [string, () => Promise<Record<string, unknown>>][] = [
   ],
 ];
 
-/** A model whose answer to `poison` has `kill` called, and whose first answers to neighbours never come. */
+/**
+ * A model that calls `kill` for the message `poison`, and leaves the first requests of its neighbours
+ * unanswered.
+ */
 function scriptOf(kill: () => Promise<void>) {
   const held = new Set<string>();
   const asked = { poison: 0, neighbours: () => held.size };
@@ -75,7 +78,7 @@ async function childOf(client: GatewayClient): Promise<string> {
 }
 
 test.each(STORES)(
-  "poison runs, %s: a sub-agent that kills its process is given up after three attempts and announced once; ten others end ok",
+  "poison runs, %s: a sub-agent that kills its process fails after three attempts and is announced once; ten others end ok",
   async (_, storeOf) => {
     const mayKill = Promise.withResolvers<void>();
     let gateway: GatewayProcess | undefined;

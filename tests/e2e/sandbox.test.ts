@@ -1,4 +1,5 @@
-// A real gateway whose agent is sandboxed: what its commands can and can't reach, and what happens without a backend.
+// A real gateway with a sandboxed agent: what its commands can and cannot reach, and its runs without a
+// backend.
 
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
@@ -20,7 +21,7 @@ beforeAll(async () => {
   reason = await whyNot("bubblewrap");
 });
 
-/** A gateway whose agent runs one command and says what came out. */
+/** A gateway whose agent runs one command and returns the output. */
 async function commandIn(config: Record<string, unknown>, command: (home: string, port: number) => string) {
   let script = "true";
   const server = await startModelServer((request) =>
@@ -76,7 +77,7 @@ test("an operator's call in a sandboxed session's name is contained as well", as
   expect(JSON.stringify(result)).not.toContain(gateway.token);
 }, 60_000);
 
-test("without a usable backend the run is refused in clear words before the model is asked, and never runs bare", async () => {
+test("without a usable backend the run is refused with a clear error before the model call, and never runs uncontained", async () => {
   const sandbox = { mode: "all", backend: "docker", image: "parley-has-no-such-image" };
   const { end, server } = await commandIn({ agents: { defaults: { sandbox } } }, () => "echo bare");
   expect(end).toMatchObject({ status: "error", code: "run_failed" });
@@ -84,7 +85,7 @@ test("without a usable backend the run is refused in clear words before the mode
   expect(server.requests).toEqual([]);
 }, 60_000);
 
-/** Asks for /healthz over a raw connection, and says what came back. */
+/** Requests /healthz over a raw connection, and prints the answer. */
 const dial = (port: number, host = "127.0.0.1"): string =>
   [
     `exec 3<>/dev/tcp/${host}/${port} 2>/dev/null || { echo "no connection"; exit 0; }`,
@@ -106,7 +107,7 @@ test("network: true reaches neither this machine's loopback nor the gateway's ow
   expect(end).toMatchObject({ status: "ok" });
   expect(said).toContain("no connection");
   expect(said).not.toContain("answer:");
-  // Clients outside are served meanwhile: this one by its socket, and new connections.
+  // Clients outside are served during the command: this one, and new connections.
   const slow = client.call("tools.invoke", {
     name: "exec",
     arguments: { command: "touch begun; until [ -e go ]; do sleep 0.02; done" },

@@ -1,5 +1,5 @@
-// People at Signal and at iMessage reach an agent of a real gateway process, and are answered where they wrote;
-// also over the process's sudden end.
+// People on Signal and iMessage get answers from a real gateway process in their chat, also after it was
+// killed.
 
 import { expect, test } from "vitest";
 import { startProcess } from "../kit/gateway-process.ts";
@@ -7,7 +7,7 @@ import { startImsgDesk } from "../kit/imsg-desk.ts";
 import { ADA, dataOf, from, OWN } from "../kit/signal-people.ts";
 import { startSignalServer } from "../kit/signal-server.ts";
 
-test("a message at Signal is answered there, and so is one that came while the gateway was dead", async () => {
+test("a message on Signal is answered there, also one that arrived while the gateway was dead", async () => {
   const server = await startSignalServer({ accounts: [OWN] });
   const config = { channels: { signal: { number: OWN.number, url: server.url, dmPolicy: "open" } } };
   const gateway = await startProcess({ config });
@@ -24,8 +24,7 @@ test("a message at Signal is answered there, and so is one that came while the g
   says("are you still there?");
   const again = await startProcess({ home: gateway.home });
   await expect.poll(() => server.sent.length).toBe(2);
-  // An answered message does not come twice, though the daemon repeats it for a client without a
-  // position.
+  // An answered message is not processed again, though the daemon repeats it for a client without a position.
   server.again();
   says("/whoami");
   await expect.poll(() => server.sent.length).toBe(3);
@@ -33,7 +32,7 @@ test("a message at Signal is answered there, and so is one that came while the g
   expect(await again.end("SIGTERM")).toBe(0);
 });
 
-test("a message at iMessage is answered there; the program ends with the gateway, however that ends", async () => {
+test("a message on iMessage is answered there; the program ends with the gateway, also after a kill", async () => {
   const desk = await startImsgDesk();
   const person = "+15550100";
   const config = { channels: { imessage: { command: [...desk.command], dmPolicy: "open" } } };

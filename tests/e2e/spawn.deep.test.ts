@@ -1,4 +1,4 @@
-// Fifty sub-agents of one message in a real gateway process, left alone and killed at random moments.
+// Fifty sub-agents of one message in a real gateway process, undisturbed and killed at random moments.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -9,10 +9,10 @@ import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-proc
 const CHILDREN = 50;
 const TASK = `spawn ${CHILDREN} jobs: say result {n} is there`;
 const CONFIG = { agents: { defaults: { subagents: { maxChildren: CHILDREN } } } };
-/** Far more than it takes: what is measured stands in bench. */
+/** Far more time than needed: bench measures the real time. */
 const ROUND_MAX_MS = 60_000;
 const ASKED_EVERY_MS = 20;
-/** Rounds in which a process is killed, one in each twentieth of the time that a round takes. */
+/** Rounds with a kill, each in another twentieth of the usual time of a round. */
 const KILLS = 20;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -34,7 +34,7 @@ async function announced(client: GatewayClient): Promise<Announced[]> {
   });
 }
 
-/** Accepted once, however often it is sent. */
+/** Sends the order; repetitions with the same key are accepted once. */
 async function order(client: GatewayClient, idempotencyKey: string): Promise<void> {
   await client.call("chat.send", { sessionKey: "main", message: TASK, idempotencyKey });
 }
@@ -50,7 +50,7 @@ async function deliveries(client: GatewayClient): Promise<Delivery[]> {
   return page.deliveries.filter(({ kind }) => kind === "announce");
 }
 
-/** Asks until every job is announced and delivered, or the time is over. */
+/** Polls until every job is announced and delivered, or the time is over. */
 async function settled(client: GatewayClient): Promise<Announced[]> {
   const from = performance.now();
   for (;;) {
@@ -63,7 +63,7 @@ async function settled(client: GatewayClient): Promise<Announced[]> {
   }
 }
 
-/** I4: each child announced once, each result told once, each text delivered once. */
+/** I4: each child is announced once, each result returned once, each text delivered once. */
 async function expectFiftyResults(client: GatewayClient): Promise<void> {
   const found = await settled(client);
   const children = new Set(found.map(({ from }) => from));
@@ -84,7 +84,7 @@ async function expectFiftyResults(client: GatewayClient): Promise<void> {
   expect(new Set(sessions.map(({ key }) => key))).toEqual(children);
 }
 
-/** A whole round that nobody disturbs, and how long it takes here: so random moments fall inside one. */
+/** Measures an undisturbed round, so that random kills fall inside one. */
 async function roundMs(): Promise<number> {
   const gateway = await startProcess({ config: CONFIG });
   const client = await gateway.connect();
@@ -98,13 +98,13 @@ async function roundMs(): Promise<number> {
 
 async function killed(gateway: GatewayProcess, afterMs: number): Promise<void> {
   const client = await gateway.connect();
-  // The answer to it may be lost with the process.
+  // The answer may be lost with the process.
   void order(client, "one").catch(() => {});
   await pause(afterMs);
   await gateway.end("SIGKILL");
 }
 
-test("I2, I4: fifty sub-agents are fifty announcements, each once, also of a process that is killed at a random moment", async () => {
+test("I2, I4: fifty sub-agents give fifty announcements, each once, also if the process is killed at a random moment", async () => {
   const seed = process.env.PARLEY_SEED ?? String(Date.now());
   const luck = dice(`${seed} kills`);
   const withinMs = await roundMs();

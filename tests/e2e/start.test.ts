@@ -12,7 +12,7 @@ import { homeWith } from "../kit/gateway-process.ts";
 const MAIN = new URL("../../src/main.ts", import.meta.url).href;
 const SRC = fileURLToPath(new URL("../../src/", import.meta.url));
 
-/** Runs src as it is, whatever was built of it, and tells when asked what was loaded until then. */
+/** A program that runs src and prints the loaded modules on request. */
 const PROGRAM = `
   import { enableCompileCache, registerHooks } from "node:module";
   enableCompileCache();
@@ -78,7 +78,7 @@ const LATER = [
   /^tools\/mcp\/(?!names)/,
 ];
 
-test("HT3, LI1, NH1: a gateway that was only asked whether it is ready has loaded what each one needs, no more", async () => {
+test("HT3, LI1, NH1: a gateway that only answered /readyz has loaded no module of a later feature", async () => {
   const { probe, loaded } = await startAndAsk();
   expect(probe).toBe(200);
   const packages = loaded.urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
@@ -89,7 +89,7 @@ test("HT3, LI1, NH1: a gateway that was only asked whether it is ready has loade
   });
   expect(own).toContain("gateway/http/listener.ts");
   expect(own.filter((path) => LATER.some((rule) => rule.test(path)))).toEqual([]);
-  // Node's own fetch, HTTP/2 and TLS are megabytes each; one import of node:http is enough to have the first.
+  // Node's own fetch, HTTP/2 and TLS take megabytes each; one import of node:http loads the first.
   const heavy = /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls)/;
   expect(loaded.builtins.filter((name) => heavy.test(name))).toEqual([]);
 });

@@ -1,5 +1,5 @@
-// A real gateway is told to stop while MCP clients wait for an answer, over HTTP and over standard input and
-// output: the run ends in the time that a stop leaves it, and its answer still reaches the client.
+// A real gateway is stopped while MCP clients wait for an answer, over HTTP and standard streams: the run
+// ends within the grace time, and its answer reaches the client.
 
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";

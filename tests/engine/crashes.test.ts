@@ -1,5 +1,5 @@
-// Runs that crash their process, on both stores: they are retried after all other runs, a bounded number of
-// times.
+// Runs that crash their process, on both stores: they are retried behind all other runs, and at most a
+// limited number of times.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -20,7 +20,7 @@ import {
 
 const STORES: Store["kind"][] = ["sqlite", "postgres"];
 
-/** Runs that a test ends by the name of their session, in the order in which they began. */
+/** Runs that a test ends by their session's name, in their order of start. */
 function stage() {
   const begun: string[] = [];
   const gates = new Map<string, () => void>();

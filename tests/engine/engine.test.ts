@@ -1,5 +1,4 @@
-// The life of a run in the engine: accepted, queued in its lane, claimed, executed, ended; stopped, parked
-// and resumed.
+// The life of a run in the engine: accepted, queued, claimed, executed, ended; stopped, parked and resumed.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -22,7 +21,7 @@ async function shout(handle: LaneHandle): Promise<EndFacts> {
   return ok(reply);
 }
 
-/** An executor whose runs end when the test says so. */
+/** An executor whose runs end on the test's request. */
 function gated() {
   const gates = new Map<string, PromiseWithResolvers<EndFacts>>();
   const started: string[] = [];
@@ -273,7 +272,7 @@ test("I1: a run that lost its lane commits nothing", async () => {
         () => "written",
         (error: unknown) => (error as Error).constructor.name,
       );
-      // A final text is written with the end of the run, which is refused as well.
+      // A final text is written together with the run's end, which is refused, too.
       await handle.append(assistantText("final", "too late"));
       return ok("too late");
     },

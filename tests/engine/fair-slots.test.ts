@@ -7,7 +7,7 @@ import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openTestEngine, sessionRow } from "../kit/engine.ts";
 
-/** Runs that a test ends one by one, and the sessions in the order in which they began. */
+/** Runs that a test ends one by one, and their sessions in order of start. */
 function stage() {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
@@ -81,7 +81,7 @@ test("I6: busy agents share the slots equally, in any order of arrival", async (
     scene.end(scene.begun[ended] ?? "");
   }
   await scene.until(27);
-  // The first slots were free when only a's messages had arrived; after that the three take turns.
+  // The first slots were free while only agent a had messages; afterwards the three agents take turns.
   const later = scene.begun.slice(3, 12).map((key) => key.slice(0, 1));
   expect(later.filter((agentId) => agentId === "b").length).toBeGreaterThanOrEqual(3);
   expect(later.filter((agentId) => agentId === "c").length).toBeGreaterThanOrEqual(3);

@@ -11,7 +11,7 @@ const EVENTS_OF_A_STORY = 60;
 
 const laneOf = (agentId: string): WaitingLane => ({ agentId, pool: undefined });
 
-/** As much of an execution as a lane looks at. */
+/** A fake execution with the fields that a lane reads. */
 function executionOf(runId: string): Execution {
   return { handle: { run: { runId } } } as Execution;
 }

@@ -18,9 +18,9 @@ import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 const MAIN = "agent:main:main";
 const OTHER = "agent:main:chat:other";
 
-/** The database as one process reaches it. */
+/** One process's connection to the database. */
 interface Link {
-  /** Set: beats are refused, or get no answer. */
+  /** When set, heartbeats are refused, or get no answer. */
   beats: "pass" | "fail" | "hang";
   through(shared: SharedStore): SharedStore;
 }
@@ -131,7 +131,7 @@ test("after an outage no process counts as dead before the database has answered
     ofA.beats = how;
     ofB.beats = how;
     await pass(2 * LEASE_MS);
-    // The other one is served first, for several intervals.
+    // The other process is served first, for several intervals.
     ofB.beats = "pass";
     await pass(LEASE_MS - 500);
     ofA.beats = "pass";
@@ -215,7 +215,7 @@ test.each([
       const { runId } = await a.app.tell(MAIN, "work");
       await work.began;
       ofA.beats = how;
-      // One failed beat is enough; a beat without an answer counts when the lease is over.
+      // One failed heartbeat is enough; an unanswered one counts when the lease expires.
       await pass(how === "fail" ? 1_200 : LEASE_MS);
       work.goOn();
       await pass(LEASE_MS);
@@ -253,7 +253,7 @@ test("a run starts only with a recently renewed lease: an older lease is renewed
   const ofA = link();
   const a = await cluster.join({ plays: {} }, world, ofA.through);
   ofA.beats = "hang";
-  // Not over yet, but half of it is gone.
+  // The lease is still valid, but more than half of it is over.
   await pass(LEASE_MS / 2 + 300);
   const { runId } = await a.app.tell(MAIN, "work");
   await pass(300);

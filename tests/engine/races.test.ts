@@ -1,4 +1,4 @@
-// Races: an end and a wait, a stop and a claim, an abort and a call under way.
+// Races of an end with a wait, a stop with a claim, and an abort with a running call.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
@@ -79,7 +79,7 @@ test("a lane that waited for a slot and has no work left passes the slot on", as
   expect((await endOf(opened.engine, waiting, 2_000)).state).toBe("ok");
 });
 
-test("I2: a lane whose head is aborted while it is being claimed goes on without waiting for a slot", async () => {
+test("I2: a lane whose head is aborted during its claim continues without waiting for a slot", async () => {
   const started = Promise.withResolvers<void>();
   const opened = await openTestEngine({
     settings: { maxConcurrent: 1 },
@@ -201,7 +201,7 @@ test("a time-out while a message is being stored keeps its text once", async () 
       await go.promise;
       const text = { type: "text" as const, text: "first I look" };
       await handle.append({ ...assistantText("m1", ""), content: [text, call], stopReason: "toolUse" });
-      // Stored by the same commit, the two may be published in either order.
+      // One commit stores both, so either may be published first.
       if (!handle.signal.aborted)
         await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
       return { state: "aborted" };
@@ -220,7 +220,7 @@ test("a time-out while a message is being stored keeps its text once", async () 
   expect(roles).toEqual(["user", "assistant", "toolResult"]);
 });
 
-test("an aborted run has a result for every call, even if a provider used an id twice", async () => {
+test("an aborted run has a result for every call, even if a provider repeats an id", async () => {
   const written = Promise.withResolvers<void>();
   const call = { type: "toolCall" as const, id: "call_0", name: "exec", arguments: {} };
   const opened = await openTestEngine({
@@ -351,7 +351,7 @@ test("a run survives a full disk: its entry is stored when there is space again"
   expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
 });
 
-test("U3: a lock that others hold for long ends no run", async () => {
+test("U3: a lock that others hold for long does not end a run", async () => {
   let conflicts = 0;
   const { engine, store } = await openTestEngine({
     async execute(handle) {
@@ -397,7 +397,7 @@ test("I4: an abort does not keep a text again whose message is stored but not ye
   const heard = Promise.withResolvers<void>();
   let holds = false;
   const opened = await openTestEngine({
-    // The commit is on disk, and its caller gets the answer late.
+    // The commit is on disk before its caller gets the answer.
     wrapStore: (disk) => ({
       ...disk,
       async transaction(work) {

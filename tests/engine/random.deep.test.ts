@@ -12,8 +12,8 @@ import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/ra
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 /**
- * Only a few cases, because the simulation (`tests/sim`) covers far more and runs whole gateways. These
- * cases find faults of the engine alone, without agent and tools.
+ * Few cases, because the simulation (`tests/sim`) runs many more over whole gateways. These find faults of
+ * the engine alone.
  */
 const SEEDS = 60;
 /** Fewer slots than sessions, so that lanes wait. */
@@ -25,7 +25,7 @@ const SETTLING_ROUNDS_MAX = 600;
 interface Story extends Talk {
   readonly dir: string;
   readonly world: FakeWorld;
-  /** By call: the sender's result. */
+  /** The sender's result, by call id. */
   readonly results: Map<string, Record<string, unknown>>;
   readonly wrong: string[];
 }

@@ -120,12 +120,12 @@ test("publishes a change of the session when its run begins to wait and when it 
   await endOf(engine, run.runId);
   await Promise.all(reads);
   expect(seen).toContain("waiting");
-  // It continues, and it ends.
+  // The wait continues and ends.
   expect(reads.length).toBeGreaterThanOrEqual(before + 2);
   expect(seen.at(-1)).toBe("idle");
 });
 
-test("I6: a fan-out waits for all at once, holds no slot meanwhile, and shows as waiting", async () => {
+test("I6: a fan-out waits for all at once, holds no slot meanwhile, and is shown as waiting", async () => {
   const release = Promise.withResolvers<void>();
   const inside = new Set<string>();
   const both = Promise.withResolvers<void>();
@@ -238,7 +238,7 @@ test("aborting a waiting run ends its wait; the peer continues", async () => {
   const peer = await started.promise;
   expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toMatchObject({ aborted: true });
   expect((await getWait(store.db, `${run.runId}:b`))?.state).toBe("ended");
-  // Without the wait there is no edge: b may now wait for a.
+  // Without the wait there is no edge, so b may wait for a.
   release.resolve();
   expect((await endOf(engine, peer)).state).toBe("ok");
 });

@@ -1,5 +1,4 @@
-// Announcements of sends and of sub-agents reach the place where the people of a session read: channel,
-// account and thread.
+// Announcements of sends and sub-agents reach the place of a session's people: channel, account and thread.
 
 import { expect, test } from "vitest";
 import type { Route } from "../../src/core/shapes/route.ts";
@@ -18,7 +17,7 @@ const at = (to: string, more: Partial<Route> = {}): Route => ({
   ...more,
 });
 
-/** A session, the place where its people were last, and where its announcements must go. */
+/** A session, the last place of its people, and the place of its announcements. */
 const PLACES: readonly (readonly [string, string, Route | undefined, Route])[] = [
   ["a group", "agent:main:telegram:group:-100", at("-100"), at("-100")],
   [
@@ -80,7 +79,7 @@ test.each(PLACES)(
     expect(app.people.sent.map((message) => [message.route, message.text])).toEqual([
       [route, "What came of it."],
     ]);
-    // I10: the question changed no route.
+    // I10: the question changed neither route.
     expect((await app.session(key))?.lastRoute).toEqual(PLACES.find(([, one]) => one === key)?.[2]);
   },
 );
@@ -97,7 +96,7 @@ test.each(PLACES)(
 );
 
 test.each(PLACES)(
-  "an old place of %s gives a failed delivery that operators see",
+  "a removed destination of %s gives a failed delivery that operators see",
   async (_, key, __, route) => {
     const app = await open(talk);
     app.people.gone.add(route.to);

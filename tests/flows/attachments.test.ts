@@ -57,7 +57,7 @@ const two = (): AttachmentPlan =>
     { name: "b.bin", content: "AAEC", encoding: "base64", mimeType: "a/b" },
   );
 
-test("files and manifest are written for the owner alone, and the receipt says what they are", async () => {
+test("files and manifest are readable by their owner only, and the receipt lists them", async () => {
   const umask = process.umask(0o077);
   mkdirSync(join(workspace, ".parley"), { mode: 0o755 });
   process.umask(umask);
@@ -145,7 +145,7 @@ test("AF1: a file in the path of a folder is reported, and stays", async () => {
   expect(readdirSync(workspace)).toEqual([".parley"]);
 });
 
-/** A file system with room for 64 KiB, if this user may mount one. */
+/** A file system with room for 64 KiB. False if this user may not mount one. */
 function smallDisk(path: string): boolean {
   mkdirSync(path);
   try {
@@ -158,7 +158,7 @@ function smallDisk(path: string): boolean {
 
 test("AF1: a disk that fills up half-way leaves no new file, and earlier files are unchanged", async (ctx) => {
   const disk = join(root, "disk");
-  // Only root may mount; otherwise no disk is small enough to fill.
+  // Skipped without the right to mount, because no other disk is small enough.
   if (!smallDisk(disk)) return ctx.skip("this user may not mount a small file system");
   try {
     const files = ["a", "b", "c", "d"].map((name) => ({ name, content: "x".repeat(20_000) }));
@@ -269,13 +269,13 @@ test("AF2: swapping a folder for a link during the write puts no file outside", 
     const id = `round-${round}`;
     mkdirSync(join(place, "attachments"), { recursive: true });
     const writing = writeAttachments(workspace, two(), id, OWNER);
-    // Each round swaps a little later.
+    // Each round swaps the folder a little later.
     for (let turn = 0; turn < round; turn += 1) await new Promise(setImmediate);
     renameSync(place, aside);
     try {
       symlinkSync(outside, place);
     } catch {
-      // The writer was faster and has made the folder again.
+      // The writer was faster and has recreated the folder.
     }
     await writing;
     await removeAttachments(workspace, `.parley/attachments/${id}`);
@@ -285,7 +285,7 @@ test("AF2: swapping a folder for a link during the write puts no file outside", 
   }
 });
 
-test("AF4: folders of another store in the same workspace, and those made by an agent, are left alone", async () => {
+test("AF4: folders of another store in the same workspace, and folders made by an agent, stay", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   await writeAttachments(workspace, two(), "of-another-store", "another-store");
   mkdirSync(join(workspace, ".parley/attachments/made-by-an-agent"));

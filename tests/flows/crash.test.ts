@@ -12,7 +12,7 @@ const COMMITS_MAX = 200;
 async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openFlowApp({ ...scenario(timeoutSeconds), dir, crash: point }).catch(() => undefined);
-  // Crashed while it opened: nothing was accepted yet.
+  // The process crashed while it opened, so nothing was accepted.
   if (first === undefined) return true;
   const told = await begin(first);
   if (!(await diesAtWork(first))) return false;
@@ -28,7 +28,7 @@ async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boole
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a conversation", (when) => {
-  test.each([30, 0])("I1-I5: every step happens once, when the sender waits %i s", async (timeoutSeconds) => {
+  test.each([30, 0])("I1-I5: every step happens once, with a wait of %i s", async (timeoutSeconds) => {
     const commits = await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, timeoutSeconds));
     expect(commits).toBeGreaterThan(11);
   });

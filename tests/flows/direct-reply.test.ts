@@ -1,4 +1,4 @@
-// The text at the end of a run from a channel, and its place.
+// The text sent at the end of a run from a channel, and its destination.
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -74,7 +74,7 @@ test("DR3: the policy is checked for the place of the answer, even if others hav
   gate.resolve("for you");
   await app.quiet();
   expect(chat.textsAt("7")).toEqual(["for you"]);
-  // The reverse: a denied answer stays denied when another person writes elsewhere.
+  // Now in reverse: a denied answer stays denied when another person writes elsewhere.
   const input = { text: "b", sender: "discord:9" };
   await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
   await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));
@@ -117,6 +117,6 @@ test("a hook's run, a client's own message and a run without a place are not ans
   });
   await app.engine.accept({ sessionKey: MAIN, input: { text: "c" } });
   await app.quiet();
-  // triggers/replies delivers the reply to a hook, once.
+  // triggers/replies.ts delivers this reply to the hook, once.
   expect(chat.textsAt("7")).toEqual(["words"]);
 });

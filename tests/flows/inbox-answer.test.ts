@@ -14,7 +14,7 @@ import { MAIN, RESEARCH } from "./asking.ts";
 const DESK = "agent:main:mcp:desk";
 const COMMITS_MAX = 200;
 
-/** Main asks the desk and ends with the result as JSON; it repeats any other message. */
+/** Main sends to the external session and ends with the result as JSON; it repeats any other message. */
 const asksDesk =
   (timeoutSeconds: number): Play =>
   async (actor) =>
@@ -51,7 +51,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     return openDesk({ disk: store, ...options });
   }
 
-  test("waits for the answer in the same chain, which comes once: as the reply", async () => {
+  test("a sender waits for the answer in the same chain, which comes once: as the reply", async () => {
     const app = await open();
     const { runId, chainId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -73,7 +73,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     ]);
   });
 
-  test("is accepted at once with timeoutSeconds 0, and its answer is a new message", async () => {
+  test("a message with timeoutSeconds 0 is accepted at once, and its answer is a new message", async () => {
     const app = await open({ plays: { [MAIN]: asksDesk(0) } });
     const { runId, chainId } = await app.tell(MAIN, "go");
     const result = await resultOf(app, runId);
@@ -95,7 +95,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect((await app.runs(MAIN))[1]).toMatchObject({ chainId });
   });
 
-  test("reports a time-out, and a later answer is a new message in the same chain", async () => {
+  test("a wait reports a time-out, and a later answer is a new message in the same chain", async () => {
     const app = await open({ plays: { [MAIN]: asksDesk(0.05) } });
     const { runId, chainId } = await app.tell(MAIN, "go");
     const result = await resultOf(app, runId);
@@ -109,7 +109,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect((await app.runs(MAIN))[1]).toMatchObject({ kind: "turn", chainId });
   });
 
-  test("has one answer: the second text in return is a new message", async () => {
+  test("a message has one answer: the second text in return is a new message", async () => {
     const app = await open();
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -120,7 +120,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect(await kinds(app, MAIN)).toEqual(["turn ok", "append ok", "turn ok"]);
   });
 
-  test("I6: holds no slot while its sender waits; an operator's call waits in the same way", async () => {
+  test("I6: a message holds no slot while its sender waits; an operator's call waits in the same way", async () => {
     const app = await open({ maxConcurrent: 1 });
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -152,7 +152,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     });
   });
 
-  test("I7: a client that another session waits for can't wait for that session's own asker, and may still answer", async () => {
+  test("I7: a client that another session waits for cannot wait for a session that waits for that one, and may still answer", async () => {
     const plays: FlowAppOptions["plays"] = {
       [MAIN]: async (actor) =>
         actor.step === "message" ? JSON.stringify(await actor.send(RESEARCH, "ask", 600)) : "REPLY_SKIP",
@@ -173,7 +173,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect(await resultOf(app, runId)).toMatchObject({ status: "ok", reply: "port 80" });
   });
 
-  test("ends with session_reset when the external session is reset before it answers", async () => {
+  test("a wait ends with session_reset when the external session is reset before it answers", async () => {
     const app = await open();
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -222,7 +222,7 @@ test("I3: a wait for an answer continues after a restart, with its first deadlin
   expect(await resultOf(second, runId)).toMatchObject({ status: "ok", reply: "port 80" });
 });
 
-/** Answers from the desk when the question is in its inbox, unless it has answered. */
+/** Answers as the external session once the question is in its inbox, unless it has answered. */
 async function answerOnce(app: FlowApp): Promise<void> {
   await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toContain("user: which port?");
   if ((await app.texts(DESK)).length > 1) return;
@@ -279,7 +279,7 @@ test("an answer that its client missed comes to the client's inbox as a notice, 
   expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\nport 80$/s)]);
 });
 
-test("a run that reaches its time-out while it waits leaves no open conversation", async () => {
+test("a run that reaches its time limit during the wait leaves no open conversation", async () => {
   const app = await openDesk();
   const { runId } = await app.tell(MAIN, "go", { timeoutMs: 200 });
   expect(await endOf(app.engine, runId)).toMatchObject({ state: "timeout" });
@@ -287,7 +287,7 @@ test("a run that reaches its time-out while it waits leaves no open conversation
   expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
 });
 
-test("a caller that goes away, or dies with its gateway, leaves no open conversation", async () => {
+test("a caller that disconnects, or dies with its gateway, leaves no open conversation", async () => {
   const dir = temporaryFolder();
   const first = await openDesk({ dir, dies: true, plays: {} });
   const [requester, target] = [await first.session(RESEARCH), await first.session(DESK)];

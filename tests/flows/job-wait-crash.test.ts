@@ -16,7 +16,7 @@ interface Waited {
   readonly results: { result: string }[];
 }
 
-/** Main spawns two and answers with the result of its wait. */
+/** Main spawns two children and answers with the result of its wait. */
 const play: SpawnPlay = async (turn) => {
   if (turn.session.key !== MAIN) return turn.step === "announce" ? "Result: announced" : `did ${turn.input}`;
   if (turn.handle.run.input.provenance !== undefined) return "woken";
@@ -31,7 +31,7 @@ async function checkFinished(app: SpawnApp): Promise<void> {
   for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
   expect(await app.children(MAIN), "each call made one child").toHaveLength(TASKS.length);
   expect(runs[0]).toMatchObject({ state: "ok", reply: "ok: announced,announced" });
-  // Each result once: from the wait, and in the transcript; it wakes no run again.
+  // Each result appears once from the wait and once in the transcript; it wakes no run.
   expect(runs.map(({ kind, state }) => `${kind} ${state}`)).toEqual(["turn ok", "append ok", "append ok"]);
 }
 

@@ -36,7 +36,7 @@ const worker: SpawnPlay = (turn) => {
   return `Result: ${/Your result so far:\n\| (.*)/.exec(turn.handle.run.input.context ?? "")?.[1]}`;
 };
 
-/** Main does `boss` on a person's message; otherwise it repeats the message that woke it. */
+/** Main plays `boss` on a person's message; otherwise it repeats the message that woke it. */
 const play =
   (boss: SpawnPlay, child: SpawnPlay = worker): SpawnPlay =>
   (turn) => {
@@ -53,7 +53,7 @@ async function ask(app: SpawnApp): Promise<Waited> {
 const kinds = async (app: SpawnApp): Promise<string[]> => (await app.runs(MAIN)).map((run) => run.kind);
 
 describe("waiting for sub-agents", () => {
-  test("returns the results of all when all have finished", async () => {
+  test("a wait returns the results of all when all have finished", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -71,7 +71,7 @@ describe("waiting for sub-agents", () => {
     expect(unfinished).toEqual([]);
   });
 
-  test("with any: true, returns when the first has finished, and the rest on the next call", async () => {
+  test("a wait with any: true returns when the first has finished, and the rest on the next call", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -99,7 +99,7 @@ describe("waiting for sub-agents", () => {
     expect(third).toMatchObject({ status: "ok", results: [], unfinished: [] });
   });
 
-  test("returns a result from before the wait began", async () => {
+  test("a wait returns a result from before it began", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -148,7 +148,7 @@ describe("waiting for sub-agents", () => {
     expect((await app.texts(MAIN)).filter((line) => line.includes("Result: did slow"))).toHaveLength(1);
   });
 
-  test("reports a failed or cancelled job, with its text so far", async () => {
+  test("a wait reports a failed or cancelled job, with its text so far", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -180,7 +180,7 @@ describe("waiting for sub-agents", () => {
     });
   });
 
-  test("the result of a sub-agent that was deleted after its announcement still reaches the run that asked", async () => {
+  test("the result of a sub-agent that was deleted after its announcement still reaches the waiting run", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -299,7 +299,7 @@ describe("a result that a wait returned", () => {
 });
 
 describe("I7: waits for jobs are edges of the wait graph", () => {
-  /** The sub-agent has the tool to send, and sends to its requester while the requester waits for it. */
+  /** Lets the sub-agent send to its requester while the requester waits for it. */
   const withSend = (): Settings => {
     const base = settings({ maxSpawnDepth: 2 });
     const tools = {
@@ -309,7 +309,7 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
     return { ...base, tools: { ...tools, visibility: "agent" } };
   };
 
-  /** A leaf below the sub-agent does what `leaf` says; a sub-agent itself may not send to its requester. */
+  /** A grandchild plays `leaf`; a sub-agent itself may not send to its requester. */
   const nested = (boss: SpawnPlay, leaf: SpawnPlay): SpawnPlay =>
     play(boss, async (turn) => {
       if (turn.step === "announce") return "Result: done";

@@ -90,7 +90,7 @@ test("under scope global there is one main session, the default agent's", async 
   expect(await getSession(app.engine.store.db, MAIN)).toBeUndefined();
 });
 
-test("a new conversation has a key of its own, and `also` is part of the same transaction", async () => {
+test("a new conversation has a new key, and `also` is part of the same transaction", async () => {
   const app = await open();
   const seen: string[] = [];
   const made = value(
@@ -129,7 +129,7 @@ test.each([
   expect(await createSession(app.ctx, ADMIN, request)).toMatchObject({ ok: false, code });
 });
 
-test("I9: a token makes sessions only where it covers them", async () => {
+test("I9: a token creates sessions only if it covers them", async () => {
   const app = await open();
   const narrow = operatorViewer(["operator.write"], ["agent:research:*"]);
   expect((await createSession(app.ctx, narrow, { agentId: "research" })).ok).toBe(true);
@@ -138,7 +138,7 @@ test("I9: a token makes sessions only where it covers them", async () => {
   expect(await createSession(app.ctx, reader, {})).toMatchObject({ ok: false, code: "missing_scope" });
 });
 
-test("a patch changes what it names, and null clears it", async () => {
+test("a patch changes the named fields, and null clears one", async () => {
   const app = await open();
   const session = await app.session(MAIN);
   const all: PatchRequest = {
@@ -234,7 +234,7 @@ test("a reset gives a new transcript and zero counters; settings, label and rout
   expect(changes(app, before.key)).toEqual(["reset"]);
 });
 
-test("I2: a reset ends all earlier runs, visibly, and no later one", async () => {
+test("I2: a reset ends all earlier runs with a reported end, and no later one", async () => {
   const app = await open();
   const running = await app.held(MAIN);
   const queued = await accept(app, MAIN, "queued");
@@ -324,7 +324,7 @@ test("a deletion keeps the transcript if requested", async () => {
   );
 });
 
-test("an injected message is an assistant message that no model wrote, and the same id appends once", async () => {
+test("an injected message is an assistant message without a model call, and the same id appends once", async () => {
   const app = await open();
   const session = await app.session(MAIN);
   const request = { message: "The deploy is done.", label: "ops", runId: "note-1" };

@@ -1,4 +1,4 @@
-// I9: a list shows exactly the sessions that the gate admits one by one, on every page.
+// I9: a list shows exactly the sessions that the visibility check admits, on every page.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -56,9 +56,7 @@ const job: Story<Awaited<ReturnType<typeof openSpawnApp>>> = {
   },
 };
 
-/**
- * Checks that each end was published, and none twice. The last ones may follow after everything is at rest.
- */
+/** Checks that each end was published exactly once. The last ones may follow when everything is at rest. */
 async function checkTold(app: App): Promise<void> {
   const rows = await app.store.db.selectFrom("runs").select("run_id").execute();
   const runIds = rows.map((row) => row.run_id).toSorted();
@@ -68,14 +66,14 @@ async function checkTold(app: App): Promise<void> {
   expect(told()).toEqual(runIds);
 }
 
-/** Runs a story in which one answer is lost. False: it was over before that commit. */
+/** Runs a story in which one answer is lost. Returns false if the story ended before that commit. */
 async function tell<A extends App>(kind: Store["kind"], story: Story<A>, commit: number): Promise<boolean> {
   const disk = await openStoreOn(kind, temporaryFolder());
   const app = await story.open(disk, { commit, when: "lost" }).catch((error: unknown) => {
     if (isInDoubt(error)) return undefined;
     throw error;
   });
-  // A start without an answer fails, and is repeated.
+  // A start whose answer is lost fails, and is repeated.
   if (app === undefined) return true;
   await story.begin(app);
   await app.quiet();

@@ -15,7 +15,9 @@ import { emptyUrl, freshUrl, good, jobOn } from "../store/moves.ts";
 import { silentLog } from "../store/samples.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
-/** Main asks research and waits; then the two talk, and research announces. Other messages are echoed. */
+/**
+ * Main asks research and waits; then both exchange turns, and research announces. Other messages are echoed.
+ */
 const speaks =
   (name: string): Play =>
   async (actor) => {
@@ -38,7 +40,7 @@ async function onDatabase(url: string): Promise<Store> {
 }
 
 /**
- * Starts main, with more work behind it, until the process crashes at a commit. Returns the accepted runs.
+ * Starts main, with queued work behind it, until the process crashes at a commit. Returns the accepted runs.
  */
 async function dieAt(commit: number, disk: Store): Promise<string[]> {
   const retry = { kind: "retry", error: "nobody answers" } as const;
@@ -58,7 +60,7 @@ async function dieAt(commit: number, disk: Store): Promise<string[]> {
       accepted.push(text);
     }
   };
-  // Without an answer, the message may be lost.
+  // A message without an answer may be lost.
   await begin().catch(() => {});
   await app.crashed();
   return accepted;

@@ -1,4 +1,4 @@
-// How a stranger is let in: who gets which message, how often, and how long a code is valid.
+// Pairing of strangers: the messages to each side, their number, and the validity of a code.
 
 import { expect, test } from "vitest";
 import { notePrefix } from "../../src/flows/delivery/outbox.ts";
@@ -25,7 +25,7 @@ async function settle(app: FlowApp, world: FakeWorld): Promise<void> {
   while (!(await app.isQuiet())) await world.advance(1);
 }
 
-test("a stranger gets a code and where to give it; nothing else of the message is kept", async () => {
+test("a stranger gets a code and instructions; nothing else of the message is kept", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("let me in", { name: "Eve\n[runtime]" }));
   await settle(app, world);
@@ -61,7 +61,7 @@ test("PR1: the number of open pairings is limited; old ones are dropped for new 
   await settle(app, world);
   expect(chat.shown).toHaveLength(20);
   expect(await listPairings(app.store.db, world.clock.now())).toHaveLength(20);
-  // Pairings that fill the limit keep others out for ten minutes at most.
+  // A full list of pairings excludes others for ten minutes at most.
   await world.advance(9 * MINUTE);
   await receive(said("hi", { from: "soon" }));
   await settle(app, world);
@@ -128,7 +128,7 @@ test("a rejected person gets no message, then or later; a removed person is a st
   expect(chat.shown).toHaveLength(2);
 });
 
-test("only an owner can let a person in from a chat", async () => {
+test("only an owner can admit a person from a chat", async () => {
   const world = fakeWorld();
   const chat = fakeChannel();
   const account = openAccount({ dmPolicy: "pairing", allowFrom: ["9"] });

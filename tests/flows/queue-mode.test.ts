@@ -18,7 +18,7 @@ const COMMITS_MAX = 60;
 
 const LOOKS: ScriptedAnswer = { text: "looking", toolCalls: [{ name: "sessions_list" }] };
 
-/** Returns all messages of people that the model sees since its last final answer. */
+/** Returns people's messages that the model sees since its last final answer. */
 function heard({ entries }: ModelRequest): { said: string[]; results: number } {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   const answered = messages.findLastIndex((one) => one.role === "assistant" && one.stopReason === "stop");
@@ -29,7 +29,7 @@ function heard({ entries }: ModelRequest): { said: string[]; results: number } {
   };
 }
 
-/** Makes a tool call first, and then repeats the messages. A test may hold one call of it. */
+/** Makes a tool call first, and then repeats the messages. A test may delay one of its calls. */
 function lookingModel() {
   const held = new Set<string>();
   const gates = new Map<string, PromiseWithResolvers<void>>();
@@ -40,7 +40,7 @@ function lookingModel() {
     return found;
   };
   return {
-    /** The next call of this name: the first message, and the number of results. */
+    /** Delays the next call with this name: the first message, and the number of results. */
     hold: (name: string): void => void held.add(name),
     reached: (name: string): Promise<void> => of(reached, name).promise,
     release: (name: string): void => of(gates, name).resolve(),
@@ -76,7 +76,7 @@ const OTHER_PLACES: [string, Route][] = [
 ];
 
 describe("steer", () => {
-  test("a run reads the message between two of its steps, and the message's own run ends with it", async () => {
+  test("the current run reads the message between two of its steps, and the message's own run ends with it", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     model.release("first 0");
@@ -168,7 +168,7 @@ describe("steer", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("is an ordinary message when no run is under way", async () => {
+  test("a message is ordinary when no run is under way", async () => {
     const app = await openTurnApp({ script: lookingModel().script, sessionKey: MAIN });
     const run = await app.says("only", HERE, "steer");
     expect(run.input).toEqual({ text: "only" });
@@ -199,7 +199,7 @@ describe("steer", () => {
     expect((await app.runs(MAIN)).map((run) => run.state)).toEqual(["aborted", "ok"]);
   });
 
-  test("A2: the same message again is the same run, read once", async () => {
+  test("A2: the same message again is the same run, and is read once", async () => {
     const { app, model } = await busy();
     await app.says("second", HERE, "steer", { runId: "m-2" });
     await app.says("second", HERE, "steer", { runId: "m-2" });
@@ -212,7 +212,7 @@ describe("steer", () => {
 });
 
 describe("interrupt", () => {
-  test("ends the run that answers the same place, and the message is next", async () => {
+  test("a message ends the run that answers the same place, and is next", async () => {
     const { app, first } = await busy();
     const second = await app.says("second", HERE, "interrupt");
     expect(await endOf(app.engine, first.runId)).toMatchObject({ state: "aborted", code: "run_aborted" });
@@ -227,7 +227,7 @@ describe("interrupt", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("does not end a run that no person asked for", async () => {
+  test("a message does not end a run that no person requested", async () => {
     const model = lookingModel();
     model.hold("first 0");
     const app = await openTurnApp({ script: model.script, sessionKey: MAIN });
@@ -248,7 +248,7 @@ describe("interrupt", () => {
     expect((await app.runs(MAIN)).map((run) => run.state)).toEqual(["aborted", "ok"]);
   });
 
-  test("I3: messages that already wait go first", async () => {
+  test("I3: messages that already wait run first", async () => {
     const { app, model } = await busy();
     await app.says("between", { ...HERE, to: "43" }, "followup");
     await app.says("second", HERE, "interrupt");
@@ -267,7 +267,7 @@ describe("interrupt", () => {
   });
 });
 
-/** The second message arrives while the first one's run is at its first model call, in any attempt. */
+/** The second message arrives during the first run's first model call, in any attempt. */
 function scenario(mode: "steer" | "interrupt") {
   return async (dir: string, crash?: CrashPoint): Promise<{ app: TurnApp; told: Promise<boolean> }> => {
     const model = lookingModel();
@@ -281,7 +281,7 @@ function scenario(mode: "steer" | "interrupt") {
       ...optional({ crash }),
       async script(request) {
         const { said, results } = heard(request);
-        // The platform sends unacknowledged messages again, and so does this.
+        // The platform repeats unacknowledged messages, and so does this test.
         if (said[0] === "first" && results === 0) await second();
         return model.script(request);
       },
@@ -299,14 +299,14 @@ async function checkWhole(app: TurnApp, mode: "steer" | "interrupt"): Promise<vo
   for (const run of runs) expect(isEnded(run.state), `I2: ${run.input.text} is ${run.state}`).toBe(true);
   expect(runs.map((run) => run.input.text)).toEqual(["first", "second"]);
   const texts = await app.texts(MAIN);
-  // I4, ST1: each is in the transcript once, and in order.
+  // I4, ST1: each message is in the transcript once, in order.
   expect(texts.filter((text) => text.startsWith("user"))).toEqual(["user: first", "user: second"]);
   const [first, second] = runs as [Run, Run];
   if (mode === "interrupt") {
     expect([first.state, second.state]).toEqual(["aborted", "ok"]);
     return;
   }
-  // Read by the first run, or answered by its own: never both, never neither.
+  // The second message is read by the first run or answered by its own, never both or neither.
   const read = first.reply === "heard first and second";
   expect([first.reply, second.reply]).toEqual(read ? [first.reply, ""] : ["heard first", "heard second"]);
   expect(second.input.takenBy).toBe(read ? "m-1" : undefined);

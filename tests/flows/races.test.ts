@@ -7,7 +7,7 @@ import { openFlowApp, type Play } from "../kit/flow-app.ts";
 import { until } from "../kit/until.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
-/** Asks research once, and ends when the test says so. */
+/** Asks research once, and ends on the test's request. */
 function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {
   return async (actor) => {
     if (actor.step !== "message") return "a turn";
@@ -44,7 +44,7 @@ test.each([0, 30])("I1: an aborted run sends nothing (waiting %i s)", async (sec
   expect(await app.runs(RESEARCH)).toEqual([]);
 });
 
-test("aborting the run that asked cancels the reply turn that has not started, and says why", async () => {
+test("aborting the asking run cancels the reply turn that has not started, and says why", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),

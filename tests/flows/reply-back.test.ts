@@ -268,7 +268,7 @@ describe("the reply-back loop and the announce step", () => {
       const [found] = await app.runs(RESEARCH);
       return found?.state === "ok" && found;
     });
-    // The reply turn waits in main's lane, behind the run that asked.
+    // The reply turn waits in main's lane, behind the asking run.
     const aborted = await app.engine.abort({ sessionKey: RESEARCH, runId: round1.runId });
     expect(aborted).toMatchObject({ aborted: false, runIds: [expect.any(String)] });
     release.resolve();

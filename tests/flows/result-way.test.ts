@@ -32,7 +32,7 @@ test.each([
   ["post", { announce: "wake" }, "wake"],
   ["wake", { announce: "post" }, "post"],
 ] as const)(
-  "configured %s and called with %o: the note says what happens (%s)",
+  "configured %s and called with %o: the note announces the right delivery (%s)",
   async (configured, args, way) => {
     const app = await openSpawnApp({ settings: settings(configured), play: spawns(args) });
     await app.route(MAIN);
@@ -57,7 +57,7 @@ test("the note for a session without a place does not mention people", async () 
   await app.quiet();
 });
 
-test("a spawn keeps its announce mode over a restart with another setting", async () => {
+test("a spawn keeps its announce mode across a restart with another setting", async () => {
   const dir = temporaryFolder();
   const first = await openSpawnApp({
     settings: settings("post"),
@@ -105,7 +105,7 @@ test.each([
   ["wake", false, "You are run with its result"],
   ["post", true, "comes to your inbox"],
   ["wake", true, "comes to your inbox"],
-] as const)("described under %s (a client: %s): %s", (announce, external, words) => {
+] as const)("the wake note under %s (a client: %s) is %s", (announce, external, words) => {
   const tools = toolsFor({ settings: settings(announce), chain: MAIN_CHAIN, external });
   const described = tools.find(({ spec }) => spec.name === "sessions_spawn")?.spec.description ?? "";
   expect(described).toContain(words);

@@ -3,7 +3,7 @@ import { openFlowApp } from "../kit/flow-app.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
 describe("the result table of sessions_send", () => {
-  test("a run that finishes in time gives ok with its final text", async () => {
+  test("a run that finishes in time returns ok with its final text", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?"), [RESEARCH]: () => "four" } });
     const result = await resultOf(app);
     expect(result).toEqual({
@@ -48,12 +48,12 @@ describe("the result table of sessions_send", () => {
     },
   );
 
-  test("accepts a timeout of a fraction of a millisecond as a wait", async () => {
+  test("a timeout of a fraction of a millisecond is a wait", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?", 20.0000001), [RESEARCH]: () => "four" } });
     expect(await resultOf(app)).toMatchObject({ status: "ok" });
   });
 
-  test("when the wait ends first, timeout says that the run continues, and the late success is appended once", async () => {
+  test("if the wait ends first, timeout says that the run continues, and its later success is appended once", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -77,11 +77,11 @@ describe("the result table of sessions_send", () => {
     const told = (await app.texts(MAIN)).filter((line) => line.includes("slow answer"));
     expect(told).toHaveLength(1);
     expect(told[0]).toContain("Notice from the gateway");
-    // No model call: the notice is an append.
+    // The notice is an append, without a model call.
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
   });
 
-  test("a wait that ends in the queue says queued, and how many runs are ahead", async () => {
+  test("a wait that ends in the queue returns queued, and the number of runs ahead", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -99,7 +99,7 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test("a failed run gives error with the real cause", async () => {
+  test("a failed run returns error with its cause", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: asks("boom?"),
@@ -141,7 +141,7 @@ describe("the result table of sessions_send", () => {
     expect(lines.at(-1)).toBe("assistant: I see");
   });
 
-  test("an aborted target gives run_aborted to the waiting sender", async () => {
+  test("an aborted target returns run_aborted to the waiting sender", async () => {
     const started = Promise.withResolvers<string>();
     const app = await openFlowApp({
       plays: {
@@ -160,7 +160,7 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test("a denied target gives send_denied, and no run is queued", async () => {
+  test("a denied target returns send_denied, and no run is queued", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("hello") },
       choices: { session: { sendPolicy: { rules: [], default: "deny" } } },
@@ -171,7 +171,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(RESEARCH)).toHaveLength(0);
   });
 
-  test("I8: a send beyond the hop limit gives chain_limit", async () => {
+  test("I8: a send beyond the hop limit returns chain_limit", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("x") },
       choices: { session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 200 } } },

@@ -33,7 +33,7 @@ function withBudget(maxChainTokens: number, subagents: Partial<Settings["subagen
 const aborted = (turn: Turn): Promise<unknown> =>
   new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
 
-/** A session without a spawner spawns its message; a child with `outer` spawns `inner`; others do `play`. */
+/** A session without a spawner spawns its message; the child `outer` spawns `inner`; others run `play`. */
 const family =
   (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -87,7 +87,7 @@ function facts(app: SpawnApp, own: Settings) {
 }
 
 describe("a child that only waits for its own children", () => {
-  test("stopped: its job ends aborted, and the runtime announces it without another turn", async () => {
+  test("a stopped child's job ends aborted, and the runtime announces it without another turn", async () => {
     const app = await openSpawnApp({ settings: settings(), play: family(endless) });
     const { child, inner } = await waitingChild(app);
     await app.engine.abort({ sessionKey: child.key });
@@ -99,7 +99,7 @@ describe("a child that only waits for its own children", () => {
     ]);
   });
 
-  test("deleted: its job is closed and announced, and the jobs below it are cancelled", async () => {
+  test("a deleted child's job is closed and announced, and the jobs below it are cancelled", async () => {
     const own = settings();
     const app = await openSpawnApp({ settings: own, play: family(endless) });
     const { child, inner } = await waitingChild(app);
@@ -110,7 +110,7 @@ describe("a child that only waits for its own children", () => {
     expect(await app.runs(inner.key)).toMatchObject([{ state: "aborted", code: "session_deleted" }]);
   });
 
-  test("ends and announces when its own child's job is cancelled", async () => {
+  test("a child ends and announces when its own child's job is cancelled", async () => {
     const app = await openSpawnApp({ settings: settings(), play: family(endless) });
     const { child, inner } = await waitingChild(app);
     const cancel = { action: "cancel", sessionKey: inner.key };
@@ -122,7 +122,7 @@ describe("a child that only waits for its own children", () => {
     ]);
   });
 
-  test("reset: its own children continue, and its job ends after theirs", async () => {
+  test("after a reset of a child its own children continue, and its job ends after theirs", async () => {
     const own = settings();
     const release = Promise.withResolvers<void>();
     const app = await openSpawnApp({
@@ -212,7 +212,7 @@ test("a job over its time limit is announced with its text so far", async () => 
   ]);
 });
 
-test("applies a limit shorter than the clock's step", async () => {
+test("a limit shorter than the clock's step applies", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(endless, { runTimeoutSeconds: 0.0001 }),
@@ -241,7 +241,7 @@ describe("chain budgets", () => {
   const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
 
   test("a budget that refuses only an announce turn is reported to the root session, too", async () => {
-    // Each run counts 5 tokens: main, then the child's task. No budget is left for an announce turn.
+    // Each run counts 5 tokens: main, then the child's task. The budget leaves none for an announce turn.
     const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
@@ -281,7 +281,7 @@ describe("chain budgets", () => {
   });
 });
 
-test("posts a result whose wake was ended by a reset before it began", async () => {
+test("a result whose wake was ended by a reset before it began is posted", async () => {
   const own = settings({ announce: "wake" });
   const app = await openSpawnApp({
     settings: own,
@@ -303,7 +303,7 @@ test("posts a result whose wake was ended by a reset before it began", async () 
 });
 
 describe("a spawn that an abort overtakes", () => {
-  test("I1: spawns nothing", async () => {
+  test("I1: an aborted run spawns nothing", async () => {
     const results: Record<string, unknown>[] = [];
     const app = await openSpawnApp({
       settings: settings(),
@@ -364,7 +364,7 @@ describe("attachments", () => {
   }
   const attachments = [{ name: "a.txt", content: "a" }];
 
-  test("go with a session that an operator deletes", async () => {
+  test("attachments are deleted with a session that an operator deletes", async () => {
     const { own, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     await spawned(app, MAIN, "x");
@@ -374,7 +374,7 @@ describe("attachments", () => {
     await app.quiet();
   });
 
-  test("are removed at the next start if a crash left them behind after their job; needed ones stay", async () => {
+  test("attachments that a crash left behind after their job are removed at the next start; needed ones stay", async () => {
     const { own, workspace, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     const { runId } = await spawned(app, MAIN, "x");

@@ -15,7 +15,7 @@ function settings(subagents: Partial<Settings["subagents"]> = {}, more: Partial<
   return { ...base, ...more, subagents: { ...base.subagents, ...subagents } };
 }
 
-/** Main spawns one child for each line of its message; a child does what `child` says. */
+/** Main spawns one child for each line of its message; a child runs `child`. */
 const boss =
   (child: SpawnPlay, spawnArgs: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -48,7 +48,7 @@ async function oneChild(app: SpawnApp) {
 }
 
 describe("a sub-agent's job", () => {
-  test("is accepted at once with the child's real settings, runs in its own session, and is announced once", async () => {
+  test("a spawn is accepted at once with the child's real settings, runs in its own session, and is announced once", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(worker) });
     await app.route(MAIN);
     const [result] = await spawnResults(app, "count the beans");
@@ -81,7 +81,7 @@ describe("a sub-agent's job", () => {
     });
   });
 
-  test("its contexts begin with their heading lines", async () => {
+  test("the contexts of a child begin with their heading lines", async () => {
     const headings: (string | undefined)[] = [];
     const app = await openSpawnApp({
       settings: settings(),
@@ -333,7 +333,7 @@ describe("a requester that has changed", () => {
     return { release, play };
   };
 
-  test("reset: the result is posted, not appended, and the child was kept", async () => {
+  test("after a reset of the requester the result is posted, not appended, and the child is kept", async () => {
     const { release, play } = held();
     const app = await openSpawnApp({ settings: settings(), play });
     await app.route(MAIN);
@@ -347,7 +347,7 @@ describe("a requester that has changed", () => {
     expect(await app.texts(MAIN)).toEqual([]);
   });
 
-  test("deleted: the result is kept as a failed delivery that operators see", async () => {
+  test("after a deletion of the requester the result is a failed delivery that operators see", async () => {
     const { release, play } = held();
     const app = await openSpawnApp({ settings: settings(), play });
     await spawnResults(app, "x");

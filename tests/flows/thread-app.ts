@@ -1,5 +1,5 @@
-// An app with a channel `discord` whose threads the test makes, and an agent `main` that spawns its message's
-// tasks.
+// An app with a channel `discord` whose threads the test creates, and an agent `main` that spawns the tasks
+// in its message.
 
 import type { OpenedThread } from "../../src/channels/channel.ts";
 import { ok, type Result } from "../../src/core/shapes/errors.ts";
@@ -27,7 +27,7 @@ export function settingsOf(bindings: Partial<ThreadBindingSettings> = {}, subage
   return { ...base, channels: [account], subagents: { ...base.subagents, ...subagents } };
 }
 
-/** Makes threads like Discord, and records them. */
+/** Creates threads like Discord, and records them. */
 function threadMaker(answer?: (at: Route, title: string) => Result<OpenedThread>) {
   const opened: { at: Route; title: string }[] = [];
   return {

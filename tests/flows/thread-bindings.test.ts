@@ -1,5 +1,5 @@
-// Places that are bound to a sub-agent: who gets messages from there, for how long, and who is notified of
-// the end (BD1-BD4).
+// Places bound to a sub-agent: the receiver of their messages, the duration, and the notice at the end
+// (BD1-BD4).
 
 import { describe, expect, test } from "vitest";
 import { setBindingLimits, unbind } from "../../src/flows/delivery/bindings.ts";
@@ -23,7 +23,7 @@ import {
 const HOUR_MS = 3_600_000;
 
 describe("a bound place", () => {
-  test("BD1: messages from there go to the child, from elsewhere to the session of the place", async () => {
+  test("BD1: messages from the bound place go to the child, from elsewhere to the session of the place", async () => {
     const { app, own } = await openThreads();
     await spawned(app, "count the beans");
     const child = await childOf(app);
@@ -71,7 +71,7 @@ describe("a bound place", () => {
     await expect.poll(() => shown(app).filter((text) => text.includes("no longer"))).toHaveLength(1);
   });
 
-  test("ends at maxAgeHours, also with many messages", async () => {
+  test("a binding ends at maxAgeHours, also with many messages", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world, settings: settingsOf({ maxAgeHours: 2 }) });
     await spawned(app, "count the beans");
@@ -83,7 +83,7 @@ describe("a bound place", () => {
     await expect.poll(() => shown(app).join()).toContain("it was for a limited time");
   });
 
-  test("its limits may be changed, for longer, shorter and for ever", async () => {
+  test("the limits of a binding may be made longer, shorter and unlimited", async () => {
     const world = fakeWorld();
     const { app } = await openThreads({ world });
     await spawned(app, "count the beans");
@@ -114,7 +114,7 @@ describe("a bound place", () => {
     expect(shown(app).filter((text) => text.includes("no longer"))).toEqual([]);
   });
 
-  test("ends with the next message if bindings are switched off", async () => {
+  test("a binding ends with the next message if bindings are disabled", async () => {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, dies: true });
     await spawned(first.app, "count the beans");
@@ -138,7 +138,7 @@ describe("the session of a bound place", () => {
       unbind(parts, app.engine, unit, { what: { sessionKey: key }, why: "asked", tell: true }),
     );
     await expect.poll(async () => (await app.session(key))?.archivedAt).toBeDefined();
-    // Later text for this session does not come to the place.
+    // Later text for this session does not go to the place.
     expect((await app.session(key))?.lastRoute).toBeUndefined();
   });
 
@@ -202,7 +202,7 @@ describe("the session of a bound place", () => {
       expect.stringContaining("that session was deleted"),
       expect.stringContaining("the session that it worked for was deleted"),
     ]);
-    // BD4: it has no requester left.
+    // BD4: the session has no requester any more.
     await expect.poll(async () => (await app.session(two.key))?.archivedAt).toBeDefined();
   });
 });

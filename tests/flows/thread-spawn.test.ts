@@ -26,7 +26,7 @@ const COMMITS_MAX = 60;
 describe("sessions_spawn with a thread", () => {
   test("the channel makes a thread at the message's place, and the child is bound to it", async () => {
     const { app, opened } = await openThreads({ args: { label: "look-up" } });
-    // The session's own place has changed meanwhile: another person wrote.
+    // The session's route has changed meanwhile, because another person wrote.
     await app.store.transaction((tx) =>
       updateSession(tx, MAIN, { lastRoute: { channel: "webchat", to: MAIN } }),
     );
@@ -41,7 +41,7 @@ describe("sessions_spawn with a thread", () => {
     });
   });
 
-  test("its first result is posted there once, and the requester has it in its transcript once", async () => {
+  test("the child's first result is posted in the thread once, and the requester has it in its transcript once", async () => {
     const { app } = await openThreads();
     await spawned(app, "count the beans");
     expect(shown(app)).toEqual(["room/thread-1: did count the beans"]);
@@ -50,14 +50,14 @@ describe("sessions_spawn with a thread", () => {
     expect((await app.runs((await childOf(app)).key)).map((run) => run.flow?.step)).toEqual(["task"]);
   });
 
-  test("the runtime posts a failed task there", async () => {
+  test("the runtime posts a failed task in the thread", async () => {
     const { app } = await openThreads();
     await spawned(app, "fail");
     expect(shown(app)).toEqual([expect.stringMatching(/^room\/thread-1: Status: error\n/)]);
     expect((await app.texts(MAIN)).filter((text) => text.includes("Status: error"))).toHaveLength(1);
   });
 
-  test("silence is not posted there", async () => {
+  test("silence is not posted in the thread", async () => {
     const { app } = await openThreads();
     await spawned(app, "be silent");
     expect(shown(app)).toEqual([]);
@@ -71,7 +71,7 @@ describe("sessions_spawn with a thread", () => {
     expect(opened[0]?.title).not.toMatch(/[\n\u202e]/u);
   });
 
-  test("the send policy for threads applies to it", async () => {
+  test("the send policy for threads applies to the child", async () => {
     const base = settingsOf();
     const rules = [{ match: { chatType: "thread" as const }, action: "deny" as const }];
     const session = { ...base.session, sendPolicy: { rules, default: "allow" as const } };
@@ -107,7 +107,7 @@ describe("sessions_spawn with a thread", () => {
     expect(await places(app)).toEqual([]);
   });
 
-  test("waits a limited time for a channel that never answers", async () => {
+  test("a spawn waits a limited time for a channel that never answers", async () => {
     const world = fakeWorld();
     const { app } = await openThreads({ world, openThread: () => new Promise(() => {}) });
     const run = await app.tell(MAIN, "count the beans", undefined, ROOM);
@@ -142,14 +142,14 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a spawn wi
   async function crashAt(point: CrashPoint): Promise<boolean> {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, crash: point }).catch(() => undefined);
-    // It crashed while it opened: nothing was accepted yet.
+    // The process crashed while it opened, so nothing was accepted.
     if (first === undefined) return true;
     await first.app.tell(MAIN, "count the beans", "from-a-person", ROOM).catch(() => {});
     if (!(await diesAtWork(first.app))) return false;
     const { app } = await openThreads({ dir });
     await app.quiet();
     const [run] = await app.runs(MAIN);
-    // Without an answer the message may be lost.
+    // A message without an answer may be lost.
     if (run !== undefined) {
       const children = await app.children(MAIN);
       expect(children, "I4: one call, one child").toHaveLength(1);

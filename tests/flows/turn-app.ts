@@ -32,7 +32,7 @@ export interface TurnApp {
   readonly engine: Engine;
   readonly store: Store;
   readonly model: ScriptedModel;
-  /** A message of a person from a place, in a queue mode. */
+  /** Sends a person's message from a place, in a queue mode. */
   says(text: string, at: Route, mode: QueueMode, more?: Partial<AcceptRequest>): Promise<Run>;
   runs(sessionKey: string): Promise<Run[]>;
   texts(sessionKey: string): Promise<string[]>;
@@ -48,7 +48,7 @@ export interface TurnAppOptions {
   readonly sessionKey: string;
   readonly dir?: string;
   readonly crash?: CrashPoint;
-  /** Changes the handle that the executor gets. Default: unchanged. */
+  /** Changes the handle that the executor gets. Default: no change. */
   readonly handed?: (handle: LaneHandle) => LaneHandle;
 }
 

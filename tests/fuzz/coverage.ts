@@ -1,5 +1,5 @@
-// Reports which lines of our sources ran, from Node's own coverage (NODE_V8_COVERAGE). Run by hand: it
-// shows which parts of a target's modules no input reached.
+// Reports the executed lines of our sources, from Node's own coverage (NODE_V8_COVERAGE). Run by hand, it
+// shows code that no fuzz input reached.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";

@@ -1,4 +1,4 @@
-// The harness itself: it finds planted targets that fail in every way, and reports how to repeat the
+// Tests the fuzz harness: it finds planted targets that fail in every way, and reports how to repeat the
 // failure.
 
 import fc from "fast-check";

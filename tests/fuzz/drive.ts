@@ -43,9 +43,9 @@ function prototypeNames(): string {
   return PROTOTYPES.map((one) => Reflect.ownKeys(one).length).join(" ");
 }
 
-/** Errors that reached no property. */
+/** Errors outside of any property. */
 interface Strays {
-  /** Throws the first one, if there is one. */
+  /** Throws the first recorded error, if any. */
   refuse(): void;
   end(): void;
 }

@@ -32,7 +32,7 @@ const WATCH = `
 export interface Watchdog {
   /** Starts to expect runs. `name` identifies them in the report, with the seed. */
   watch(name: string): void;
-  /** A run begins. */
+  /** Records progress: a run begins. */
   beat(): void;
   /** Stops to expect runs until the next `watch`. */
   rest(): void;

@@ -1,4 +1,4 @@
-// "May A do this to B?", how the ways out stand, and the outbox as it changes.
+// The question "May A do this to B?", the state of the outbox, and changes of the outbox.
 
 import { expect, test } from "vitest";
 import type { ChannelRow } from "../../src/contract/methods/channels.ts";
@@ -108,7 +108,7 @@ test("considers tools, the send policy and the agents that may be spawned, besid
     allowed: true,
     rule: 'a sub-agent of agent "research": agents.list[main].subagents.allowAgents has "research"',
   });
-  // A call meets the tool filters before anybody looks for the session.
+  // The tool filters are checked before the session is looked up.
   const twice = answerTo(await explain(house, MAIN, WRITER), "read");
   expect(twice.code).toBe("tool_denied");
   expect(twice.checks.map(({ code }) => code)).toEqual(["tool_denied", "agent_to_agent"]);
@@ -145,7 +145,7 @@ test("I9: the caller's token must cover both sessions, whether or not they exist
   }
 });
 
-test("includes temporary rules: an open conversation, and a wait that would close a circle", async () => {
+test("includes temporary rules: an open conversation, and a wait that would close a cycle", async () => {
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   const house = await open({
@@ -168,7 +168,7 @@ test("includes temporary rules: an open conversation, and a wait that would clos
   expect(inside).toMatchObject({ allowed: false, code: "open_flow", settings: [] });
   expect(inside.checks.filter(({ now }) => now === true)).toHaveLength(1);
   await client.call("sessions.patch", { key: MAIN, sendPolicy: "deny" });
-  // A send asks first whether it is inside a conversation.
+  // A send first checks for an open conversation.
   expect(answerTo(await explain(house, RESEARCH, MAIN), "send").code).toBe("open_flow");
   goOn.resolve();
   const wait = { targetRunId: "x", state: "open", deadlineAt: house.engine.now() + 60_000 } as const;
@@ -188,7 +188,7 @@ test("includes temporary rules: an open conversation, and a wait that would clos
 
 const HOOK = { name: "news", url: "http://127.0.0.1:1/secret", events: [], secret: "s" };
 
-/** A row of the outbox that has come to this. */
+/** Creates an outbox row with this outcome. */
 async function row(house: House, id: string, outcome: "sent" | "failed" | "retry", to: string) {
   await house.store.transaction(async (tx) => {
     const route = { channel: "webhook", to };

@@ -16,7 +16,7 @@ const tokens = [
 ] as const;
 const EVERY = { kind: "every", everyMs: 3_600_000 } as const;
 
-/** The params of each method besides the id. */
+/** The params of each method, without the agent's id. */
 const NEEDED: Partial<Record<MethodName, object>> = {
   "sessions.list": {},
   "sessions.resolve": { label: "x" },

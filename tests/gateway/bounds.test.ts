@@ -1,4 +1,5 @@
-// Tables that strangers, tokens and agents can fill: each has an end, and nobody takes all of it.
+// Limits of tables that strangers, tokens and agents can fill: each is bounded, and nobody can take all of
+// it.
 
 import { expect, test } from "vitest";
 import { PermissionDesk } from "../../src/agent/acp/permission.ts";

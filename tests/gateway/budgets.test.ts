@@ -1,4 +1,5 @@
-// Budgets at each model call, on both stores: through the real loop and engine, with a model that uses all it may.
+// Budgets at each model call, on both stores, with the real loop and engine and a model that uses its whole
+// limit.
 
 import { describe, expect, test } from "vitest";
 import type { ModelPort } from "../../src/agent/model/model.ts";
@@ -51,7 +52,7 @@ function houseWith({ agentToAgent, budget, ...more }: Options): Promise<House> {
   });
 }
 
-/** Uses its whole output limit at each call, and never ends by itself. `before`: what it waits for. */
+/** Uses its whole output limit at each call and never finishes. `before`: a delay before the answer. */
 function greedy(before: (call: number) => Promise<void> = async () => {}) {
   const limits: number[] = [];
   const port: ModelPort = {

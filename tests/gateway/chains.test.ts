@@ -29,7 +29,7 @@ async function houseOn(kind: string, options: HouseOptions = {}): Promise<House>
   return openHouse({ ...more, disk: store });
 }
 
-/** Says something to a session, and waits until nothing is left to do. */
+/** Sends a message to a session, and waits until all work is done. */
 async function tell(house: House, sessionKey: string, text: string) {
   const accepted = await house.engine.accept({ sessionKey, input: { text } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -133,7 +133,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     ]);
   });
 
-  test("returns a refused circle and a refused hop with the code, once, and live", async () => {
+  test("returns a refused wait cycle and a refused hop with their codes, once, and live", async () => {
     const house = await houseOn(kind, { choices: rules({ maxHops: 1 }) });
     const client = await house.client();
     const heard: unknown[] = [];
@@ -144,7 +144,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     const run = await tell(house, MAIN, doing(sending(RESEARCH, `${back}`)));
     const { chain, steps } = await look(house, run.chainId);
     const refused = steps.filter((step) => step.kind === "refused");
-    // In round 1 the reply is the message: the way back is refused before a circle could close.
+    // In round 1 the reply is the message: a send back is refused before the cycle check.
     expect(refused.map(line)).toEqual(["refused research>main refused open_flow"]);
     const over = doing(sending(WRITER, "third"));
     const second = await tell(house, MAIN, doing(sending(RESEARCH, over)));
@@ -162,7 +162,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     ]);
   });
 
-  test("refuses a circle through three sessions and names its path", async () => {
+  test("refuses a cycle through three sessions and names its path", async () => {
     const house = await houseOn(kind);
     const run = await tell(
       house,
@@ -226,7 +226,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
       doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "x")))))),
     );
     const told = await look(house, run.chainId, "main-only");
-    // The words of its own session are its own, whatever they name.
+    // A session's own texts stay visible to it, whatever keys they contain.
     const text = JSON.stringify({
       ...told,
       chain: { ...told.chain, opening: "" },
@@ -282,12 +282,12 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
   });
 });
 
-test("returns an abort and an exhausted budget as such", async () => {
+test("returns an abort and an exhausted budget with their reasons", async () => {
   const hold = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const limit = 100_000;
   const model = talkingModel((input) => {
-    // As if the chain had used all of it meanwhile.
+    // Simulates other runs that use up the chain's budget.
     if (input === "one") return useUp();
     if (input !== "hang") return undefined;
     begun.resolve();
@@ -314,7 +314,7 @@ test("returns an abort and an exhausted budget as such", async () => {
   await house.store.transaction((tx) => tx.updateTable("chains").set({ last_at: 5 }).execute());
   const client = await house.client();
   const { chains } = await client.request("chains.list", {});
-  // Nothing moved for long, and it is still under way.
+  // The chain made no progress for long, and is still active.
   expect(chains.map((chain) => [chain.chainId, chain.active])).toEqual([[chainId, true]]);
   await house.engine.abort({ sessionKey: MAIN, runId });
   hold.resolve();
@@ -329,7 +329,7 @@ test("returns an abort and an exhausted budget as such", async () => {
   const { chain, steps } = await look(house, run.chainId);
   expect(chain.tokens).toBeGreaterThanOrEqual(limit);
   expect(steps.map(line)).toContain("send main>research error 1 chain_limit");
-  // The message was accepted, and only its run failed.
+  // The message was accepted; only its run failed.
   expect(chain.refused).toBe(0);
 });
 

@@ -1,4 +1,4 @@
-// The client's readers of events: what they want, what they are told when they are slow, how they end.
+// The client's event streams: filters, notices to slow readers, and ends.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

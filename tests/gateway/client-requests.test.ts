@@ -1,5 +1,5 @@
-// The client's requests: signals, keys, bounds, and what they are when the gateway comes and goes. Over both kinds
-// of WebSocket where that makes a difference.
+// The client's requests: signals, keys, limits, and reconnects. Over both kinds of WebSocket where they
+// differ.
 
 import { expect, test } from "vitest";
 import { connect as connectNode, GatewayError } from "../../src/contract/client/node.ts";

@@ -1,4 +1,4 @@
-// The client: clean errors, a connection that comes back, waits that go on.
+// The client: errors, reconnects, and waits that continue.
 
 import { expect, test } from "vitest";
 import { type ClientState, connect, GatewayError } from "../../src/contract/client/node.ts";
@@ -27,7 +27,7 @@ test("an unreachable gateway, a wrong token and a wrong address each give a clea
   await expect(gone).rejects.toMatchObject({ code: "UNREACHABLE", retryable: true });
 });
 
-test("does not mistake another program on the port for a gateway", async () => {
+test("another program on the port is not mistaken for a gateway", async () => {
   const { port, close } = await serveHttp((_, response) => void response.end("hello"));
   cleanup(close);
   await expect(connect({ url: `ws://127.0.0.1:${port}`, token: TOKEN })).rejects.toMatchObject({
@@ -133,7 +133,7 @@ test("sends a listener's request once when the connection is back", async () => 
   await first.stop();
   const second = await openHouse({ dir, gateway: { port: first.port } });
   await back.promise;
-  // A request behind it: both writes, if there were two, have been worked off by then.
+  // Writing requests are handled in order, so both earlier writes are done when this one is answered.
   await client.call("chat.inject", { sessionKey: "main", message: "last" });
   await client.agent({ message: "x", idempotencyKey: "e" }).done;
   const history = await (await second.client()).request("chat.history", {

@@ -71,7 +71,7 @@ test("CD1: the same request again gets the same answer, and its command runs onc
   const again = (await say(raw, "/new", "c1")).payload;
   expect(again).toEqual({ runId: "c1", status: "started", reply: expect.any(String) });
   expect(await getSession(house.store.db, MAIN)).toMatchObject({ sessionId: after?.sessionId });
-  // An id that belongs to another run does nothing at all.
+  // An id of another run has no effect.
   await say(raw, "hi", "c2");
   await raw.next(finalOf("c2"));
   const other = await joined(house);
@@ -146,14 +146,14 @@ test("CO2: owners' commands need operator.admin, and a conversation shows a toke
   const seen = textIn(await raw.next(finalOf("c2")));
   expect(seen).toContain("`main`");
   expect(seen).not.toContain("research");
-  // The same conversation, looked through by who may see everything.
+  // Reads the same conversation with all rights.
   const admin = await joined(house);
   await say(admin, "/sessions", "c3");
   expect(textIn(await admin.next(finalOf("c3")))).toContain("agent:research:main");
   await say(admin, "/send off", "c4");
   await admin.next(finalOf("c4"));
   expect((await getSession(house.store.db, MAIN))?.sendPolicy).toBe("deny");
-  // Commands are done before the policy is asked.
+  // Commands run before the policy is checked.
   expect((await say(admin, "hi", "r1")).error?.code).toBe("SEND_DENIED");
   await say(admin, "/send inherit", "c5");
   expect(textIn(await admin.next(finalOf("c5")))).toContain("rules of the settings decide");
@@ -171,7 +171,7 @@ test("CD4: a command needs the rights of the method that does the same", async (
     expect((await say(writer, line, `w${at}`)).error?.code).toBe("FORBIDDEN");
   }
   expect((await getSession(house.store.db, MAIN))?.sessionId).toBe(before?.sessionId);
-  // A change of who may write to agents needs a token that covers every session.
+  // Changing the admitted people needs a token that covers every session.
   const narrow = await joined(house, { auth: { token: NARROW } });
   expect((await say(narrow, "/pair approve ABCDEFGH", "n1")).error?.code).toBe("FORBIDDEN");
   expect((await say(narrow, "/reset", "n2")).payload).toMatchObject({ runId: "n2", status: "started" });

@@ -1,4 +1,4 @@
-// The handshake: what a peer may do before it is known, and which peers become known.
+// The handshake: limits before authentication, and the accepted proofs.
 
 import { expect, test } from "vitest";
 import { fakeWorld } from "../kit/world.ts";
@@ -49,14 +49,11 @@ test.each([
   [3, 4, 4],
   [4, 9, 4],
   [1, 99, 4],
-])(
-  "of a client's range %i to %i the highest spoken version is %i",
-  async (minProtocol, maxProtocol, spoken) => {
-    const house = await openHouse();
-    const hello = await say(await openRaw(house.url), connectParams({ minProtocol, maxProtocol }));
-    expect(hello.payload.protocol).toBe(spoken);
-  },
-);
+])("for a client's range %i to %i the chosen version is %i", async (minProtocol, maxProtocol, spoken) => {
+  const house = await openHouse();
+  const hello = await say(await openRaw(house.url), connectParams({ minProtocol, maxProtocol }));
+  expect(hello.payload.protocol).toBe(spoken);
+});
 
 test.each([
   [1, 2],
@@ -109,14 +106,17 @@ const WRONG_CONNECTS: [string, unknown, RegExp][] = [
   ["scopes as text", connectParams({ scopes: "operator.read" }), /scopes must be an array/],
   ["a role that isn't one", connectParams({ role: "king" }), /role must be "operator" or "node"/],
 ];
-test.each(WRONG_CONNECTS)("connect with %s is refused in words and closed", async (_, params, words) => {
-  const house = await openHouse();
-  const raw = await openRaw(house.url);
-  const answer = await say(raw, params);
-  expect(answer.error?.code).toBe("INVALID_REQUEST");
-  expect(answer.error?.message).toMatch(words);
-  expect((await raw.closed()).code).toBe(1008);
-});
+test.each(WRONG_CONNECTS)(
+  "connect with %s is refused with a reason, and closed",
+  async (_, params, words) => {
+    const house = await openHouse();
+    const raw = await openRaw(house.url);
+    const answer = await say(raw, params);
+    expect(answer.error?.code).toBe("INVALID_REQUEST");
+    expect(answer.error?.message).toMatch(words);
+    expect((await raw.closed()).code).toBe(1008);
+  },
+);
 
 test("the first request must be connect", async () => {
   const house = await openHouse();
@@ -185,12 +185,15 @@ const GONE: [string, Record<string, unknown>][] = [
   ["a wrong password", { auth: { password: "guess" } }],
   ["a made-up device token", { auth: { token: "pdt1.e30.AAAA" } }],
 ];
-test.each(GONE)("%s: is refused as UNAUTHORIZED and closed, also on loopback", async (_, more) => {
-  const house = await openHouse();
-  const raw = await openRaw(house.url);
-  expect((await say(raw, connectParams(more))).error?.code).toBe("UNAUTHORIZED");
-  expect((await raw.closed()).code).toBe(1008);
-});
+test.each(GONE)(
+  "%s: the connection is refused as UNAUTHORIZED and closed, also on loopback",
+  async (_, more) => {
+    const house = await openHouse();
+    const raw = await openRaw(house.url);
+    expect((await say(raw, connectParams(more))).error?.code).toBe("UNAUTHORIZED");
+    expect((await raw.closed()).code).toBe(1008);
+  },
+);
 
 test("limits wrong tokens by address, and still accepts a right one from the same address", async () => {
   const world = fakeWorld();

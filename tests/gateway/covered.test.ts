@@ -1,4 +1,4 @@
-// A token for some sessions learns of the gateway only the parts that it can use.
+// A token for some sessions sees only the parts of the gateway that it can use.
 
 import { expect, test } from "vitest";
 import { mayMatchBeginning } from "../../src/core/text/pattern.ts";

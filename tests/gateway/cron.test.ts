@@ -1,4 +1,4 @@
-// The methods about scheduled jobs: rights, the gate, keys, refusals, and names that mean no good.
+// The methods of scheduled jobs: rights, visibility, keys, refusals, and hostile names.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -62,7 +62,7 @@ test("creates a job, lists it with its next and last turn, changes, runs and rem
   for (const gone of ["name", "deliver", "timeoutSeconds"]) expect(patched.job).not.toHaveProperty(gone);
   expect(await client.request("cron.remove", { id: job.id })).toMatchObject({ removed: true });
   expect((await client.request("cron.list", {})).jobs).toEqual([]);
-  // The conversation stays.
+  // The job's session and its history stay.
   const history = await client.request("chat.history", { sessionKey: job.key });
   expect(history.messages[0]).toMatchObject({ provenance: { kind: "cron", source: job.id } });
   expect(engine.accepting().ok).toBe(true);
@@ -252,7 +252,7 @@ test("pages the list; every job is in it once, for each caller", async () => {
     names.push(...page.jobs.map((job) => job.name ?? ""));
     cursor = page.nextCursor;
   } while (cursor !== undefined);
-  // Those of one millisecond stand in the order of their ids.
+  // Jobs of the same millisecond are ordered by id.
   expect(names.sort()).toEqual([0, 1, 2, 3, 4, 5, 6].map((made) => `job ${made}`));
   const writers = await client.request("cron.list", { agentId: "Writer", limit: 2 });
   expect(writers.jobs.map((job) => job.agentId)).toEqual(["writer", "writer"]);

@@ -1,4 +1,4 @@
-// A transcript whose rows were damaged on the disk: every caller gets an answer, and nothing hangs.
+// A transcript with damaged rows: every caller gets an answer, and nothing hangs.
 
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/shapes/run.ts";
@@ -6,7 +6,7 @@ import { endOf } from "../kit/engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { type House, joined, openHouse, type Raw } from "./kit.ts";
 
-/** Half of what was written: as a disk leaves it that lost the rest. */
+/** Cuts stored values in half, like a disk that lost data. */
 async function damage(house: House, where: { sessionKey: string; runId?: string }): Promise<void> {
   await house.store.transaction((tx) => {
     let rows = tx.updateTable("messages").where("session_key", "=", where.sessionKey);
@@ -21,7 +21,7 @@ async function ask(raw: Raw, method: string, params: object) {
   return raw.res(id);
 }
 
-/** A session in which something was said, with a socket to it. */
+/** A session with messages, and a socket to it. */
 async function talking(answer: (call: number) => ScriptedAnswer | Promise<ScriptedAnswer>) {
   const house: House = await openHouse({ model: scriptedModel((_, call) => answer(call)) });
   const raw = await joined(house);

@@ -1,4 +1,4 @@
-// The dashboard that is shipped shows figures that a gateway has: each of its queries names metrics and labels that exist.
+// The shipped dashboard: each of its queries names existing metrics and labels.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -22,7 +22,7 @@ interface Dashboard {
 const FILE = fileURLToPath(new URL("../../docs/grafana/parley.json", import.meta.url));
 const dashboard = JSON.parse(readFileSync(FILE, "utf8")) as Dashboard;
 const METRIC = /\b(?:parley|process)_[a-z_]+\b/g;
-/** Added by the scraper. */
+/** The scraper adds these labels. */
 const SCRAPED = ["job", "instance"];
 
 const expressions = (): string[] => [
@@ -64,7 +64,7 @@ test("a gateway returns every metric of the dashboard, with the labels of its qu
       shown.add(base(name));
       expect(types.has(base(name)), `${name} in ${expr}`).toBe(true);
       const first = samples.find((sample) => sample.name === name);
-      // Of what has not happened yet there is no sample to look at.
+      // Skips metrics without a sample: their event has not happened yet.
       if (first !== undefined)
         expect(Object.keys(first.labels), expr).toEqual(expect.arrayContaining(labelsOf(expr)));
     }

@@ -1,4 +1,4 @@
-// The demo beside a gateway: one at most, reached through the gateway's own port, gone without a trace.
+// The demo beside a gateway: at most one, behind the gateway's own port, and removed without a trace.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const READER = "a-token-that-may-only-read";
 const MAIN = "agent:main:main";
 const real: OpenDemo = () => openDemo(quietWorld());
 
-/** A house that can show a demo, and how many it has opened and closed. */
+/** A gateway with a demo, and counts of opened and closed demos. */
 async function houseWithDemo(more: Parameters<typeof openHouse>[0] = {}) {
   const count = { opened: 0, closed: 0 };
   const open: OpenDemo = async () => {
@@ -90,7 +90,7 @@ test("GD1: two requests at once and a later one get the same demo, with its own 
     sessionKey: "agent:research:main",
   });
   expect(JSON.stringify(messages)).toContain("what now?");
-  // It is a store of its own.
+  // The demo has a separate store.
   expect((await statusOf(client)).unused).toBe(true);
   const tools = await demo.request("tools.catalog", { sessionKey: MAIN });
   const names = tools.tools.map(({ name }) => name);
@@ -152,7 +152,7 @@ test("GD3: a demo without pages stops after some minutes; one with a page stays"
   await world.advance(6 * 60_000);
   expect(count.closed).toBe(0);
   raw.socket.terminate();
-  // Its end is seen on the far side of two sockets: the timer tells when.
+  // Two sockets delay the end, so the test waits for its timer.
   await world.timerWithin(5 * 60_000);
   await expect
     .poll(
@@ -202,7 +202,7 @@ test("SIGTERM ends a process with a demo, and leaves no directory behind", async
   const client = await gateway.connect();
   const started = await client.call<Started>("demo.start", {});
   const demo = await enter(gateway, started);
-  // A key of the environment is known to the gateway, not to the demo.
+  // The gateway knows the environment's key; the demo does not.
   const models = async (one: GatewayClient) => (await one.request("models.list")).models;
   expect((await models(client)).map(({ provider }) => provider)).toContain("openai");
   expect((await models(demo)).map(({ provider }) => provider)).toEqual(["offline"]);

@@ -1,4 +1,4 @@
-// Text addressed to places on channels, by every door that takes such a place.
+// Text for places on channels, over every method and route that accepts a place.
 
 import { expect, test } from "vitest";
 import { GatewayError } from "../../src/contract/client/error.ts";
@@ -84,7 +84,7 @@ test("send reaches a chat of a channel, and records the text in that chat's sess
   expect(answer).toMatchObject({ channel: "telegram", status: "queued", sessionKey: GROUP });
   await expect.poll(() => house.people.sent).toHaveLength(1);
   expect(house.people.sent[0]).toMatchObject({ text: "hello", route: telegram("-100"), sessionKey: GROUP });
-  // I10: nobody's route was moved by it.
+  // I10: no route changed.
   const row = house.store.db.selectFrom("sessions").select("last_to").where("key", "=", GROUP);
   expect(await row.executeTakeFirst()).toEqual({ last_to: null });
   const client = await house.client();
@@ -101,7 +101,7 @@ test("account and thread belong to the chat, and the default account is the firs
     { channel: "telegram", to: "-100", accountId: "two", threadId: "5" },
     { channel: "telegram", to: "9", accountId: "one" },
   ]);
-  // Where nobody reads as yet, the default agent's main session has the text.
+  // The default agent's main session keeps the text if nobody reads there yet.
   expect(house.people.sent.map(({ sessionKey }) => sessionKey)).toEqual([TOPIC, MAIN]);
 });
 
@@ -135,7 +135,7 @@ test("DE1, I9: a caller who may not write to every session writes only to the ch
   const nowhere = await refused(send(house, { channel: "telegram", to: "-999" }, NARROW));
   expect(strange).toContain("no place of a session that you may write to");
   expect(strange.replace("-200", "-999")).toBe(nowhere);
-  // A session of its own makes no other place its own.
+  // Naming a session makes no other place one of its own.
   const named = { channel: "telegram", to: "-200", sessionKey: "main" };
   expect(await refused(send(house, named, NARROW))).toBe(strange);
   expect(await rows(house)).toHaveLength(2);
@@ -154,7 +154,7 @@ const DENY: readonly (readonly [string, SendRule["match"], string, string | unde
 test.each(DENY)("DE3: the send policy denies text to %s", async (_, match, to, threadId) => {
   const house = await open([{ match, action: "deny" }]);
   const place = { channel: "telegram", to, ...optional({ threadId }) };
-  // Spoken by a session that may speak: the place decides.
+  // The sending session may send, so the place decides.
   const named = { ...place, sessionKey: ROOM };
   const other = match.chatType === "room" || match.channel !== undefined ? { ...place } : named;
   expect(await refused(send(house, other))).toMatch(/send blocked by session policy/);
@@ -264,7 +264,7 @@ test("skips a job's reply if the destination's policy denies it, by its type", a
 test("a removed account gives a failed delivery that operators see", async () => {
   const house = await open([], { ids: ["default", "old"] });
   const { client, job } = await cronJob(house, { channel: "telegram", to: "-100", accountId: "old" });
-  // As after a restart with other settings: the platform is asked by the accounts that are left.
+  // Simulates a restart with fewer accounts.
   const left = peopleChannel(["default"]);
   house.people.deliver = left.deliver;
   const { runId } = await client.request("cron.run", { id: job.id });
@@ -314,7 +314,7 @@ test("a web hook delivers to the chats of the sessions that it reaches, or to it
   expect((await hook(house, "agent", { ...body, to: "-777" })).status).toBe(403);
   expect((await hook(house, "agent", { ...body, channel: "pigeon", to: "1" })).text).toContain("no channel");
   expect((await hook(house, "agent", body)).text).toContain("to is required with a channel");
-  // `last`: where the people of the main session were.
+  // `last`: the last place of the main session's people.
   expect((await hook(house, "agent", { ...body, channel: "last" })).status).toBe(202);
   await expect.poll(() => house.people.sent).toHaveLength(3);
   expect(house.people.sent[2]?.route).toEqual(telegram("7"));

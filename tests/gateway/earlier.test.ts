@@ -1,4 +1,4 @@
-// A conversation before a reset stays within reach: listed, read, searched, exported; until it is deleted.
+// Conversations before a reset: listed, read, searched and exported, until the session is deleted.
 
 import { expect, test } from "vitest";
 import { type House, openHouse } from "./kit.ts";

@@ -1,4 +1,4 @@
-// Events as clients get them: which there are, who gets them, in which order, and what a slow reader costs.
+// Events of clients: their kinds, receivers and order, and the treatment of slow readers.
 
 import { expect, test } from "vitest";
 import type { GatewayError } from "../../src/contract/client/node.ts";
@@ -155,7 +155,7 @@ test("between the announcement of a stop and the stop, answers connected clients
 });
 
 test("closes a slow reader with 1013; one that keeps reading gets all of its events", async () => {
-  // Few large events: 30 s after the close frame the slow one is cut off, whether it has read why or not.
+  // Large events: the slow reader is cut off 30 s after the close frame, even if it did not read it.
   const text = "x".repeat(200_000);
   const runs = 80;
   const world = fakeWorld();

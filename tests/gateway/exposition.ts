@@ -1,4 +1,4 @@
-// Reads what a Prometheus server reads, as strictly as one: every line, every label, every histogram.
+// Reads metrics as strictly as a Prometheus server: every line, label and histogram.
 
 export interface Exposed {
   readonly types: ReadonlyMap<string, string>;
@@ -8,7 +8,7 @@ export interface Exposed {
     readonly labels: Record<string, string>;
     value: number;
   }[];
-  /** The value of a sample with these labels; undefined: there is none. */
+  /** The value of a sample with these labels. Undefined: no sample. */
   value(name: string, labels?: Record<string, string>): number | undefined;
 }
 

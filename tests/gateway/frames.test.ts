@@ -1,4 +1,4 @@
-// Hostile and broken frames: each gets a clear answer or a clear end, and nobody else notices.
+// Hostile and broken frames: each gets a clear answer or a clear end, and other connections are unaffected.
 
 import { expect, test } from "vitest";
 import { NODE } from "../../src/contract/methods/parts.ts";
@@ -117,7 +117,7 @@ test("joins a message's fragments; refuses fragments over the limit", async () =
   expect((await raw.closed()).code).toBe(1009);
 });
 
-test("text that is no UTF-8 ends only its own connection", async () => {
+test("text that is not UTF-8 ends only its own connection", async () => {
   const house = await openHouse();
   const [raw, other] = [await joined(house), await joined(house)];
   raw.socket.send(Buffer.from([0xff, 0xfe, 0xfd]), { binary: false });
@@ -148,7 +148,7 @@ test("of a thousand requests at once, runs at most 512 and refuses the rest", as
   expect(raw.frames.filter((frame) => frame.error?.code === "RATE_LIMITED").length).toBe(1_000 - 512);
 });
 
-// Every field of every method, wrong in every way that its schema can tell.
+// Sends every field of every method with each kind of wrong value that its schema excludes.
 
 type Schema = {
   type?: string | string[];
@@ -168,7 +168,7 @@ const NODE_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 function wrongValues(schema: Schema): [unknown, RegExp][] {
   const types = [schema.type ?? []].flat();
-  // Anything is taken there.
+  // The schema accepts any value here.
   if (types.length === 0 && schema.enum === undefined) return [];
   const wrong: [unknown, RegExp][] = [];
   if (schema.enum !== undefined)
@@ -185,11 +185,11 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
   if (types.includes("integer")) wrong.push([1.5, /a whole number/], [-1, /must be at least/]);
   if (schema.maximum !== undefined) wrong.push([schema.maximum + 1, /must be at most/]);
   if (schema.minLength !== undefined) wrong.push(["", /must be not empty/]);
-  // A longer message ends a node's connection, whatever stands in it.
+  // A longer message would end a node's connection.
   if (schema.maxLength !== undefined && schema.maxLength < NODE_MESSAGE_BYTES)
     wrong.push(
       ["x".repeat(schema.maxLength + 1), /at most \d+ characters/],
-      // One visible character, made of as many.
+      // One visible character that consists of this many characters.
       [`e${"\u0301".repeat(schema.maxLength)}`, /at most \d+ characters/],
     );
   if (schema.minItems !== undefined) wrong.push([[], /a list of at least one item/]);
@@ -198,14 +198,14 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
   return wrong;
 }
 
-/** A value that the schema takes. */
+/** Returns a value that the schema accepts. */
 function rightValue({ type, enum: one, properties = {}, required = [] }: Schema): unknown {
   if (type === "array") return ["x"];
   if (type === "boolean") return true;
   return type === "object" ? rightFields(properties, required) : (one?.[0] ?? "x");
 }
 
-/** Somebody who may ask for the method: a paired device for those of nodes. */
+/** A caller who may use the method: for node methods a paired device. */
 async function asker(method: MethodName): Promise<Raw> {
   if (METHODS[method].scope !== NODE) return joined(await openHouse());
   const house = await openHouse({ gateway: { tokens: NODE_TOKENS } });

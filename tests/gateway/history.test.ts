@@ -1,4 +1,5 @@
-// chat.history as a page reads it: both ways, around a message, with the runs that wrote it.
+// `chat.history` as a page reads it: in both directions, around a message, with the runs that wrote the
+// messages.
 
 import { expect, test } from "vitest";
 import type { PayloadOf } from "../../src/contract/client/node.ts";

@@ -1,4 +1,4 @@
-// Web hooks of senders who sign: forged, cut, sent again, sent with another body; templates and their values.
+// Signed web hooks: forged, cut, repeated, and repeated with another body; templates and their values.
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
@@ -48,7 +48,7 @@ test("the signature of GitHub's own example is accepted", async () => {
     "x-github-event": "push",
     "x-github-delivery": "1",
   };
-  // The body is no JSON, which is found out behind the signature.
+  // The body is not JSON, which is detected after the signature check.
   const told = await post(house, "/hooks/github", "Hello, World!", headers);
   expect(told).toMatchObject({ status: 400, body: { error: { message: "the body is not valid JSON" } } });
   expect((await post(house, "/hooks/github", "Hello, World?", headers)).status).toBe(401);
@@ -101,7 +101,7 @@ test("limits the bodies of strangers together, and a slow sender blocks nobody",
   };
   for (let count = 0; count < 100; count += 1) upload(10);
   expect((await fromGithub(house, push("one"))).status).toBe(202);
-  // Those that are refused give their room back: what is left is less than a body of the largest size.
+  // Refused bodies return their share; the rest is smaller than one body of the largest size.
   const large = Array.from({ length: 68 }, () => upload(1024 * 1024 - 1));
   const whole = push("x".repeat(1024 * 1024 - 170));
   const send = async () => (await fromGithub(house, whole, { "x-github-delivery": "large" })).status;
@@ -148,7 +148,7 @@ test("HO3: keys of operators and other senders do not affect a hook", async () =
   expect((await hook(house, "/hooks/wake", { text: "x", idempotencyKey: key })).status).toBe(202);
 });
 
-test("HO3: with a token, an id in header or body makes a request the same; without one each is new", async () => {
+test("HO3: with a token, requests with the same id in header or body are one; requests without an id are separate", async () => {
   const house = await openHooks();
   const ask = async (message: string, more: object, headers: Record<string, string> = {}) =>
     hook(house, "/hooks/agent", { message, ...more }, headers);

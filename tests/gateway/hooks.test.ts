@@ -1,4 +1,4 @@
-// Web hooks that come in: what they set off, who may send them, and what is refused.
+// Incoming web hooks: their effects, allowed senders, and refusals.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -277,7 +277,7 @@ test("HP3: limits wrong tokens, and still accepts the right one and the gateway'
   expect((await guess("wrong-again")).status).toBe(401);
 });
 
-test("says so if hooks are disabled, and if a hook does not exist", async () => {
+test("the answer says if hooks are disabled, and if a hook does not exist", async () => {
   const off = await openHooks({ enabled: false });
   expect(await hook(off, "/hooks/agent", { message: "x" })).toMatchObject({
     status: 404,
@@ -298,7 +298,7 @@ test("says so if hooks are disabled, and if a hook does not exist", async () => 
   });
 });
 
-test("HO4: nothing of a hook is in the log, and its secrets are redacted on the way out", async () => {
+test("HO4: no content of a hook is in the log, and its secrets are redacted in answers", async () => {
   const world = fakeWorld();
   const house = await openHooks({}, { world });
   const secret = "sk-abcdefghijklmnop1234567890";

@@ -1,4 +1,4 @@
-// Peers that mean harm below the protocol: raw sockets, odd frames, connections by the hundred.
+// Hostile peers below the protocol: raw sockets, malformed frames, hundreds of connections.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -7,7 +7,7 @@ import { cleanup } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { connectParams, type House, joined, openHouse, openRaw, TOKEN } from "./kit.ts";
 
-/** A TCP connection that never ends from its side unless told to. */
+/** A TCP connection that stays open on its side until the test closes it. */
 async function tcp(house: House): Promise<Socket> {
   const socket = connect({ port: house.port, host: "127.0.0.1", allowHalfOpen: true });
   socket.on("error", () => {});
@@ -18,7 +18,7 @@ async function tcp(house: House): Promise<Socket> {
   return socket;
 }
 
-/** Everything that comes until the other side has ended or reset the connection. */
+/** Returns everything received until the other side closed or reset the connection. */
 async function heard(socket: Socket): Promise<string> {
   let text = "";
   socket.setEncoding("utf8").on("data", (piece) => {
@@ -44,7 +44,7 @@ test("a refused upgrade leaves no connection behind, even if the peer never clos
   const socket = await tcp(house);
   socket.write(upgrade("/", "Host: evil.example"));
   expect(await heard(socket)).toMatch(/^HTTP\/1.1 403 /);
-  // The peer stays half open; the stop does not wait for it.
+  // The peer stays half open; stopping does not wait for it.
   await house.gateway.close();
 });
 
@@ -63,10 +63,10 @@ test("a stop does not wait for a closing client that does not answer", async () 
   await closed;
 });
 
-test("a stranger whose one message is both wrong and too large is removed once it closes", async () => {
+test("a stranger whose only message is both invalid and too large is removed when it disconnects", async () => {
   const house = await openHouse({ world: fakeWorld() });
   const raw = await openRaw(house.url);
-  // Its last bytes pass the limit and end the message: the clock is held, so no grace period ends it.
+  // The last bytes exceed the limit and end the message. The clock is held, so no grace period ends it.
   raw.socket.send(Buffer.alloc(65_560));
   expect(await raw.closed()).toMatchObject({ code: 1003 });
 });
@@ -80,7 +80,7 @@ test("hundreds of silent connections keep nobody out", async () => {
   raw.send({ type: "req", id: "h", method: "health" });
   expect((await raw.res("h")).ok).toBe(true);
   await world.advance(1);
-  // The oldest ones go; of those that are left there are few.
+  // The oldest connections are closed.
   expect(await silent[0]?.closed()).toMatchObject({ code: expect.any(Number) });
   expect(await silent[150]?.closed()).toMatchObject({ code: expect.any(Number) });
   expect(silent[299]?.socket.readyState).toBe(1);

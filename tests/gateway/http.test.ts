@@ -132,7 +132,7 @@ test("measures a body without a length while it comes", async () => {
   expect((await fetch(`${house.http}/tools/invoke`, init)).status).toBe(413);
 });
 
-test("answers every other request in JSON", async () => {
+test("every other request gets a JSON answer", async () => {
   const house = await openHouse();
   for (const path of ["/nothing", "/v2/models", "/%00", "/../etc/passwd"]) {
     const answer = await fetch(`${house.http}${path}`);

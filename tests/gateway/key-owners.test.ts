@@ -1,4 +1,4 @@
-// Idempotency keys of several callers: each token, and each device of a token, has keys of its own.
+// Idempotency keys of several callers: each token, and each device of a token, has separate keys.
 
 import { describe, expect, test } from "vitest";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
@@ -17,7 +17,7 @@ const tokens = [
   { token: RESEARCHER, role: "operator", scopes: ["operator.write"], sessions: ["agent:research:*"] },
 ] as const;
 
-/** Opens houses one after another on one place, as restarts do. */
+/** Opens gateways one after another on one store, like restarts. */
 async function placeOf(kind: string): Promise<() => Promise<House>> {
   const open = await openerOf(kind);
   return () => open({ gateway: { tokens: [...tokens, ...NODE_TOKENS] } });
@@ -68,7 +68,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(house)).toBe(6);
   });
 
-  test("two tokens use one key at the same moment: each gets an answer, and nothing is done twice", async () => {
+  test("two tokens use one key at the same moment: each gets an answer, and nothing runs twice", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
@@ -127,7 +127,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(new Set(["shared", onDesk.runId, plain.runId]).size).toBe(3);
     const again = async (house: House, key: Device, token?: string) =>
       (await ask(await device(house, key, token), "chat.send", params)).payload;
-    // By the gateway's token, and by the device's own.
+    // With the gateway's token, and with the device's own token.
     expect(await again(first, phone)).toEqual(onPhone);
     expect(await again(first, phone, byPhone.token)).toEqual(onPhone);
     await quiet(first);
@@ -149,7 +149,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     const { payload: second } = await ask(byTwo, "node.event", params);
     expect(second.runId).not.toBe(first.runId);
     expect((await ask(byOne, "node.event", params)).payload).toEqual(first);
-    // As an older version stored it.
+    // Stores the row in the form of an older version.
     const row = await house.store.db
       .selectFrom("idempotency")
       .selectAll()
@@ -211,7 +211,7 @@ test("a key that is another caller's run id reveals nothing of that run, and sto
   const { runId } = await mine.accepted;
   expect(runId).not.toBe("hidden");
   expect(await mine.done).toMatchObject({ runId, status: "ok", result: { text: "echo mine" } });
-  // No run of main is waited for, stopped or heard of with its id.
+  // The id gives no wait, stop or event of main's run.
   const wait = researcher.call("agent.wait", { runId: "hidden" });
   await expect(wait).rejects.toMatchObject({ code: "NOT_FOUND" });
   const stopMain = researcher.call("chat.abort", { sessionKey: MAIN, runId: "hidden" });

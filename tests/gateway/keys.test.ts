@@ -1,4 +1,4 @@
-// Idempotency keys under attack: of others, of runs, interrupted, over and over.
+// Idempotency keys under attack: keys of other callers and of runs, interrupted and repeated requests.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -151,7 +151,7 @@ test.each(CHANGES)("%s stores its work and its answer in one commit, or neither"
   const house = await openHouse();
   const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";
   await house.store.transaction((tx) => insertSession(tx, sessionRow(key)));
-  // The answer can't be kept: so nothing may have been done.
+  // The answer cannot be stored, so nothing must have been executed.
   await house.store.transaction((tx) =>
     sql`create trigger full before insert on idempotency begin select raise(abort, 'full'); end`.execute(tx),
   );

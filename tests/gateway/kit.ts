@@ -1,5 +1,5 @@
-// A real gateway on a real engine and store, on port 0, with functions in place of models; and raw sockets to
-// it.
+// Kit for gateway tests: a real gateway on a real engine and store, on port 0, with functions in place of
+// models, and raw sockets.
 
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -56,22 +56,22 @@ export interface House {
 
 export interface HouseOptions {
   readonly play?: Play;
-  /** In place of a play: a model, asked by the real agent loop. */
+  /** Replaces the play: a model that the real agent loop calls. */
   readonly model?: ModelPort;
   readonly choices?: Choices;
   readonly gateway?: Partial<Settings["gateway"]>;
   readonly dir?: string;
   readonly world?: World;
-  /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
+  /** An open store that others may share. Default: an embedded one in `dir`. */
   readonly disk?: Store;
   readonly openDemo?: OpenDemo;
   /** Reads the configuration file again. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** Permission requests of agents to operators. Default: none. */
   readonly permissions?: GatewayDeps["permissions"];
-  /** Beside webchat. */
+  /** Further channels besides webchat. */
   readonly channels?: readonly Channel[];
-  /** The test ends it by the death of its process: only its sockets are closed. */
+  /** Whether the test ends it like a killed process: only its sockets are closed. */
   readonly dies?: boolean;
 }
 
@@ -158,7 +158,7 @@ async function openWorkers(
   return { engine, outbox, channels, nodes };
 }
 
-/** The only one that there is. */
+/** The only model. */
 const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
   models: () => [
     { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
@@ -250,11 +250,11 @@ export interface Frame {
   };
 }
 
-/** A socket that says exactly what the test says. */
+/** A socket that sends exactly the given bytes. */
 export interface Raw {
   readonly socket: WebSocket;
   readonly frames: Frame[];
-  /** The first frame, from the first on, that fits; waits for it. */
+  /** Waits for the first matching frame, including received ones. */
   next(fits: (frame: Frame) => boolean): Promise<Frame>;
   res(id: string): Promise<Frame>;
   send(frame: unknown): void;
@@ -325,7 +325,7 @@ export async function joined(house: Pick<House, "url">, more: Record<string, unk
   return raw;
 }
 
-/** Resolves when no run is left to do. */
+/** Resolves when no run is unfinished. */
 export async function quiet({ store, engine }: House): Promise<void> {
   for (;;) {
     const open = await store.db

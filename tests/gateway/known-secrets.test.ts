@@ -1,4 +1,5 @@
-// I14: values that look like any word, known only because they are configured or were generated, leave nowhere.
+// I14: secrets that look like ordinary words, known only from the configuration or as generated values, are
+// redacted everywhere.
 
 import { expect, test } from "vitest";
 import { connect } from "../../src/contract/client/node.ts";
@@ -6,7 +7,7 @@ import { cleanup } from "../kit/engine.ts";
 import { TOKEN } from "../kit/fleet.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 
-/** No pattern knows them: words with dashes. */
+/** No pattern matches it: words with dashes. */
 const HOOK_TOKEN = "plain-words-for-hooks-only";
 const READER_TOKEN = "plain-words-for-a-reader";
 

@@ -1,5 +1,5 @@
-// I9 and I14 over the whole surface: every method there is, asked by a token that covers some sessions, and every
-// event it is sent, hold nothing of the others and no secret. A method that is added is asked here, or this fails.
+// I9 and I14 over every method and event: a token for some sessions gets no text of other sessions and no
+// secret. A method without an entry here fails the test.
 
 import { expect, test } from "vitest";
 import { METHODS, type MethodName } from "../../src/contract/methods.ts";
@@ -83,7 +83,7 @@ async function plant(house: House): Promise<{ chainId: string; jobId: string; hi
   return { chainId, jobId, hiddenChain };
 }
 
-/** People at a channel, and a place of theirs that is bound to the hidden session. */
+/** People on a channel, and one of their places bound to the hidden session. */
 async function plantPeople(house: House): Promise<void> {
   const route = { channel: "telegram", to: "velvet place", accountId: "default" };
   await house.store.transaction(async (tx) => {
@@ -101,7 +101,7 @@ interface Nodes {
   readonly pairingCode: string;
 }
 
-/** A paired device and one that asks, whose sessions the token does not cover. */
+/** A paired device and a requesting one; the token covers neither of their sessions. */
 async function plantNodes(house: House): Promise<Nodes> {
   const { id: nodeId } = await pairedDevice(house, TOKEN, { name: "velvet machine" });
   const { answer } = await tryNode(house, newDevice(), { token: TOKEN, name: "velvet telephone" });

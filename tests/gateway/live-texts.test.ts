@@ -1,4 +1,4 @@
-// Live text on the wire: deltas for clients that ask for them, the whole text so far, rarely, for all others.
+// Live text on the wire: deltas for clients that request them, otherwise the whole text at longer intervals.
 
 import { expect, test } from "vitest";
 import type { AgentEvent, ChatEvent } from "../../src/contract/protocol.ts";
@@ -198,7 +198,7 @@ test("an answer of 4,000 tokens costs a client with text-deltas less than 300 KB
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
   const tokens = Array.from({ length: 4_000 }, (_, token) => `token ${token % 1_000} `);
-  // A run passes its text on 10 to 20 times a second: at 50 tokens a second these are 4 tokens and more.
+  // A run passes on its text 10 to 20 times a second: at 50 tokens a second at least 4 tokens each time.
   for (let at = 0; at < tokens.length; at += 4) house.say(tokens.slice(at, at + 4).join(""));
   house.end(tokens.join(""));
   expect(watcher.text).toBe(tokens.join(""));

@@ -1,4 +1,4 @@
-// Text from strangers is part of a line in the log of a real process, and never a line by itself.
+// Text of strangers stays within a line of a real process's log.
 
 import { expect, test } from "vitest";
 import { startProcess } from "../kit/gateway-process.ts";
@@ -9,7 +9,7 @@ const EVIL =
 /** Characters that end a line, control a terminal, or reorder or hide text. */
 const OBEYED = /[\p{Cc}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u;
 
-test("a line of the log is one JSON object of ours, for any text of a provider, a client or a page", async () => {
+test("a line of the log is one valid JSON object, for any text of a provider, a client or a page", async () => {
   const baseUrl = await refusingModel(`no ${EVIL}`, EVIL);
   const models = { providers: { local: { api: "openai-completions", baseUrl, models: [{ id: "m" }] } } };
   const gateway = await startProcess({ config: { models, agents: { defaults: { model: "local/m" } } } });

@@ -1,4 +1,5 @@
-// Requests whose commit loses its answer, or that reach two gateways at once: each is done once, and answered alike.
+// Requests whose commit loses its answer, or that reach two gateways at once: each is executed once, with the
+// same answer.
 
 import { describe, expect, test } from "vitest";
 import { toolCallsOf } from "../../src/core/shapes/message.ts";
@@ -18,12 +19,12 @@ const send = { sessionKey: RESEARCH, message: "hello", timeoutSeconds: 0 };
 interface Asked {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** Where each time that it is done leaves a row. */
+  /** The table in which each execution leaves a row. */
   readonly table: "runs" | "sessions" | "cron_jobs" | "flows";
 }
 
 const CRON = { schedule: { kind: "every", everyMs: 3_600_000 }, message: "look" };
-/** Requests that would leave two rows if they were done twice. */
+/** Requests that would leave two rows if they were executed twice. */
 const REQUESTS: Readonly<Record<string, Asked>> = {
   "a message": { method: "chat.send", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
   "a run": { method: "agent", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
@@ -43,7 +44,7 @@ const REQUESTS: Readonly<Record<string, Asked>> = {
 };
 const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
 
-/** A store whose next commits lose their answers. `late`: and take place only once another one has begun. */
+/** A store whose next commits lose their answers. `late`: each is made only after the next one has begun. */
 function cutting(store: Store) {
   let left = 0;
   let skips = 0;
@@ -53,7 +54,7 @@ function cutting(store: Store) {
     new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
   const transaction: Store["transaction"] = async (work) => {
     if (left === 0) {
-      // The repeated request has begun when the doubtful commit takes place.
+      // The repeated request has begun when the uncertain commit is made.
       if (isLate) queueMicrotask(held.resolve);
       return store.transaction(work);
     }
@@ -78,8 +79,7 @@ function cutting(store: Store) {
   return {
     store: { ...store, transaction },
     /**
-     * `skipped`: number of commits that are answered first. The returned function tells whether all were
-     * cut.
+     * `skipped`: number of commits that are answered first. The returned function says whether all were cut.
      */
     cut(count: number, late = false, skipped = 0): () => boolean {
       left = count;

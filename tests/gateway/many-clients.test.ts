@@ -1,4 +1,4 @@
-// Many clients that come at the same moment: each of them is served.
+// Many clients that connect at the same moment: each is served.
 
 import { expect, test } from "vitest";
 import { startProcess } from "../kit/gateway-process.ts";

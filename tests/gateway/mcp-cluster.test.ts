@@ -1,4 +1,4 @@
-// Two gateway processes over one database: an MCP client whose requests go now to one, now to the other.
+// Two gateway processes over one database, and an MCP client whose requests alternate between them.
 
 import { expect, test } from "vitest";
 import { TOKEN } from "../kit/fleet.ts";
@@ -36,7 +36,7 @@ async function firstEvent(response: Response): Promise<Answer> {
   throw new Error("the stream ended first");
 }
 
-test("keeps nothing between two requests: any process knows the client, its inbox and its notifications", async () => {
+test("a gateway keeps no state between two requests: any process knows the client, its inbox and its notifications", async () => {
   const url = await emptyUrl();
   const config = { store: { postgresUrl: url }, agents: { list: [{ id: "main" }, { id: "research" }] } };
   const [one, two] = await Promise.all([

@@ -1,4 +1,4 @@
-// MCP clients of both official libraries against a real gateway, and requests that no library would make.
+// MCP clients of both official libraries against a real gateway, and requests that no library would send.
 
 import {
   Client as NewClient,
@@ -34,7 +34,7 @@ export interface Peer {
   /** A tool's result object. */
   call(name: string, args?: Answer, options?: CallOptions): Promise<Answer>;
   read(uri: string): Promise<Answer>;
-  /** Resolves once news of the inbox will be heard. */
+  /** Resolves when notifications of the inbox will arrive. */
   subscribe(heard: () => void): Promise<void>;
   close(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export function objectOf(result: unknown): Answer {
 type OldWire = Parameters<OldClient["connect"]>[0];
 type NewWire = Parameters<NewClient["connect"]>[0];
 
-/** `opened` fires when the stream for news stands. */
+/** `opened` resolves when the notification stream is open. */
 export async function oldPeer(name: string, wire: OldWire, opened = Promise.resolve()): Promise<Peer> {
   const client = new OldClient({ name, version: "1.0.0" });
   cleanup(() => client.close());
@@ -115,7 +115,7 @@ export async function newPeer(
   };
 }
 
-/** Says when the stream for news, which a client opens by itself, has been accepted. */
+/** A fetch that reports when the client's notification stream was accepted. */
 function watchedFetch(): { fetch: typeof fetch; opened: Promise<void> } {
   const { promise: opened, resolve } = Promise.withResolvers<void>();
   return {
@@ -144,13 +144,13 @@ export async function openPeer(
 
 const POST = { accept: "application/json, text/event-stream", "content-type": "application/json" };
 
-/** A request to `/mcp` as it stands. */
+/** Sends an unchanged request to `/mcp`. */
 export function raw(house: Pick<House, "http">, init: RequestInit, query = ""): Promise<Response> {
   const headers = { authorization: `Bearer ${TOKEN}`, ...POST, ...(init.headers as Record<string, string>) };
   return fetch(`${house.http}/mcp${query}`, { method: "POST", ...init, headers });
 }
 
-/** One request of the older revisions; the answer's message. */
+/** Sends a request of the older revisions. Returns the answer's message. */
 export async function ask(
   house: Pick<House, "http">,
   method: string,
@@ -161,7 +161,7 @@ export async function ask(
   return messageOf(await raw(house, { body, headers }));
 }
 
-/** The answer in a response, be it a stream of one or JSON. */
+/** Reads the answer of a response, as a stream of one event or as JSON. */
 export async function messageOf(response: Response): Promise<Answer> {
   const text = await response.text();
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
@@ -170,7 +170,7 @@ export async function messageOf(response: Response): Promise<Answer> {
   return JSON.parse(json) as Answer;
 }
 
-/** One request of the newest revision. */
+/** Sends a request of the newest revision. */
 export async function askNew(
   house: Pick<House, "http">,
   request: { method: string; params?: Answer; name?: string; extensions?: Answer; signal?: AbortSignal },
@@ -193,7 +193,7 @@ export async function askNew(
   return messageOf(await raw(house, { ...init, headers: { ...more, ...headers } }));
 }
 
-/** A model that answers when it is let. */
+/** A model that answers on the test's request. */
 export function heldModel(): {
   play: () => Promise<string>;
   started: Promise<void>;
@@ -211,7 +211,7 @@ export function heldModel(): {
   };
 }
 
-/** Resolves when something was written into this session. */
+/** Resolves when an entry was written into this session. */
 export function written(
   house: House,
   sessionKey: string,
@@ -226,7 +226,7 @@ export function written(
   });
 }
 
-/** Sends as one session to another, as its agent's tool would. */
+/** Sends from one session to another, like its agent's tool. */
 export async function sendAs(
   house: House,
   from: string,

@@ -1,4 +1,5 @@
-// Long sends over MCP: progress on the way, and tasks for clients that take them, on a clock that the test holds.
+// Long sends over MCP: progress messages, and tasks for clients that support them, on a clock that the test
+// controls.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
@@ -12,10 +13,10 @@ const SEND = {
   arguments: { sessionKey: "main", message: "work", timeoutSeconds: 600 },
 };
 const ME = { "x-parley-handle": "patient" };
-/** Steps of a held clock after which what a test waits for counts as lost. */
+/** Maximum steps of the clock before a wait fails. */
 const STEPS_MAX = 2_000;
 
-/** Lets time pass, a little at a time, until this has come. */
+/** Advances the clock in steps until the promise resolves. */
 async function timeUntil<T>(world: FakeWorld, wanted: Promise<T>): Promise<T> {
   let come = false;
   wanted

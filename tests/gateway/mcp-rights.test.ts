@@ -35,7 +35,7 @@ async function call(
   return "result" in answer ? objectOf(answer.result) : answer;
 }
 
-test("a read-only token can look around, sends nothing, and leaves no session behind", async () => {
+test("a read-only token can read, sends nothing, and leaves no session behind", async () => {
   const house = await openHouse(WITH_TOKENS);
   const headers = bearer(READER, { "x-parley-handle": "reader" });
   expect(await call(house, "sessions_list", {}, headers)).toMatchObject({ count: 3 });
@@ -50,7 +50,7 @@ test("a read-only token can look around, sends nothing, and leaves no session be
   expect(await getSession(house.store.db, "agent:main:mcp:reader")).toBeUndefined();
 });
 
-test("a token for some sessions sees those, acts as one of them, and spawns nothing outside", async () => {
+test("a token for some sessions sees those, acts as one of them, and spawns only below them", async () => {
   const house = await openHouse(WITH_TOKENS);
   const anna = bearer(ANNA, { "x-parley-handle": "anna" });
   const { sessions } = (await call(house, "sessions_list", {}, anna)) as { sessions: { key: string }[] };

@@ -297,7 +297,7 @@ test.each(SPEAKERS)("%s: cancelling a call ends the wait, not the run", async (s
   });
 });
 
-/** Resolves once no caller waits for anything any more. */
+/** Resolves when no caller waits. */
 async function waitEnds({ store }: Awaited<ReturnType<typeof openHouse>>): Promise<void> {
   const open = store.db.selectFrom("waits").select("call_id").where("state", "=", "open");
   await until(async () => (await open.execute()).length === 0);

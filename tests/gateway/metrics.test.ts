@@ -28,7 +28,7 @@ async function scrape(http: string, token = TOKEN) {
   return { text, exposed: readExposition(text) };
 }
 
-/** Until what a run's end tells is counted: its answer may be there first. */
+/** Resolves when the end of each run is counted, which may follow its answer. */
 async function ended(house: House, runs: number): Promise<void> {
   const counted = Promise.withResolvers<void>();
   let left = runs;

@@ -1,4 +1,4 @@
-// A provider that fails for a moment: who watches the run is told of each further try.
+// A provider that fails temporarily: watchers of the run are notified of each retry.
 
 import { expect, test } from "vitest";
 import { openModelPort } from "../../src/agent/model/port.ts";

@@ -1,4 +1,4 @@
-// Events of a node over real sockets: which of them start a run, where, and how often.
+// Events of a node over real sockets: which ones start a run, in which session, and how often.
 
 import { expect, test } from "vitest";
 import { fakeWorld } from "../kit/world.ts";
@@ -30,7 +30,7 @@ test("NO1: an event starts one run in the node's own session, also when it is se
     "Node context",
   ]);
   expect(await plainSession(house)).toEqual([`node-${key.id}`]);
-  // Another node's keys are its own.
+  // Another node's keys are separate.
   const other = await joinedNode(house, await pairedDevice(house));
   const theirs = await said(other, "agent.request", words, { idempotencyKey: "event-1" });
   expect(theirs.payload.runId).not.toBe(first.payload.runId);
@@ -64,7 +64,7 @@ test("unknown and malformed events start no run", async () => {
     expect({ payload, code: error?.code }).toEqual({ payload, code: "INVALID_REQUEST" });
   }
   expect(await house.store.db.selectFrom("runs").select("run_id").execute()).toEqual([]);
-  // Nor is anything kept of it: that would be a way to fill the store.
+  // Nothing is stored of a refused event, so it cannot fill the store.
   expect(await keys()).toEqual(before);
 });
 
@@ -97,7 +97,7 @@ test("NO1, I9: an event writes to another session only if the patterns cover it,
   expect(error?.details?.code).toBe("not_visible");
 });
 
-test("NO2: a reply with a destination reaches the one that the node named, and changes no route", async () => {
+test("NO2: a reply goes to the destination that the node named, and changes no route", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:main"] };
   const house = await openHouse({ gateway, choices: { nodes }, play: () => "the answer" });
   const raw = await joinedNode(house, await pairedDevice(house));

@@ -1,11 +1,11 @@
-// Devices that connect as nodes, over real sockets: with a key, a signature over the challenge, and answers of
-// the test's own.
+// Devices that connect as nodes over real sockets: with a key, a signature over the challenge, and scripted
+// answers.
 
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { connectParams, type Frame, type House, openRaw, type Raw, TOKEN } from "./kit.ts";
 
 export const NODE_TOKEN = "the-token-of-the-nodes";
-/** For a house that nodes connect to. */
+/** Tokens of a gateway for nodes. */
 export const NODE_TOKENS = [{ token: NODE_TOKEN, role: "node", scopes: [] }] as const;
 
 export interface Device {
@@ -29,7 +29,7 @@ export interface NodeWords {
   readonly name?: string;
   readonly commands?: readonly string[];
   readonly caps?: readonly string[];
-  /** In place of the device's proof. */
+  /** Replaces the device's proof. */
   readonly device?: unknown;
 }
 
@@ -47,7 +47,7 @@ export function nodeParams(key: Device, nonce: string, words: NodeWords = {}): R
   });
 }
 
-/** Tries to connect. */
+/** Tries to connect as a node. */
 export async function tryNode(
   house: Pick<House, "url">,
   key: Device,
@@ -71,14 +71,14 @@ export async function joinedNode(
   return raw;
 }
 
-/** The code that a device is told. */
+/** Returns the code that a device gets. */
 export function codeIn(answer: Frame): string {
   const pairing = answer.error?.details?.pairing as { code: string } | undefined;
   if (pairing === undefined) throw new Error(`no code in ${JSON.stringify(answer)}`);
   return pairing.code;
 }
 
-/** A device that an operator has let in, over the way that devices take. */
+/** A device that an operator has paired, over the real methods. */
 export async function pairedDevice(
   house: Pick<House, "url" | "client">,
   token = NODE_TOKEN,
@@ -93,14 +93,14 @@ export async function pairedDevice(
   return key;
 }
 
-/** The next command that the node is asked for, from the `at`-th on. */
+/** Returns the next command for the node, from the `at`-th on. */
 export async function asked(raw: Raw, at = 0): Promise<Frame["payload"]> {
   const of = (): Frame[] => raw.frames.filter(({ event }) => event === "node.invoke.request");
   const frame = await raw.next(() => of()[at] !== undefined).then(() => of()[at]);
   return frame?.payload;
 }
 
-/** Says what became of a command. */
+/** Answers a command. */
 export function answer(raw: Raw, request: { id: string; nodeId: string }, said: object): void {
   const params = { id: request.id, nodeId: request.nodeId, ...said };
   raw.send({ type: "req", id: `answer-${request.id}`, method: "node.invoke.result", params });

@@ -1,5 +1,5 @@
-// Nodes where several gateways share a store: a command finds its node wherever that is connected, and what can't
-// be told is told as unknown.
+// Nodes with several gateways on one store: a command finds its node at any gateway, and an uncertain outcome
+// is reported as unknown.
 
 import { expect, test } from "vitest";
 import { NODE_REPLACED } from "../../src/contract/protocol.ts";

@@ -1,4 +1,4 @@
-// Nodes over real sockets: who is let in, what may be asked, what an answer counts for, what an event sets off.
+// Nodes over real sockets: pairing, allowed commands, valid answers, and events.
 
 import { expect, test } from "vitest";
 import { NODE_REPLACED } from "../../src/contract/protocol.ts";
@@ -44,7 +44,7 @@ test("NP1: an unknown device gets a code and nothing else; once approved by that
   expect(codeIn(second.answer)).toBe(code);
   const list = await admin.request("node.pair.list", {});
   expect(list).toMatchObject({ pending: [{ code, nodeId: key.id, platform: "test" }], paired: [] });
-  // Nothing that a terminal or a page would obey.
+  // The name has no characters that a terminal or a page would obey.
   expect(list.pending[0]?.displayName).toBe("anna\\u{202e}'s laptop\\x07");
   expect(told).toMatchObject([{ code, nodeId: key.id }]);
   const paired = await admin.request("node.pair.approve", { code: code.toLowerCase().replace("-", "") });
@@ -75,7 +75,7 @@ test("only a node's own key is accepted: refuses no device, no nonce, another's 
   expect((await tryNode(house, other, { device: stolen })).answer.error?.code).toBe("UNAUTHORIZED");
   const replayed = { ...old, signature: key.sign("an earlier nonce"), nonce: "an earlier nonce" };
   expect((await tryNode(house, key, { device: replayed })).answer.error?.code).toBe("UNAUTHORIZED");
-  // A paired device whose key changed is another device: it asks anew.
+  // A paired device with a new key is another device, and must be paired again.
   expect((await tryNode(house, newDevice())).answer.error?.code).toBe("NOT_PAIRED");
   expect((await joinedNode(house, key)).frames[1]?.ok).toBe(true);
 });
@@ -301,7 +301,7 @@ test("limits params and timeout before a node gets the command", async () => {
   expect(ends.filter((end) => end === "RATE_LIMITED rate_limited")).toHaveLength(1);
 });
 
-test("NH1: an unpaired device loses its connection at once, and is as unknown as any other", async () => {
+test("NH1: an unpaired device loses its connection at once, and is then unknown", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);

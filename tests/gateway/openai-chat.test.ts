@@ -1,4 +1,4 @@
-// Chat completions, asked for with the official client.
+// Chat completions, requested with the official client.
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";

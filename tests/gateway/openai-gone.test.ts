@@ -1,4 +1,5 @@
-// Clients that go in the middle, gateways that stop in the middle, and runs that another process executes.
+// Clients that disconnect during a run, gateways that stop during a run, and runs that another process
+// executes.
 
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
@@ -22,7 +23,7 @@ async function keyOf(house: House): Promise<string> {
   return (await openAiSessions(house))[0]?.key ?? "";
 }
 
-/** Resolves once the one run of the one session has ended so. */
+/** Resolves when the only run of the only session has this state. */
 function untilRunIs(house: House, state: string): Promise<true> {
   return until(async () => (await runStates(house, await keyOf(house))).join() === state);
 }
@@ -84,7 +85,7 @@ test("OA3: a run in a named session, or with an Idempotency-Key, continues witho
     await asked;
     await held.begun;
     leave.abort();
-    // One more request over the same gateway: by its answer the first one's end has been noticed.
+    // A further request: when it is answered, the gateway has noticed the disconnect of the first one.
     await openAi(house).models.list();
     held.end("Done all the same");
     await untilRunIs(house, "ok");
@@ -106,7 +107,7 @@ test("with an Idempotency-Key a client that reconnects gets the answer", async (
   expect((await again).choices[0]?.message.content).toBe("Here it is");
 });
 
-test("a gateway that stops says so, and the run is not lost", async () => {
+test("a gateway that stops reports that, and the run is not lost", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const plain = openAi(house)
@@ -178,7 +179,7 @@ test("streams and ends a run of another process from its row", async () => {
     if (text === "") handle.text(whole("From far "));
     else if (text != null) texts.push(text);
     if (text === "From far ") {
-      // No client receives the rest; the row has the end.
+      // No client receives the rest; the row has the run's end.
       ground.cutWire(true);
       held.end("From far away");
     }

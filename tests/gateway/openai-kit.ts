@@ -22,10 +22,10 @@ export function said(content: string): { role: "user"; content: string } {
   return { role: "user", content };
 }
 
-/** A play that begins, and ends when it is told to. */
+/** A play that reports its start, and ends on the test's request. */
 export interface HeldPlay {
   readonly play: Play;
-  /** Resolves with its handle once a run is in it. */
+  /** Resolves with its handle when a run has started. */
   readonly begun: Promise<Parameters<Play>[0]>;
   end(reply: string): void;
 }
@@ -46,7 +46,7 @@ export function heldPlay(): HeldPlay {
   };
 }
 
-/** The one session of that form, and its runs. */
+/** The only session of that form, and its runs. */
 export async function openAiSessions(house: House): Promise<Session[]> {
   const rows = await house.store.db
     .selectFrom("sessions")
@@ -62,7 +62,7 @@ export async function openAiSessions(house: House): Promise<Session[]> {
   return sessions;
 }
 
-/** Resolves once every such session is archived. */
+/** Resolves when every one of these sessions is archived. */
 export function allArchived(house: House): Promise<true> {
   return until(async () => {
     const sessions = await openAiSessions(house);

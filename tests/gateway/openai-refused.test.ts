@@ -296,7 +296,7 @@ test("a wrong origin and no token are refused in OpenAI's shape", async () => {
 });
 
 test("reads a body up to 25 MiB, and refuses a larger one by its length", async () => {
-  // Its log says why, if a body is answered by an unexpected error.
+  // The log has the reason if a body gets an unexpected error.
   const house = await openHouse({ world: realWorld({ level: "error", sync: true }) });
   const post = (body: string | ReadableStream, path = "/v1/chat/completions") =>
     fetch(house.http + path, { method: "POST", headers: HEAD, body, duplex: "half" } as RequestInit);

@@ -1,4 +1,4 @@
-// Responses, asked for with the official client.
+// Responses, requested with the official client.
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
@@ -124,7 +124,7 @@ test("previous_response_id continues a request's session, even if it was archive
   ]);
   await allArchived(house);
   expect(await openAiSessions(house)).toHaveLength(1);
-  // Only its end can be gone on with.
+  // Only the last response of a session can be continued.
   const branch = client.responses.create({ model: MODEL, input: "Three", previous_response_id: first.id });
   await expect(branch).rejects.toThrow(/no longer the last response of its session/);
 });

@@ -112,7 +112,7 @@ test("I9: a token may do only what its scope and its patterns cover, with or wit
   expect((await ask(scoped, "parley/research")).choices[0]?.message.content).toBe("echo x");
   expect((await ask(scoped, "parley/research", { user: "anne" })).choices[0]?.message.content).toBe("echo x");
   const denied = OpenAI.PermissionDeniedError;
-  // An agent of which the token covers no session is answered like one that is not there.
+  // An agent without a covered session is answered like a missing one.
   const absent = OpenAI.NotFoundError;
   await expect(ask(scoped, MODEL)).rejects.toThrow(absent);
   await expect(ask(scoped, MODEL, { user: "anne" })).rejects.toThrow(absent);

@@ -1,4 +1,4 @@
-// The stream of a run: events in, frames out, at the reader's pace.
+// The stream of a run: events become frames, at the reader's speed.
 
 import { expect, test } from "vitest";
 import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
@@ -19,7 +19,7 @@ interface Opened {
   readonly bus: SharedBus;
   readonly world: FakeWorld;
   readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  /** Events of the reader. */
+  /** Recorded events of the reader. */
   readonly happened: string[];
   text(text: string): void;
   end(end: Result<EndedRun>): void;

@@ -6,7 +6,7 @@ import { TextPieces } from "../../src/gateway/openai/text.ts";
 import { deltas } from "../kit/live-text.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 
-/** Pieces of whole texts, each as it was so far. */
+/** Converts whole texts to pieces; each text is the whole text so far. */
 function open() {
   const pieces = new TextPieces(plainRedactor);
   const delta = deltas();

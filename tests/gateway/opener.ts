@@ -1,11 +1,11 @@
-// Houses that are opened one after another on one store, of either kind.
+// Gateways that are opened one after another on one store, of either kind.
 
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { emptyUrl } from "../store/moves.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 
-/** Opens a house as a restart does, on an embedded store or on PostgreSQL. */
+/** Opens a gateway like a restart, on an embedded store or on PostgreSQL. */
 export async function openerOf(kind: string): Promise<(options?: HouseOptions) => Promise<House>> {
   const dir = temporaryFolder();
   const url = kind === "PostgreSQL" ? await emptyUrl() : undefined;

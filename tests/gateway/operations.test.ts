@@ -1,4 +1,4 @@
-// Requests of operators about the gateway: the tail of its log, and its configuration checked again.
+// Operators' requests about the gateway: the tail of its log, and a check of its configuration file.
 
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { refusingModel } from "./refusing-model.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 
-/** A house whose log is in the test's hands. */
+/** A gateway whose log the test writes. */
 async function houseWithLog() {
   const logTail = new LogTail();
   const house = await openHouse({ world: { ...fakeWorld({ clock: "real" }), logTail } });
@@ -105,7 +105,7 @@ test("status reports that the running configuration is older than the file, and 
   const text = readFileSync(path, "utf8");
   const config = async () => (await client.request("status", {})).config;
   expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
-  // Written anew with the same content: nothing is older.
+  // The file is rewritten with the same content, so the running settings are current.
   writeFileSync(path, text);
   expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
   writeFileSync(path, JSON.stringify({ ...JSON.parse(text), session: { queueMax: 7 } }));

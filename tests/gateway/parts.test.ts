@@ -1,4 +1,4 @@
-// Parts that are easier seen alone: the generated token, the outlet to a slow reader.
+// Parts that are easier to test alone: the generated token, and the outlet to a slow reader.
 
 import { EventEmitter } from "node:events";
 import { chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -47,7 +47,7 @@ test("an empty, truncated or damaged token file is a problem that names it; a to
   await expect(ensureToken(dir, fakeWorld())).rejects.toMatchObject({ problem: "not_a_file", place: file });
 });
 
-// With a store elsewhere nobody else looks at the directory before. Skipped where there is no /proc.
+// With a shared store nothing else checks the directory before. Skipped without /proc.
 test.skipIf(process.platform !== "linux")(
   "a directory that can't be created for a token is a problem that names it",
   async () => {
@@ -56,7 +56,7 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
-/** A socket whose reader takes nothing until told to: only what the outlet uses of one. */
+/** A socket whose reader takes nothing until the test releases it, with the members that the outlet uses. */
 function stuckSocket() {
   const sent: string[] = [];
   const done: (() => void)[] = [];
@@ -144,7 +144,7 @@ test("an event that replaces nothing never overtakes held-back events of its run
   outlet.event(encodeEvent("agent", { runId: "a", text: "tool" }, { follows: ["a"] }));
   const shown = () => sent.map((text) => JSON.parse(text).payload.text?.slice(0, 20));
   expect(shown().slice(1)).toEqual(["held", "tool"]);
-  // The reader has caught up, but nobody has been told yet.
+  // The reader has caught up, but the outlet was not notified yet.
   socket.bufferedAmount = 0;
   outlet.event(delta("b", "newer"));
   outlet.event(delta("a", "last"));
@@ -161,7 +161,7 @@ test("sends one large answer to an idle reader; disconnects a reader behind the 
   expect([sent.length, closed]).toEqual([1, [1013]]);
 });
 
-/** A connection whose methods end when the test says so. */
+/** A connection whose methods end on the test's request. */
 function openConnection() {
   const socket = Object.assign(new EventEmitter(), {
     OPEN: 1,

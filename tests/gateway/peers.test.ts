@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openHouse, openRaw, TOKEN } from "./kit.ts";
 import { newDevice } from "./node-kit.ts";
 
-/** A device as clawdbot makes one: what it proves over a challenge. */
+/** A device like clawdbot's, with its proof over a challenge. */
 function makeDevice() {
   const { id, publicKey, sign } = newDevice();
   return (nonce: string, scopes: readonly string[], token: string) => {

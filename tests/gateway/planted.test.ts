@@ -1,5 +1,5 @@
-// I14: secrets of no known shape are planted in every secret field of a configuration, among servers that
-// echo their requests. No caller at any route ever receives one, whatever fails.
+// I14: secrets of unknown form in every secret field of a configuration, among servers that echo their
+// requests. No caller of any route receives one, also after failures.
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
@@ -11,12 +11,12 @@ import { serveHttp } from "../kit/loopback.ts";
 import { startCollector } from "../kit/otlp-collector.ts";
 import { openRaw, type Raw } from "./kit.ts";
 
-/** No pattern finds them, and nothing else of a test holds such a word. */
+/** No pattern matches them, and no other text contains such a word. */
 const secret = (what: string): string => `umbrella.${what}.ninepence`;
 const FOUND = /umbrella[^a-z]{0,9}[a-z]+[^a-z]{0,9}ninepence/i;
 const GATEWAY = secret("gateway");
 
-/** A server that refuses everything, and quotes address, headers and body of what it was sent. */
+/** A server that refuses every request and quotes its address, headers and body. */
 async function startParrot(): Promise<string> {
   const { origin, close } = await serveHttp((request, response) => {
     let body = "";
@@ -25,7 +25,7 @@ async function startParrot(): Promise<string> {
     });
     request.on("end", () => {
       const said = `${request.method} ${decodeURIComponent(request.url ?? "")} ${JSON.stringify(request.headers)}`;
-      // Not the body: it holds what was said in the session.
+      // The body is not quoted, because it holds the session's text.
       const message = `won't: ${said} ${body.length}`;
       response.writeHead(400, { "content-type": "application/json", "x-said": encodeURIComponent(said) });
       response.end(
@@ -142,7 +142,7 @@ async function askSocket(raw: Raw): Promise<void> {
     "tools.catalog": { sessionKey: "main" },
     "access.explain": { viewer: "main", target: "agent:other:main" },
   };
-  // Wrong requests get a clear answer, too.
+  // Wrong requests get a clear answer.
   for (const method of Object.keys(METHODS)) {
     if (method.startsWith("demo.")) continue;
     raw.send({ type: "req", id: method, method, params: more[method] ?? {} });
@@ -195,7 +195,7 @@ async function askHttp(url: string): Promise<string> {
   return told;
 }
 
-/** Where a secret stands in what was told: empty where there is none. */
+/** Returns the secrets that an output contains. */
 function foundIn(told: string): string[] {
   const all = new RegExp(FOUND, "gi");
   return [...told.matchAll(all)].map(({ index }) => told.slice(Math.max(0, index - 150), index + 60));
@@ -238,7 +238,7 @@ test("I14: no answer, no failure and no line of the log reveals a secret of the 
   for (const words of ["a run failed", "MCP server", '"part":"channels"'])
     expect(gateway.stderr()).toContain(words);
   expect(collector.spans.length).toBeGreaterThan(2);
-  // They were told what was refused, in the words of who refused it.
+  // The refusal and its reason still reach the caller.
   for (const told of [JSON.stringify(raw.frames), answers, gateway.stderr()])
     expect(told).toContain("won't: POST");
 }, 60_000);
@@ -249,7 +249,7 @@ test("I14: a failed start, a wrong file and a fatal error reveal no secret", asy
     gateway: { auth: { token: [secret("wrong")] } },
     models: { providers: { p: { apiKey: { a: secret("key") } } } },
   };
-  // As a fault would be: of the program's own making, with a secret of the configuration in its words.
+  // Simulates a fault of the program whose text contains a configured secret.
   const throwing = `setTimeout(() => { throw new Error("no: ${GATEWAY}") }, 1500)`;
   const fault = [`--import=data:text/javascript,${encodeURIComponent(throwing)}`];
   const homes = [
@@ -258,7 +258,7 @@ test("I14: a failed start, a wrong file and a fatal error reveal no secret", asy
     homeWith({ gateway: { port: 0, auth: { token: GATEWAY } } }),
   ];
   const [down = "", refused = "", crashed = ""] = await Promise.all([
-    // It waits for its database.
+    // This command waits for its database.
     command(homes[0] ?? "", ["gateway"], [], "127.0.0.1:9"),
     command(homes[1] ?? "", ["gateway"]),
     command(homes[2] ?? "", ["gateway"], fault),

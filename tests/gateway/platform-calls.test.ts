@@ -1,4 +1,4 @@
-// The door for calls of platforms, with the channel of WhatsApp behind it: who is let in, and what others learn.
+// The route for calls of platforms, with WhatsApp behind it: accepted calls, and the answers to strangers.
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
@@ -133,7 +133,7 @@ test("accepts a body of 3 MiB and no larger one, with or without a length", asyn
   expect(status).toBe(413);
 });
 
-/** A stranger who sends so much of a body, and then waits. */
+/** A stranger who sends part of a body and then waits. */
 function upload({ hookUrl }: Ground, bytes: number) {
   const headers = { "content-length": 3 * MEGABYTE, "x-hub-signature-256": signatureOf("forged") };
   const sent = request(hookUrl, { method: "POST", headers, agent: false });
@@ -150,7 +150,7 @@ test("UP1: limits the bodies of strangers together, and frees them afterwards", 
   const large = Array.from({ length: 22 }, () => upload(ground, 3 * MEGABYTE - 1));
   const whole = text("x".repeat(2 * MEGABYTE));
   const send = async () => (await deliver(ground.hookUrl, whole)).status;
-  // A body of ours under way may have taken the place of a stranger's, who was refused then: another one comes.
+  // A stranger's body may have been refused in favour of ours; another one follows.
   const sendAmongStrangers = async () => {
     const status = await send();
     if (status === 200) large.push(upload(ground, 3 * MEGABYTE - 1));

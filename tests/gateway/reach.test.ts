@@ -1,4 +1,4 @@
-// I9 from every side: what a token with key patterns may learn, and what it may not.
+// I9: the information that a token with key patterns may and may not get.
 
 import { expect, test } from "vitest";
 import { insertBinding } from "../../src/store/queries/channels/thread-bindings.ts";
@@ -71,7 +71,7 @@ test("I9: a row names the parent of a session only to those who may see it", asy
   expect(JSON.stringify(list)).not.toContain("agent:main:main");
   const patched = await client.call("sessions.patch", { key: "agent:research:main", label: "x" });
   expect(JSON.stringify(patched)).not.toContain("agent:main:main");
-  // Nor may it guess: whose child a session is, is answered for none that it does not see.
+  // A filter by parent reveals nothing about sessions that the token does not see.
   for (const spawnedBy of ["agent:main:main", "agent:main:nobody"]) {
     expect(await client.call("sessions.list", { spawnedBy })).toMatchObject({ count: 0 });
     await expect(client.call("sessions.resolve", { label: "x", spawnedBy })).rejects.toThrow(/x|match/);
@@ -104,7 +104,7 @@ test("does not give a message for one agent to a session of another", async () =
   expect(await client.call("agent", fits)).toMatchObject({ sessionKey: "agent:research:main" });
 });
 
-test("I9: a scoped token learns neither how much work there is nor who is connected", async () => {
+test("I9: a scoped token learns neither the amount of work nor the connected clients", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world, gateway: { tokens: [scoped] } });
   const all = await joined(house);

@@ -1,5 +1,5 @@
-// A model server that is down at first and then refuses, in a test's words: a call of it is logged, tried again
-// and told as a failure.
+// A model server that is down at first and then refuses with a given text: each call is logged, retried and
+// reported as failed.
 
 import { cleanup } from "../kit/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";

@@ -1,4 +1,4 @@
-// Allowed actions on a session whose agent is no longer configured.
+// The allowed actions on a session whose agent was removed from the configuration.
 
 import { expect, test } from "vitest";
 import { agentSettings } from "../tools/app.ts";

@@ -23,7 +23,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
     for (const token of [...ORDER, "nobody", "node"]) {
       const raw =
         token === "node" ? await joinedNode(house, key, { token }) : await joined(house, { auth: { token } });
-      // A param that no method has: only a caller that may use the method learns that it is unknown.
+      // A param that no method has: a caller without the right gets no error about it.
       raw.send({ type: "req", id: "x", method, params: { zzzzzzzz: 1 } });
       const { error } = await raw.res("x");
       const { scope } = METHODS[method];

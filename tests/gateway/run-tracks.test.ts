@@ -1,9 +1,9 @@
-// The numbers of a run's events, whatever the order of what is told of it.
+// The sequence numbers of a run's events, in any order of reports.
 
 import { expect, test } from "vitest";
 import { RunTracks } from "../../src/gateway/socket/run-tracks.ts";
 
-test("RT1: numbers rise also within a run that ended while it was queued and has flow events before and after", () => {
+test("RT1: numbers rise also within a run that ended in the queue and has flow events before and after", () => {
   const tracks = new RunTracks(() => 0, false);
   const before = tracks.next("run");
   const ended = tracks.next("run");
@@ -25,7 +25,7 @@ test("RT1: numbers keep rising from one gateway to another that shares its store
   one.begin({ runId: "run", startedAt: now });
   const told = [one.next("run"), one.next("run"), one.next("run")];
   now += 5;
-  // This one was started in the middle of the run.
+  // This process started in the middle of the run.
   told.push(other.next("run"), other.next("run"));
   expect(told).toEqual(told.toSorted((a, b) => a - b));
   expect(new Set(told).size).toBe(told.length);

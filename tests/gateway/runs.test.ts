@@ -1,4 +1,4 @@
-// Runs as clients see them: accepted, heard while they work, ended, asked for again.
+// Runs as clients see them: accepted, streamed, ended, and requested again.
 
 import { expect, test } from "vitest";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
@@ -73,7 +73,7 @@ test("I3: runs messages that were sent without waiting in their order", async ()
   });
   const raw = await joined(house);
   for (let index = 0; index < 30; index++) {
-    // The first one carries a picture and so takes longer to read.
+    // The first request has a picture and so takes longer to read.
     const attachments = index === 0 ? [{ mimeType: "image/png", content: "A".repeat(400_000) }] : [];
     const params = { sessionKey: "main", message: `${index}`, attachments, idempotencyKey: `run-${index}` };
     raw.send({ type: "req", id: `${index}`, method: "chat.send", params });
@@ -230,7 +230,7 @@ test("the same key gives the same answer, after a restart too; any other use is 
   const same = await second.client();
   for (const [index, [method, params]] of calls.entries()) {
     expect(await same.call(method, params), method).toEqual(answers[index]);
-    // The order of the params says nothing.
+    // The order of the params is irrelevant.
     const turned = Object.fromEntries(Object.entries(params).toReversed());
     expect(await same.call(method, turned), method).toEqual(answers[index]);
     const conflict = { code: "CONFLICT" };

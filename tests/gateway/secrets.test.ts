@@ -1,4 +1,4 @@
-// I14: secrets that were planted everywhere come out nowhere: no payload, no event, no log line.
+// I14: planted secrets appear in no payload, event or log line.
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
@@ -27,7 +27,7 @@ async function say(raw: Raw, id: string, method: string, params: object = {}): P
   expect(answer.ok, `${id} ${answer.error?.message}`).toBe(true);
 }
 
-/** Everything that a client can ask about one session. */
+/** Sends every request about one session. */
 async function askEverything(raw: Raw, key: string): Promise<void> {
   for (const method of ["health", "status", "agents.list", "models.list", "tools.catalog"]) {
     await say(raw, method, method);

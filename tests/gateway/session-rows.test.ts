@@ -1,5 +1,4 @@
-// Rows of the session list for a page that shows a tree: roots, children, waits, costs, and the rights to
-// see them.
+// Rows of the session list for a tree: roots, children, waits, costs, and the rights to see them.
 
 import { expect, test } from "vitest";
 import type { Session } from "../../src/core/shapes/session.ts";

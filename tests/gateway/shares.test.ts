@@ -1,5 +1,4 @@
-// Limits of one token or one address, so that the others are still served; all of it comes
-// back when the flood ends.
+// Limits of one token or one address: others are still served, and every share is returned.
 
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
@@ -58,7 +57,7 @@ test("limits pending calls per token, over all of its connections; another token
     params: { sessionKey: "main", message: "hold on", idempotencyKey: "held" },
   });
   await begin.res("run");
-  // 4 × 512 waits are what the token may have.
+  // 4 × 512 waits are the token's share.
   for (const link of links) {
     for (let at = 0; at < 512; at += 1) {
       const params = { runId: "held", timeoutMs: 60_000 };
@@ -107,7 +106,7 @@ test("a large frame returns its bytes after its answer: a token can send any num
   }
 });
 
-/** A request whose body never ends; resolves once the gateway has read so much of it, or has answered. */
+/** A request with an endless body; resolves when the gateway has read this many bytes, or has answered. */
 async function unfinished(house: House, path: string, bytes: number) {
   const request = httpRequest(`${house.http}${path}`, {
     method: "POST",
@@ -145,7 +144,7 @@ test("limits unfinished bodies per token; another token is served, and the bytes
 test("limits connections per token: others still connect, and each end frees one", async () => {
   const house = await openBoth();
   const links: Raw[] = [];
-  // In rounds, as those that have not said hello are few at a time.
+  // Connects in rounds, because few connections may be waiting for their handshake.
   while (links.length < 1_500) {
     links.push(...(await Promise.all(Array.from({ length: 100 }, () => flooding(house)))));
   }

@@ -1,5 +1,5 @@
-// A client that waits for the answer to its message while the gateway stops: it is told so, and finds the
-// answer in its inbox, once.
+// A client that waits for an answer while the gateway stops: it gets an error, and finds the answer in its
+// inbox, once.
 
 import { expect, test } from "vitest";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -52,7 +52,7 @@ test.each(SPEAKERS)(
   },
 );
 
-/** A client's call as far as its answer: whether that was written to the client is not said yet. */
+/** A client's call up to its answer; whether it was written to the client is not reported yet. */
 async function answered(house: House): Promise<string> {
   await openPeer(house, "version 1", ME);
   const { db } = house.store;

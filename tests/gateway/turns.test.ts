@@ -1,4 +1,4 @@
-// C4: requests of one connection that read give way to everybody else between two of them.
+// C4: other connections get a turn between two reads of one connection.
 
 import { expect, test } from "vitest";
 import { realWorld } from "../../src/world.ts";

@@ -22,7 +22,7 @@ async function houseOn(kind: string, options: HouseOptions = {}): Promise<House>
 
 let runs = 0;
 
-/** A run's line in the ledger. */
+/** Adds a run to the ledger. */
 async function used(
   house: House,
   sessionKey: string,

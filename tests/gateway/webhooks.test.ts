@@ -1,4 +1,4 @@
-// Web hooks of a whole gateway: what happens in it reaches a program outside, also over a stop and a start.
+// Web hooks of a whole gateway reach a receiver, also across a restart.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,4 @@
-// The configuration of the source as one of ours: what it becomes, where it goes, and that it can be started
-// with.
+// The source's configuration as one of ours: the result, its file, and a start with it.
 
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -91,7 +90,7 @@ test("agents, tools, session, models and channels become a configuration that Pa
     ["main-agent", "Molly", "local/qwen3", true],
     ["research", undefined, "anthropic/claude-opus-4-5", false],
   ]);
-  // CT1: a profile stays a limit.
+  // CT1: a tool profile becomes an allow list.
   expect(settings.agents[1]?.tools).toEqual({ allow: ["session_status"], deny: ["exec"] });
   expect(settings.agents[0]?.sandbox).toMatchObject({ mode: "non-main", network: true });
   expect(settings.session).toMatchObject({
@@ -162,7 +161,7 @@ test("removes and reports settings that prevent a start; a broken file counts as
   expect(report.config.kind).toBe("written");
   const { settings } = good(loadSettings({ env: {}, home }));
   expect(settings.agents.map(({ id }) => id)).toEqual(["a", "b", "c"]);
-  // A limit that can't be read forbids.
+  // A limit that cannot be read becomes a denial.
   expect(settings.tools.filter.deny).toEqual(["*"]);
   expect(report.config.notes.join("\n")).toContain("left out: agents.defaults.model");
 

@@ -77,7 +77,7 @@ test("ids and file names that are paths are not followed", async () => {
   await imported(dir);
   for (const number of [1, 2, 3, 4]) {
     const found = await session(`agent:main:discord:channel:${number}`);
-    // It names a file of the readable copy: it can be no path.
+    // The id names a file of the readable copy, so it must not be a path.
     expect(found?.sessionId).toMatch(/^[0-9a-f-]{36}$/);
     expect(await said(found?.key ?? "")).toEqual([]);
   }
@@ -297,6 +297,6 @@ test("reads a transcript that is larger than the memory line by line", async () 
     const report = await importState({ dir, home, env: {}, dryRun: true, world, signal, progress() {} });
     console.log(report.value.entries);`;
   const argv = ["--max-old-space-size=48", "--input-type=module", "-e", script, dir, temporaryFolder()];
-  // 64 MB of text, 48 MB of memory for all.
+  // 64 MB of text with 48 MB of memory.
   expect(execFileSync(process.execPath, argv, { encoding: "utf8" }).trim()).toBe("32");
 });

@@ -161,7 +161,7 @@ for (const kind of KINDS) {
       "toolResult: ten",
       "assistant: It is ten.",
     ]);
-    // I11: what no person wrote doesn't look as if one had.
+    // I11: text that no person wrote does not look like a person's text.
     expect((await said("agent:main:subagent:aaaa"))[0]).toBe("inter_session: find the bug");
     expect((await said("cron:job-7"))[0]).toBe("cron: good morning?");
 
@@ -200,7 +200,7 @@ for (const kind of KINDS) {
     await imported(dir);
     const whole = await said("agent:main:main");
     expect(whole).toHaveLength(900);
-    // As a crash between two transactions leaves it: the last ones are not there yet.
+    // Simulates a crash between two transactions: the last entries are missing.
     await inStore(async (store) => {
       const rows = await store.db.selectFrom("messages").select("seq").orderBy("seq").execute();
       const last = rows[399]?.seq ?? 0;
@@ -341,7 +341,7 @@ test("after a compaction the model sees the summary and the kept messages; histo
   await imported(dir);
   expect(await said("agent:main:main")).toHaveLength(6);
   const seen = await inStore((store) => readContext(store.db, MAIN_ID));
-  // A result is never parted from its call: what is kept begins with the message behind it.
+  // A result is never separated from its call: the kept part begins with the next message.
   expect(seen.map((entry) => ("role" in entry ? entry.role : entry.summary))).toEqual([
     "they talked",
     "user",

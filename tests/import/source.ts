@@ -11,7 +11,7 @@ export const START = Date.parse("2026-01-20T10:00:00.000Z");
 
 export type Line = Record<string, unknown> | string;
 
-/** Writes a file into the directory, with the folders above it. */
+/** Writes a file into the directory and creates its folders. */
 export function put(dir: string, path: string, text: string | Buffer): void {
   mkdirSync(dirname(join(dir, path)), { recursive: true });
   writeFileSync(join(dir, path), text);
@@ -107,13 +107,13 @@ export class Talk {
     });
   }
 
-  /** Something that is no entry. */
+  /** Adds a line that is not an entry. */
   raw(text: string): void {
     this.lines.push(text);
   }
 }
 
-/** Everything in a folder: names, kinds, rights and contents. */
+/** Hashes everything in a folder: names, kinds, modes and contents. */
 export function hashOf(dir: string): string {
   const hash = createHash("sha256");
   const walk = (at: string): void => {

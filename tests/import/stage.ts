@@ -1,4 +1,4 @@
-// Kit for tests of the import: a home to import into, on either store, and access to the result.
+// Kit for import tests: a home, on either store, and access to the result.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,11 +22,11 @@ export interface Stage {
   session(key: string): Promise<Session | undefined>;
   /** Messages of a session as `sessions_history` has them, tool results too. */
   history(key: string): Promise<readonly Message[]>;
-  /** The same as short lines: who, and what. */
+  /** The history as short lines with role and text. */
   said(key: string): Promise<string[]>;
 }
 
-/** `config`: Parley's own; absent: there is none yet. */
+/** `config`: Parley's own configuration. Absent: none. */
 export async function stage(kind: Kind, config?: Record<string, unknown>): Promise<Stage> {
   const home = temporaryFolder();
   const url = kind === "postgres" ? await freshUrl() : undefined;

@@ -25,7 +25,7 @@ import { optional } from "../../src/core/optional.ts";
 
 const SELF = fileURLToPath(import.meta.url);
 
-/** How it is started. */
+/** The command that starts it. */
 export const ACP_AGENT: readonly string[] = [process.execPath, SELF];
 
 interface Kept {
@@ -36,7 +36,7 @@ interface Kept {
   spent: number;
 }
 
-/** How a call and its end are told. */
+/** The messages that report a call and its end. */
 interface Hands {
   readonly client: acp.AgentContext;
   readonly session: Kept;

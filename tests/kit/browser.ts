@@ -7,7 +7,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { describe, expect } from "vitest";
 import { cleanup } from "./engine.ts";
 
-/** The first without a window's own pages, which take three quarters of the time of a tab. */
+/** Prefers the variant without a window's own pages, which take three quarters of the time of a tab. */
 const BROWSERS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
 const executablePath = BROWSERS.find(existsSync) ?? "/usr/bin/chromium";
 const FLAGS = [

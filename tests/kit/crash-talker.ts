@@ -116,7 +116,7 @@ export class Talker {
     }
   }
 
-  /** Repeats until there is an answer. */
+  /** Repeats the request until it is answered. */
   async #ask<M extends MethodName>(method: M, params: ParamsOf<M>): Promise<PayloadOf<M>> {
     for (let tries = 0; ; tries += 1) {
       const client = await this.#link();
@@ -170,7 +170,7 @@ export class Talker {
     const key = this.#key();
     const sessionKey = luck.of(told.sessions);
     const message = this.#message(key);
-    // Sometimes shorter than the work: the run ends as `timeout`.
+    // This limit is sometimes shorter than the work; then the run ends as `timeout`.
     const limit = luck.chance(0.1) ? { timeoutMs: 50 + luck.below(500) } : {};
     const params = { sessionKey, message, idempotencyKey: key, ...limit };
     const { runId } = await this.#ask("chat.send", params);
@@ -239,7 +239,7 @@ export class Talker {
         return;
       }
       if (before !== undefined) this.#problem(`${runId} had ended (${before}) and is ${answer.runStatus}`);
-      // Many wait for one lane: try later.
+      // Many runs wait for one lane, so this try is skipped.
       if (this.#stoppedAt !== undefined || luck.chance(0.3)) return;
     }
   }

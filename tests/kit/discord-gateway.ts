@@ -1,9 +1,8 @@
-// Owns the gateway of the Discord that tests speak to: identify, heartbeat, resume with what was missed, op 7, op 9,
-// and the numbers with which a socket is closed.
+// The fake gateway of Discord: identify, heartbeat, resume with missed events, op 7, op 9, and close codes.
 
 import { WebSocket, WebSocketServer } from "ws";
 
-/** Frames of the wire, as Discord numbers them. */
+/** Op codes of frames, as Discord numbers them. */
 const OP = { dispatch: 0, beat: 1, identify: 2, resume: 6, reconnect: 7, invalid: 9, hello: 10, beaten: 11 };
 
 interface Session {
@@ -13,7 +12,7 @@ interface Session {
 }
 
 export interface GatewayOptions {
-  /** Undefined: this token is not ours. */
+  /** Undefined: the token is unknown. */
   readonly isToken: (token: unknown) => boolean;
   readonly intentsAllowed: () => number;
   readonly ready: (sessionId: string, resumeUrl: string) => object;
@@ -26,24 +25,24 @@ export interface FakeGateway {
   readonly url: string;
   readonly identified: Record<string, unknown>[];
   readonly resumed: { readonly session: string; readonly from: number; readonly replayed: number }[];
-  /** The number that came with each beat. */
+  /** The sequence number of each heartbeat. */
   readonly beats: (number | null)[];
-  /** Tells every session, also those that may be taken up later. */
+  /** Sends an event to every session, including disconnected ones that may resume. */
   dispatch(type: string, data: unknown): void;
-  /** Sends this as it is, in a text frame. */
+  /** Sends a text frame unchanged. */
   raw(text: string): void;
-  /** Asks for a new connection. */
+  /** Requests a new connection (op 7). */
   reconnect(): void;
-  /** Ends the session itself. */
+  /** Invalidates the session (op 9). */
   invalidate(): void;
   close(code: number): void;
-  /** Cuts the sockets without a word. */
+  /** Cuts the sockets without a close frame. */
   cut(): void;
-  /** From now on no session can be taken up. */
+  /** Refuses every resume from now on. */
   forget(): void;
-  /** Takes connections, and says nothing. */
+  /** Accepts connections without sending anything. */
   fallSilent(silent: boolean): void;
-  /** Beats are no longer confirmed. */
+  /** Stops confirming heartbeats. */
   deafen(): void;
   connections(): number;
   stop(): Promise<void>;
@@ -73,7 +72,7 @@ function tell(socket: WebSocket, session: Session, type: string, data: unknown):
   if (socket.readyState === WebSocket.OPEN) send(socket, { op: OP.dispatch, ...event });
 }
 
-/** Whether the bot may be here; if not, the socket is closed with the number that says why. */
+/** Returns whether the bot is admitted; otherwise closes the socket with Discord's close code. */
 function admits({ options }: Live, socket: WebSocket, token: unknown, intents = 0): boolean {
   const isTooMuch = (intents & ~options.intentsAllowed()) !== 0;
   const code = !options.isToken(token) ? 4004 : isTooMuch ? 4014 : 0;
@@ -122,7 +121,7 @@ function connected(live: Live, socket: WebSocket): void {
   if (!live.silent) send(socket, { op: OP.hello, d: { heartbeat_interval: live.options.heartbeatMs() } });
 }
 
-/** Every session is told, those without a connection too: they may be taken up later. */
+/** Records the event for every session, because a disconnected one may resume. */
 function dispatchTo({ sockets, sessions }: Live, type: string, data: unknown): void {
   const reached = new Set<Session>();
   for (const [socket, session] of sockets) {

@@ -1,5 +1,5 @@
-// Owns the Discord that tests speak to: its REST interface on a port of this machine, with the paths, bodies, numbers
-// and headers of the real one, and its gateway. One server with channels, a thread and a forum; three people; one bot.
+// A fake Discord: its REST interface on a local port, with the real paths, bodies, codes and headers, and its
+// gateway. One server with channels, a thread and a forum; three people; one bot.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type FakeGateway, startGateway } from "./discord-gateway.ts";
@@ -37,9 +37,9 @@ type Fault =
       readonly body?: Json;
       readonly headers?: Record<string, string>;
     }
-  /** The connection breaks once the call was carried out. */
+  /** The connection breaks after the call was executed. */
   | { readonly kind: "cut" }
-  /** There is no answer at all. */
+  /** The call gets no answer. */
   | { readonly kind: "hang" }
   | { readonly kind: "text"; readonly text: string };
 
@@ -62,13 +62,13 @@ export interface DiscordServer {
   readonly roles: Json[];
   /** The menu of commands. */
   commands: Json[];
-  /** Changes what may be asked for and how. */
+  /** Changes the required token, intents and heartbeat. */
   readonly rules: { token: string; intents: number; heartbeatMs: number; startsLeft: number };
-  /** A message of somebody, in the channel's history and told to the bot. `quiet`: not told. */
+  /** Adds a person's message to the channel's history and sends it to the bot. `quiet`: does not send it. */
   say(message: Json, quiet?: boolean): Json;
-  /** Changes a message, as Discord tells of it. */
+  /** Edits a message, and reports it like Discord. */
   change(message: Json, fields: Json): void;
-  /** A file that Discord keeps; its address. */
+  /** Stores a file on Discord; returns its address. */
   keep(name: string, bytes: Uint8Array): string;
   /** Outcome of the next calls with a matching method and path. */
   fault(calls: RegExp, fault: Fault, times?: number): void;
@@ -248,7 +248,7 @@ function handle(state: State, request: IncomingMessage, response: ServerResponse
   response.end(body === undefined ? undefined : JSON.stringify(body));
 }
 
-/** Ids that grow, made about now, as Discord's are. */
+/** Returns increasing ids in Discord's format, starting at this time. */
 function idsFrom(ms: number): () => string {
   let at = BigInt(ms - 1_420_070_400_000) << 22n;
   return () => {
@@ -257,7 +257,7 @@ function idsFrom(ms: number): () => string {
   };
 }
 
-/** Takes calls, each with a body that is bounded. */
+/** Accepts calls with bounded bodies. */
 function startHttp(stateOf: () => State): Promise<HttpHere> {
   return serveHttp((request, response) => {
     const chunks: Buffer[] = [];
@@ -272,7 +272,7 @@ function startHttp(stateOf: () => State): Promise<HttpHere> {
   });
 }
 
-/** The gateway of this Discord. */
+/** Opens the fake Discord's gateway. */
 function openGateway(
   rules: DiscordServer["rules"],
   channels: DiscordServer["channels"],

@@ -1,4 +1,4 @@
-// The real engine on a real store in a folder of its own, with a scripted executor, and crashes on demand.
+// The real engine on a real store in a separate folder, with a scripted executor, and crashes on demand.
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ import { type TestSchema, takeSchema } from "./postgres.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
 
-/** The real clock and ids, and no log lines but errors. */
+/** The real clock and ids, with a log of errors only. */
 export function quietWorld(): World {
   return realWorld({ level: "silent", sync: true });
 }
@@ -32,7 +32,7 @@ export function quietWorld(): World {
 export class Crash extends Error {}
 
 /**
- * How a crash falls: before a commit (nothing written), or after it (written, but nobody was told). `lost`: the
+ * The kind of crash: before a commit (nothing written), or after it (written, without an answer). `lost`: the
  * process lives on, and only the answer to the commit is lost.
  */
 export interface CrashPoint {
@@ -40,7 +40,7 @@ export interface CrashPoint {
   readonly when: "before" | "after" | "lost";
 }
 
-/** Whether a process that is chosen to die is killed before it has finished its work. */
+/** Returns whether a process with a planned crash dies before its work is finished. */
 export async function diesAtWork(app: {
   crashed(): Promise<void>;
   quiet(): Promise<void>;
@@ -54,11 +54,11 @@ export async function diesAtWork(app: {
   return true;
 }
 
-/** One story with a crash at each of its commits in turn, from the third on: how many it has. */
+/** Runs one story with a crash at each of its commits in turn, from the third on. Returns their number. */
 export async function crashAtEach(
   when: CrashPoint["when"],
   commitsMax: number,
-  /** False: the story was over before that commit. */
+  /** Returns false if the story ended before that commit. */
   tell: (point: CrashPoint) => Promise<boolean>,
 ): Promise<number> {
   for (let commit = 3; commit < commitsMax; commit += 1) {
@@ -74,7 +74,7 @@ export interface CrashingStore {
   hasCrashed(): boolean;
 }
 
-/** A store whose process "dies" at a commit: from then on nothing is written any more. */
+/** A store whose process "dies" at a commit: afterwards nothing is written. */
 export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
   let commits = 0;
   let dead = false;
@@ -94,7 +94,7 @@ export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
         if (dead) throw new Crash("the process is dead");
         let number = 0;
         const value = await store.transaction(async (tx) => {
-          // Counted inside: transactions run one after the other, so the number is the commit's.
+          // Counted inside, where transactions run one after the other, so the number is the commit's.
           if (dead) throw new Crash("the process is dead");
           number = commits + 1;
           if (number === point.commit && point.when === "before") die();
@@ -122,9 +122,9 @@ export interface TestEngineOptions {
   readonly poolOf?: EngineParts["poolOf"];
   readonly world?: World;
   readonly start?: boolean;
-  /** Default: as the environment says. */
+  /** Default: from the environment. */
   readonly on?: Store["kind"];
-  /** Stands before the disk, to have it refuse. */
+  /** Wraps the disk, for example to make it refuse. */
   readonly wrapStore?: (disk: Store) => Store;
   readonly deadlineHandlers?: EngineParts["deadlineHandlers"];
 }
@@ -136,14 +136,14 @@ export interface TestEngine {
 }
 
 /**
- * The store in a folder, which can be opened again. With `PARLEY_TEST_STORE=postgres` in the environment it is
- * a PostgreSQL schema of its own, so that everything can be tried on that database, too.
+ * Opens the store in a folder, which can be opened again. With `PARLEY_TEST_STORE=postgres` it is a separate
+ * PostgreSQL schema, so that all tests also run on that database.
  */
 export async function openStore(dir: string, world: World = quietWorld()): Promise<Store> {
   return openStoreOn(process.env.PARLEY_TEST_STORE === "postgres" ? "postgres" : "sqlite", dir, world);
 }
 
-/** The store in a folder, on this database whatever the environment says. */
+/** Opens the store in a folder on this database, regardless of the environment. */
 export async function openStoreOn(
   kind: Store["kind"],
   dir: string,
@@ -156,7 +156,9 @@ export async function openStoreOn(
 
 let emptyFile: Promise<Buffer> | undefined;
 
-/** An empty store's file, made once for a process: to make the tables takes most of the time of the first start. */
+/**
+ * Makes an empty store's file once for a process, because creating the tables takes most of a first start.
+ */
 async function makeEmptyFile(): Promise<Buffer> {
   const dir = mkdtempSync(join(GROUND, "parley-empty-"));
   try {
@@ -176,10 +178,10 @@ export async function openEmbedded(dir: string, world: World = quietWorld()): Pr
   return openSqlite({ dir, durability: "normal", log: world.log });
 }
 
-/** Of folders of the test that is under way: who opens the store in one again finds what is there. */
+/** Schemas of the running test's folders: opening a store again in a folder finds the same data. */
 const folderSchemas = new Map<string, Promise<TestSchema>>();
 
-/** As one process alone has it: without the others there are no leases, and a held clock holds. */
+/** Opens the store for a single process: no leases, so the clock may be held. */
 async function openPostgresFor(dir: string, world: World): Promise<Store> {
   const schema = folderSchemas.get(dir) ?? takeSchema();
   if (!folderSchemas.has(dir)) {
@@ -215,12 +217,12 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
   return { engine, store, dir };
 }
 
-/** A session of the agent `main`, with an id of its own. */
+/** A session of the agent `main`, with a new id. */
 export function sessionRow(key: string, more: Partial<Session> = {}): Session {
   return blankSession(key, { sessionId: `id-of-${key}`, agentId: "main", ...more });
 }
 
-/** Makes sessions that are not there yet. */
+/** Creates the missing sessions. */
 export async function makeSessions(store: Store, ...keys: string[]): Promise<void> {
   await store.transaction(async (tx) => {
     for (const key of keys)
@@ -228,7 +230,7 @@ export async function makeSessions(store: Store, ...keys: string[]): Promise<voi
   });
 }
 
-/** An assistant message as a model would write it. */
+/** An assistant message like a model's. */
 export function assistantText(id: string, text: string): AssistantMessage {
   return {
     id,
@@ -243,7 +245,7 @@ export function assistantText(id: string, text: string): AssistantMessage {
   };
 }
 
-/** The run once it has ended; fails the test if it has not within `withinMs`. */
+/** Returns the ended run; fails the test if it has not ended within `withinMs`. */
 export async function endOf(engine: Engine, runId: string, withinMs = 10_000): Promise<Run> {
   const run = await engine.waitForRun(runId, engine.now() + withinMs);
   if (run === undefined || !isEnded(run.state)) throw new Error(`run ${runId} is ${run?.state ?? "unknown"}`);

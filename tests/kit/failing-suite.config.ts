@@ -1,4 +1,4 @@
-// The configuration of all tests, but for one suite that must fail.
+// The configuration of the test run for a suite that must fail.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";

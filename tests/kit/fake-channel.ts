@@ -1,4 +1,4 @@
-// A channel without a platform: a test writes people's messages and reads what they are shown.
+// A channel without a platform: a test writes people's messages and reads the shown texts.
 
 import type {
   Channel,
@@ -18,7 +18,7 @@ export interface FakeChannel extends Channel {
   readonly typed: Route[];
   /** The outcomes of the next attempts. Default: sent. */
   outcome: (message: OutgoingMessage) => DeliveryOutcome;
-  /** The texts shown at a place, in order. */
+  /** Returns the texts shown at a place, in order. */
   textsAt(to: string): string[];
 }
 
@@ -44,7 +44,7 @@ export function fakeChannel(): FakeChannel {
   return channel;
 }
 
-/** An account that answers all people, at once. */
+/** An account that answers everybody, at once. */
 export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
   return {
     ...OPEN_ACCOUNT,
@@ -63,7 +63,7 @@ type Said = Partial<Omit<InboundMessage, "chat" | "sender">> & {
   readonly name?: string;
 };
 
-/** A message of a person; by default Ada, in her direct chat. */
+/** A person's message. Default: from Ada, in her direct chat. */
 export function said(text: string, { chat, from = "7", name = "Ada", ...more }: Said = {}): InboundMessage {
   messages += 1;
   const id = chat?.id ?? from;
@@ -88,7 +88,7 @@ export function said(text: string, { chat, from = "7", name = "Ada", ...more }: 
   };
 }
 
-/** A message in a group, to the agent. */
+/** A message in a group that mentions the agent. */
 export function saidInGroup(text: string, more: Said = {}): InboundMessage {
   return said(text, {
     mentioned: true,
@@ -97,7 +97,7 @@ export function saidInGroup(text: string, more: Said = {}): InboundMessage {
   });
 }
 
-/** A file as a platform offers it. */
+/** A file in the form that a platform offers. */
 export function offered(bytes: Uint8Array, more: Partial<InboundMedia> = {}): InboundMedia {
   return {
     kind: "file",

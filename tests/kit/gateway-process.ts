@@ -30,11 +30,11 @@ export interface ProcessOptions {
   readonly config?: Record<string, unknown>;
   /** An existing home, with the same store. */
   readonly home?: string;
-  /** Beside the home. */
+  /** Environment variables besides the home's. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A home directory with a configuration in it. */
+/** Makes a home directory with a configuration. */
 export function homeWith(config: Record<string, unknown>): string {
   const home = temporaryFolder(tmpdir());
   writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...config });

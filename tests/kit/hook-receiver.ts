@@ -1,5 +1,5 @@
-// Owns a program that is told of events: a real HTTP server that checks every signature as docs/WEBHOOKS.md says,
-// and answers what a test wants.
+// A program that receives web hooks: a real HTTP server that checks every signature by docs/WEBHOOKS.md, and
+// answers as a test requires.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, RequestListener, ServerResponse } from "node:http";
@@ -20,12 +20,12 @@ export interface Told {
 export interface Receiver {
   readonly url: string;
   readonly told: Told[];
-  /** Resolves with the first that fits, now or later. */
+  /** Resolves with the first matching request, received or still to come. */
   next(fits: (told: Told) => boolean): Promise<Told>;
   close(): Promise<void>;
 }
 
-/** `answer`: 204 where it does nothing. `port`: of an earlier one that is closed. */
+/** `answer`: default 204. `port`: that of an earlier receiver that is closed. */
 export async function startReceiver(
   answer: (told: Told, response: ServerResponse, index: number) => void = (_, response) => {
     response.writeHead(204).end();

@@ -1,5 +1,5 @@
-// Replaces Messages behind `imsg rpc`, for a program (imsg.ts) that a channel starts: chats, a watch that
-// continues after a row, texts that leave; and faults on request.
+// Replaces Messages behind `imsg rpc` for a program (imsg.ts) that a channel starts: chats, a watch that
+// continues after a row, sent texts, and faults on request.
 
 import { createServer, type Socket } from "node:net";
 import { optional } from "../../src/core/optional.ts";
@@ -8,7 +8,7 @@ import { IMSG } from "./imsg.ts";
 import { listenHere } from "./loopback.ts";
 
 export interface ImsgDeskOptions {
-  /** An older one, which knows neither `status` nor cursors nor what is answered. */
+  /** An older version, without `status`, cursors and quoted messages. */
   readonly isOld?: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface SentByImsg {
 /** The fault of the next `send`. */
 export type ImsgTrouble =
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data?: unknown }
-  /** Sent, and the program ends before it says so. */
+  /** The text was sent, and the program ends before it says so. */
   | { readonly kind: "cut" };
 
 export type Row = Readonly<Record<string, unknown>> & { readonly id: number };
@@ -30,21 +30,21 @@ export interface ImsgDesk {
   readonly command: readonly string[];
   readonly rows: Row[];
   readonly sent: SentByImsg[];
-  /** From which row each watch went on. */
+  /** The row after which each watch continued. */
   readonly resumed: (number | undefined)[];
   /** Puts a message into the database and notifies all watches. */
   add(fields: object): Row;
-  /** Tells the newest message again. */
+  /** Reports the newest message again. */
   again(): void;
   /** Writes raw text to every running program. */
   raw(text: string): void;
   next(trouble: ImsgTrouble): void;
-  /** How many programs run, and how many watches they have. */
+  /** Returns the numbers of running programs and their watches. */
   programs(): number;
   watches(): number;
-  /** From now on the database can't be read. */
+  /** Makes the database unreadable from now on. */
   lock(): void;
-  /** The programs that run end. */
+  /** Ends the running programs. */
   hangUp(): void;
   close(): Promise<void>;
 }
@@ -150,7 +150,7 @@ function answer(
     for (const row of state.rows)
       if (since !== undefined && row.id > since) tell(state, client, subscription, row);
   };
-  // Older ones begin to watch before they say that they do.
+  // Older versions begin to watch before they confirm it.
   if (!state.isOld) return { result: { subscription }, afterwards: begin };
   begin();
   return { result: { subscription } };

@@ -1,10 +1,10 @@
-// A program in the place of `imsg rpc`: its pipes are joined with a desk of the test that started it, which knows
-// what Messages would do (imsg-desk.ts). It ends when the desk hangs up, or when nobody writes to it any more.
+// Replaces the program `imsg rpc`: its pipes are connected to a desk (imsg-desk.ts) of the test, which plays
+// Messages. It ends when the desk hangs up, or at the end of its input.
 
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 
-/** Started with the port of the desk. */
+/** The program; its argument is the port of the desk. */
 export const IMSG = fileURLToPath(import.meta.url);
 
 function join(port: number): void {

@@ -18,7 +18,7 @@ export function collectTexts(texts: string[]): (delta: TextDelta) => void {
   };
 }
 
-/** Turns whole texts into changes: what continues the text before, or the text anew. */
+/** Turns whole texts into changes: a continuation of the text before, or a new text. */
 export function deltas(): (text: string) => TextDelta {
   let before = "";
   return (text) => {

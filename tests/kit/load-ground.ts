@@ -1,4 +1,4 @@
-// The fleet of a load, whose agents have a token each, and a model that streams from its own process.
+// The fleet of a load, whose agents have one token each, with a model that streams from a separate process.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -5,17 +5,17 @@ import { readFileSync } from "node:fs";
 /** Share of a run that is warm-up: caches fill, code is compiled. */
 const WARM_UP = 0.3;
 
-/** In which /proc counts processor time. */
+/** Unit of processor time in /proc. */
 const TICKS_A_SECOND = 100;
 
 export interface MemorySample {
-  /** Resident, in MB. */
+  /** Resident memory, in MB. */
   readonly rss: number;
-  /** Of that what no file is behind: heap and stacks. */
+  /** The part of it without a file behind it: heap and stacks. */
   readonly anonymous: number;
 }
 
-/** Undefined where /proc doesn't tell. */
+/** Returns undefined on systems without this data in /proc. */
 export function memoryOf(pid: number): MemorySample | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/status`, "utf8");
@@ -39,15 +39,15 @@ export function processorSeconds(pid: number): number {
 }
 
 export interface Growth {
-  /** The lowest of the first third after the warm-up: what is left when the runtime has just collected. */
+  /** The lowest size in the first third after the warm-up: shortly after a collection. */
   readonly firstMb: number;
-  /** The lowest of the last third. */
+  /** The lowest size in the last third. */
   readonly lastMb: number;
   readonly growthMb: number;
   readonly peakMb: number;
 }
 
-/** How memory went, from the end of the warm-up on. */
+/** Returns the growth of memory after the warm-up. */
 export function growthOf(samples: readonly number[]): Growth {
   const warm = samples.slice(Math.floor(samples.length * WARM_UP));
   const third = Math.max(1, Math.floor(warm.length / 3));

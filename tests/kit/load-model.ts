@@ -1,4 +1,4 @@
-// Run as a process of its own: a model server for the load. It calls a tool, then streams an answer in small
+// Runs as a separate process: a model server for the load. It calls a tool, then streams an answer in small
 // pieces over some seconds. Prints its address; ends with its standard input.
 
 import { startModelServer } from "./model-server.ts";
@@ -9,7 +9,7 @@ const [pieces = 24, intervalMs = 250] = process.argv.slice(2).map(Number);
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const server = await startModelServer((request) => {
-  // For hours if need be: nothing is kept of what was asked.
+  // Keeps no requests, because it may run for hours.
   server.requests.length = 0;
   if (request.toolResults.length === 0) return [text("I look. ", 1), call("session_status", {})];
   const key = /^run (\S+)/.exec(request.lastUserText)?.[1] ?? "nobody";

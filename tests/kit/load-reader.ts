@@ -8,7 +8,7 @@ export interface ReaderTotals {
   events: number;
   /** Frames and run events whose number was not the next one. */
   gaps: number;
-  /** Ends that came a second time. */
+  /** Run ends that came a second time. */
   twice: number;
   connects: number;
   /** By close code: connections that the other side closed. */

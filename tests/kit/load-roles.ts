@@ -12,7 +12,7 @@ const HISTORY_LIMIT = 100;
 /** Time after which a writer without events of its run gives up. */
 const RUN_MAX_MS = 120_000;
 
-/** A run that was written for. */
+/** A run that its writer has requested. */
 interface Sent {
   readonly key: string;
   readonly sentAt: number;
@@ -36,7 +36,7 @@ export function newTotals(): ReaderTotals {
 
 interface Place {
   readonly session: number;
-  /** The process that it connects to. */
+  /** The process that the client connects to. */
   readonly at: number;
 }
 
@@ -61,7 +61,7 @@ export class OneReader extends LoadReader {
     this.joinedAt = performance.now();
   }
 
-  /** Ends of its session's runs that it should have received and did not. */
+  /** Returns the ends of its session's runs that it should have received and did not. */
   missed(load: Load): number {
     const whole = (load.sent[this.session] ?? []).filter((sent) => sent.sentAt >= this.joinedAt);
     return whole.filter(({ key, endedAt }) => endedAt !== undefined && !this.ends.has(key)).length;
@@ -102,7 +102,7 @@ export class Writer extends OneReader {
   }
 }
 
-/** Stops reading for some seconds, at times. */
+/** Stops reading for some seconds, from time to time. */
 export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<void> {
   while (!load.over) {
     await sleep(2_000 + load.luck.below(6_000));
@@ -112,7 +112,7 @@ export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<vo
   }
 }
 
-/** Ends that came while the client was away and that the history does not have. */
+/** Returns the ends that came while the client was away and that the history does not have. */
 async function notInHistory(load: Load, reader: OneReader): Promise<number> {
   const { session } = reader;
   const [resets, ended] = [load.resets[session], (load.sent[session] ?? []).filter((sent) => sent.endedAt)];
@@ -144,7 +144,7 @@ export async function comeAndGo(load: Load, reader: OneReader): Promise<number> 
 
 /** Returns who is connected to a process. */
 export interface Presence {
-  /** Resolves when this connection was there and is gone. */
+  /** Resolves when this connection has been open and is closed. */
   gone(connId: string): Promise<void>;
 }
 
@@ -169,7 +169,7 @@ export async function stopReading(
     })();
     await Promise.race([presence.gone(reader.connId), stop]);
     if (over) break;
-    // It was closed: pending data still arrives, then the close code.
+    // After the close, pending data still arrives, then the close code.
     const closed = reader.closed();
     reader.resume();
     await closed;

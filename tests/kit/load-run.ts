@@ -1,10 +1,8 @@
-// A load on a fleet: many WebSocket clients, many sessions at work at once with answers that stream, slow readers
-// among the clients, and some that come and go. Returns figures, and judges nothing.
-//
-// Each session has an agent, and a token that covers it alone. Of the clients, one for each session writes to it,
-// again as soon as its run has ended; most of the others read one session each. Some of those stop reading for
-// a while and must miss nothing all the same; some leave and come back, and read the history. A few read every
-// session and stop reading for good, until the gateway closes them.
+// A load on a fleet: many WebSocket clients, many sessions with streamed answers, slow readers, and clients
+// that come and go. Returns figures without judging them. Each session has an agent and a token for it alone.
+// One client for each session writes to it, again when its run has ended; most others read one session each.
+// Some of those stop reading for a while and must miss nothing; some disconnect, return, and read the
+// history. A few read every session and stop reading until the gateway closes them.
 
 import { dice } from "./dice.ts";
 import type { Fleet } from "./fleet.ts";
@@ -30,27 +28,27 @@ const SAMPLE_MS = 1_000;
 
 export interface LoadFigures {
   readonly runs: number;
-  /** Sessions at work at once, asked every second from the time when all had begun. */
+  /** Number of busy sessions, sampled every second after all had begun. */
   readonly running: { readonly median: number; readonly least: number };
   readonly eventsPerSecond: number;
-  /** Of those that stay, also if they stop reading for a while. */
+  /** Clients that stay connected, including those that stop reading for a while. */
   readonly staying: {
     readonly readers: number;
-    /** Numbers that were not the next one. */
+    /** Sequence numbers that did not follow their predecessor. */
     readonly gaps: number;
-    /** Ends that came twice, and ends that never came. */
+    /** Run ends that came twice, and run ends that never came. */
     readonly twice: number;
     readonly missed: number;
     /** Number of these connections that the gateway closed. */
     readonly closed: number;
   };
-  /** Of those that leave and come back. */
+  /** Clients that disconnect and return. */
   readonly roaming: { readonly connects: number; readonly gaps: number; readonly notInHistory: number };
-  /** Of those that stop reading for good: how often each close code came. */
+  /** Clients that stop reading: the number of each close code. */
   readonly slowCloses: Readonly<Record<string, number>>;
-  /** A request of a client that reads, in ms, asked every second. */
+  /** Duration of a request of a reading client, in ms, sampled every second. */
   readonly askMs: { readonly p50: number; readonly p99: number };
-  /** Of each process: memory in MB, and the share of a processor that it used. None where the system doesn't tell. */
+  /** Memory in MB and share of a processor, for each process. Empty on systems without this data. */
   readonly processes: readonly {
     readonly rss: Growth;
     readonly anonymous: Growth;
@@ -84,7 +82,7 @@ async function inBatches<T>(list: readonly T[], work: (one: T) => Promise<unknow
   }
 }
 
-/** Everybody but the slow ones, spread over sessions and processes. */
+/** Connects every client except the slow ones, spread over sessions and processes. */
 async function joinAll(options: LoadOptions, load: Load): Promise<Cast> {
   const { clients, sessions } = options;
   const { fleet } = load;
@@ -109,7 +107,7 @@ async function joinAll(options: LoadOptions, load: Load): Promise<Cast> {
   return { admins, writers, watchers, pausing, roaming, totals };
 }
 
-/** Asks and looks once a second, until the load is over. */
+/** Takes samples once a second, until the load ends. */
 async function sample(load: Load, admin: Admin, samples: Samples): Promise<void> {
   while (!load.over) {
     const from = performance.now();

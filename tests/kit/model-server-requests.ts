@@ -1,4 +1,4 @@
-// Owns one form for the requests of four APIs, so that a script can look at any of them alike.
+// Converts the requests of four APIs to one form, so that a script can read any of them.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { optional } from "../../src/core/optional.ts";
@@ -7,10 +7,10 @@ import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 
 export interface ServedMessage {
   readonly role: "user" | "assistant" | "tool";
-  /** Its text blocks. */
+  /** The texts of the message's blocks. */
   readonly texts: readonly string[];
   readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[];
-  /** Of a tool result. */
+  /** The call that a tool result answers. */
   readonly callId?: string;
 }
 
@@ -18,11 +18,11 @@ export interface ServedRequest {
   readonly api: ProviderApi;
   readonly model: string;
   readonly system: string;
-  /** The agent-to-agent step that the system prompt's context is for. */
+  /** The agent-to-agent step named by the system prompt. */
   readonly step?: keyof typeof HEADING;
-  /** The name of the agent that asks, as the system prompt has it. */
+  /** The calling agent, from the system prompt. */
   readonly agentId?: string;
-  /** The session that asks, as the system prompt has it. */
+  /** The calling session, from the system prompt. */
   readonly sessionKey?: string;
   readonly messages: readonly ServedMessage[];
   readonly toolNames: readonly string[];

@@ -1,4 +1,4 @@
-// Owns the words that a model server's script is written in.
+// The steps of a model server's script.
 
 import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 
@@ -67,7 +67,7 @@ export function cut(): Step {
   return { step: "cut" };
 }
 
-/** Says nothing more until the client goes away. */
+/** Sends nothing more until the client disconnects. */
 export function hang(): Step {
   return { step: "hang" };
 }
@@ -87,7 +87,7 @@ export function malformed(): Step {
   return { step: "malformed" };
 }
 
-/** An error as each provider words it. */
+/** An error in each provider's format. */
 export function httpError(
   status: number,
   message: string,
@@ -107,7 +107,7 @@ export function httpError(
   return { status, headers, body };
 }
 
-/** Google says in the body how long to wait. */
+/** Google sends the pause in the body. */
 function googleDetails(headers: Record<string, string>): object {
   const seconds = headers["retry-after"];
   if (seconds === undefined) return {};

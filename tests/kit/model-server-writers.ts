@@ -7,7 +7,7 @@ import type { ServedUsage, SpokenStep, StopWord } from "./model-server-steps.ts"
 
 export interface Writer {
   write(step: SpokenStep): void;
-  /** Ends the stream as the format wants it. */
+  /** Ends the stream in the format's own way. */
   end(): void;
 }
 
@@ -22,7 +22,7 @@ export const WRITERS: Record<ProviderApi, (request: ServedRequest, send: Send) =
 
 const USAGE: ServedUsage = { input: 100, output: 20, cacheRead: 0, cacheWrite: 0 };
 
-/** The state of every writer: how it will end. */
+/** The end of a stream, shared by all writers. */
 interface Ending {
   usage: ServedUsage;
   stop: StopWord | undefined;

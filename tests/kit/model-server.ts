@@ -1,10 +1,8 @@
-// Owns a model server that tests script: real HTTP, and the real streaming formats of the four provider APIs.
-// It answers what the script says, records what was asked, and shows every request in one normalised form.
-//
-//   const server = await startModelServer((request) => request.step === "reply" ? "REPLY_SKIP" : "Hello");
-//   settings.providers = [server.provider("anthropic-messages")];   // model ref: "anthropic/test-model"
-//   ... server.requests.at(-1)?.lastUserText ...
-//   await server.close();
+// A model server that tests script: real HTTP, and the real streaming formats of the four provider APIs. It
+// answers by the script, records requests, and shows each in one normalised form.    const server = await
+// startModelServer((request) => request.step === "reply" ? "REPLY_SKIP" : "Hello");   settings.providers =
+// [server.provider("anthropic-messages")];   // model ref: "anthropic/test-model"   ...
+// server.requests.at(-1)?.lastUserText ...   await server.close();
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type {
@@ -25,7 +23,7 @@ export interface ModelServer {
   readonly url: string;
   /** Every request so far, oldest first. */
   readonly requests: ServedRequest[];
-  /** Changes what is answered from now on. */
+  /** Replaces the script. */
   script(script: Script): void;
   /** Provider settings that point at this server; provider id: the API's first word, e.g. "anthropic". */
   provider(api: ProviderApi, model?: Partial<ModelSettings>): ProviderSettings;
@@ -133,7 +131,7 @@ async function stream(
   for (const step of steps) {
     switch (step.step) {
       case "drop":
-        // Send the text so far, or the client never sees it.
+        // Sends the text so far before the connection breaks; otherwise the client would never see it.
         await new Promise((resolve) => setImmediate(resolve));
         outgoing.destroy();
         return;

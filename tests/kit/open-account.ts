@@ -1,4 +1,4 @@
-// Owns the settings of an account at which everybody is answered, at once, whatever channel it is at.
+// Settings of an account of any channel that answers everybody, at once.
 
 import type { AccountSettings } from "../../src/core/shapes/settings/channels.ts";
 

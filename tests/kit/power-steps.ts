@@ -6,9 +6,9 @@ import { dice } from "./dice.ts";
 const LANES = 6;
 
 export interface PowerStep {
-  /** The session that it writes to. */
+  /** The session that the transaction writes to. */
   readonly key: string;
-  /** First the session is begun anew under this id: reset, or deleted with all that was said in it. */
+  /** The session is first begun anew under this id, by a reset or by a deletion. */
   readonly renewedAs?: string;
   readonly deletes: boolean;
   /** Ids and lengths of the messages that it appends, all in one transaction. */
@@ -23,7 +23,7 @@ export function powerStep(seed: string, number: number): PowerStep {
   const lane = number <= LANES ? number : 1 + luck.below(LANES);
   const renewed = number <= LANES || luck.chance(0.04);
   const deletes = luck.chance(0.5);
-  // Mostly small, and some that are many pages of the log.
+  // Mostly small messages, and some of many log pages.
   const messages = Array.from({ length: 1 + luck.below(5) }, (_, at) => {
     const chars = luck.chance(0.1) ? 5_000 + luck.below(60_000) : 20 + luck.below(600);
     return { id: `m${number}-${at}`, chars };

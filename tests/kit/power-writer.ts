@@ -26,13 +26,13 @@ const WORDS = "what people say to each other in the course of a day, and machine
   1_000,
 );
 
-/** Begins a session anew. Returns the transcripts that went with the old one. */
+/** Begins a session anew. Returns the transcripts deleted with the old one. */
 async function renew(tx: Tx, step: PowerStep, sessionId: string, isNew: boolean): Promise<readonly string[]> {
   const { key, deletes } = step;
   const deleted = !isNew && deletes ? await deleteSessionRows(tx, key, { transcripts: true }) : [];
   if (isNew || deletes) await insertSession(tx, sampleSession({ key, sessionId }));
   else await replaceSessionId(tx, key, sessionId, 1_000);
-  // As in a gateway there is no transcript without a run.
+  // A transcript needs a run, as in a gateway.
   await insertRun(tx, sampleRun({ runId: `run-${sessionId}`, sessionKey: key, sessionId, state: "ok" }));
   return deleted;
 }

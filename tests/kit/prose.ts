@@ -62,7 +62,7 @@ function quotedOf(kind: ProseKind, pattern: RegExp, path: string, text: string):
   });
 }
 
-/** The prose of one file, in no particular order. */
+/** Returns the prose of one file, unsorted. */
 export function proseOf(path: string, text: string): Prose[] {
   const isTest =
     path.endsWith(".test.ts") || path.endsWith(".contract.ts") || path.startsWith("tests/contract/");
@@ -108,7 +108,7 @@ function problemsOf({ kind, text }: Prose): string[] {
   return found;
 }
 
-/** Prose that a reader has to read twice, as far as a program can tell. */
+/** Finds prose that a reader must read twice, if a program can detect it. */
 export function wordProblems(texts: ReadonlyMap<string, string>): string[] {
   return [...texts].flatMap(([path, text]) =>
     proseOf(path, text).flatMap((prose) =>

@@ -41,7 +41,7 @@ export interface Talk {
   told(callId: string, result: Record<string, unknown>): void;
 }
 
-/** Asks another session by a stored tool call; the same call in every attempt of the run. */
+/** Calls another session with a stored tool call, equal in every attempt of the run. */
 async function askOther(talk: Talk, actor: Actor, luck: Dice, name: string): Promise<void> {
   const { handle } = actor;
   const { runId } = handle.run;
@@ -121,7 +121,7 @@ export async function doSomething({ dice: roll, accepted }: Talk, app: FlowApp):
     const timeoutMs = roll.chance(0.2) ? roll.below(50) + 1 : 0;
     accepted.push((await app.tell(key, "from a person", { timeoutMs })).runId);
   } else if (what < 12) {
-    // No one awaits this: the caller may be gone before it is answered.
+    // Not awaited, because the caller may be gone before the answer.
     void app.send(key, roll.of(KEYS), "from an operator", roll.of([0, 0.02, 1])).catch(() => undefined);
   } else if (what < 15) {
     const runs = await app.runs(key);

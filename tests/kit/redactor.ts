@@ -1,4 +1,4 @@
-// Owns the redactor of tests that plant no secret of their own: it knows no value.
+// A redactor for tests without secrets: it knows no value.
 
 import { Redactor } from "../../src/core/text/redact/redact.ts";
 

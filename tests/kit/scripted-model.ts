@@ -1,4 +1,4 @@
-// Owns a model port whose answers a test writes, in process, for tests that need no HTTP.
+// A model port in this process whose answers a test writes.
 
 import { ABORTED, untilAborted } from "../../src/agent/loop/abort.ts";
 import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model/model.ts";
@@ -10,7 +10,7 @@ export interface ScriptedCall {
   readonly id?: string;
 }
 
-/** Text, tool calls (with text before them, if wanted), or a failure. */
+/** An answer: text, tool calls (optionally with text before them), or a failure. */
 export type ScriptedAnswer =
   | string
   | {

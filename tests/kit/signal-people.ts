@@ -15,7 +15,7 @@ export function signalAccount(url: string, more: Partial<SignalAccount> = {}): S
   };
 }
 
-/** As the daemon tells who wrote. */
+/** The sender, in the daemon's form. */
 export function from(who: { number: string | null; aci: string }, name = "Ada") {
   const source = who.number ?? who.aci;
   return { source, sourceNumber: who.number, sourceUuid: who.aci, sourceName: name, sourceDevice: 1 };
@@ -23,7 +23,7 @@ export function from(who: { number: string | null; aci: string }, name = "Ada") 
 
 let clock = 1_767_225_600_000;
 
-/** A data message, one second after the one before it. */
+/** A data message, one second after the previous one. */
 export function dataOf(text: string | null, more: object = {}) {
   clock += 1_000;
   return { timestamp: clock, message: text, expiresInSeconds: 0, viewOnce: false, ...more };

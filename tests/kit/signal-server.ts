@@ -1,20 +1,20 @@
-// A signal-cli daemon as its HTTP side is: JSON-RPC, server-sent events with ids, the last of them kept; and what
-// goes wrong with it on demand.
+// The HTTP side of a signal-cli daemon: JSON-RPC and server-sent events with ids, the last of them kept; with
+// faults on request.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
 import { serveHttp } from "./loopback.ts";
 
-/** As signal-cli itself keeps them. */
+/** The number that signal-cli keeps. */
 const EVENTS_KEPT = 1_000;
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const MESSAGE_MAX_CHARS = 2_000;
 
 export interface SignalServerOptions {
   readonly accounts: readonly { readonly number: string; readonly aci: string }[];
-  /** False: an older one, whose events have no ids and are lost where nobody is connected. */
+  /** False: an older version, whose events have no ids and are lost without a listener. */
   readonly keepsEvents?: boolean;
-  /** Started for one account alone: it knows no list of them. */
+  /** Started for a single account: it reports no list of accounts. */
   readonly isSingle?: boolean;
 }
 
@@ -36,7 +36,7 @@ export type SendTrouble =
     }
   | { readonly kind: "results"; readonly results: readonly object[] }
   | { readonly kind: "status"; readonly status: number; readonly body?: string }
-  /** Taken, and the connection broken before it is said. */
+  /** The text was accepted, and the connection breaks before the answer. */
   | { readonly kind: "cut" };
 
 interface Call {
@@ -49,7 +49,7 @@ export interface SignalServer {
   readonly url: string;
   readonly sent: SentToSignal[];
   readonly typed: Readonly<Record<string, unknown>>[];
-  /** Position from which each connection asked to continue. */
+  /** The position from which each connection continued. */
   readonly resumed: (string | undefined)[];
   readonly attachments: Map<string, Uint8Array>;
   /** Sends an event to all listeners, and keeps it. */

@@ -43,7 +43,7 @@ export interface ExportFact {
   readonly name: string;
   readonly line: number;
   readonly isType: boolean;
-  /** Another part of the same file speaks of it. */
+  /** Whether another part of the same file uses it. */
   readonly usedHere: boolean;
 }
 
@@ -51,11 +51,11 @@ export interface FunctionFact {
   readonly name: string;
   readonly line: number;
   readonly lines: number;
-  /** The function that it is an argument of, like `describe`. */
+  /** The function that receives it as an argument, like `describe`. */
   readonly givenTo: string | undefined;
 }
 
-/** A name, or a chain of names, as it stands in an expression: `Date.now`, `setTimeout`, `new Date()`. */
+/** A name or chain of names in an expression: `Date.now`, `setTimeout`, `new Date()`. */
 export interface ReferenceFact {
   readonly text: string;
   readonly line: number;
@@ -140,7 +140,7 @@ class Reader {
     this.imports.push({ specifier, target, names, line });
   }
 
-  /** Static, dynamic and type imports, re-exports, and files that are named to be run elsewhere. */
+  /** Notes imports of every kind, re-exports, and files named to be run elsewhere. */
   #noteModules(node: Node, line: number): void {
     if (isImportDeclaration(node) && isStringLiteral(node.moduleSpecifier)) {
       this.#addImport(node.moduleSpecifier.text, namesOf(node.importClause), line);
@@ -215,7 +215,7 @@ class Reader {
     }
   }
 
-  /** `a.b.c` for a chain of names, also behind `globalThis`. */
+  /** Returns `a.b.c` for a chain of names, also behind `globalThis`. */
   #chainOf(node: Node): string | undefined {
     if (isIdentifier(node)) return node.text;
     if (!isPropertyAccessExpression(node)) return undefined;
@@ -224,7 +224,7 @@ class Reader {
   }
 }
 
-/** The name of a property or of a declaration, not a use of what has that name. */
+/** Whether the node is only the name of a property or a declaration, not a use. */
 function isNameOnly(node: Node, parent: Node | undefined): boolean {
   if (parent === undefined) return true;
   if (isPropertyAccessExpression(parent)) return parent.expression !== node;

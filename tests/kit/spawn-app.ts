@@ -72,7 +72,7 @@ export interface SpawnAppOptions {
   readonly channels?: readonly Channel[];
   /** How the channel `discord` makes threads. Default: it makes none. */
   readonly openThread?: OpenThread;
-  /** The test stops this app itself, or crashes it. */
+  /** The test stops or crashes this app itself. */
   readonly dies?: boolean;
 }
 
@@ -301,11 +301,11 @@ export interface CrashStory {
   check(app: SpawnApp): Promise<void>;
 }
 
-/** Plays a story with one crash. False: it was over before that commit. */
+/** Plays a story with one crash. Returns false if it ended before that commit. */
 export async function crashIn(story: CrashStory, point: CrashPoint): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openSpawnApp({ ...story.app, dir, crash: point }).catch(() => undefined);
-  // Crashed while it opened: nothing was accepted yet.
+  // The process crashed while it opened, so nothing was accepted.
   if (first === undefined) return true;
   await story.begin(first).catch(() => {});
   if (!(await diesAtWork(first))) return false;

@@ -25,7 +25,7 @@ export async function isQuiet(db: Db): Promise<boolean> {
   return flow === undefined && (await pending.executeTakeFirst()) === undefined;
 }
 
-/** Resolves when that is true. */
+/** Resolves when the given state is reached. */
 export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = isQuiet): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
   await until(async () => {

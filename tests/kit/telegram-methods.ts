@@ -1,4 +1,4 @@
-// Owns what the methods of the fake Bot API server do, and the words in which they refuse.
+// The methods of the fake Bot API server, and their refusals.
 
 import {
   type Answer,
@@ -86,7 +86,7 @@ function getFile(state: TelegramState, { file_id }: Json): Answer {
   return done({ file_id, file_unique_id: "u", file_size: file.bytes.length, file_path: file.path });
 }
 
-/** Any method but getUpdates. */
+/** Calls any method except getUpdates. */
 export function callMethod(state: TelegramState, bot: FakeBot, method: string, params: Json): Answer {
   switch (method) {
     case "getMe": {

@@ -1,4 +1,4 @@
-// Owns a Bot API server as Telegram documents it: a real HTTP server with bots, chats and people, which keeps
+// A Bot API server by Telegram's documentation: a real HTTP server with bots, chats and people, which keeps
 // updates until they are confirmed. Methods are in telegram-methods.ts.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -20,17 +20,17 @@ export interface TelegramServer extends TelegramState {
   readonly calls: { readonly method: string; readonly params: Json }[];
   addBot(token: string, username: string): FakeBot;
   addChat(chat: Omit<FakeChat, "topics">): FakeChat;
-  /** Something happened: the update's one field. Its id is the answer. */
+  /** Adds an update with this field. Returns its id. */
   push(bot: FakeBot, update: Json): number;
   revoke(bot: FakeBot): void;
-  /** Answers that take the place of the next ones to this method. */
+  /** Replaces the next answers of this method. */
   answerNext(method: string, answer: Answer): void;
   close(): Promise<void>;
 }
 
 const BODY_BYTES_MAX = 1024 * 1024;
 
-/** Gives a waiting request what there is. */
+/** Answers a waiting request with the pending updates. */
 function wake(bot: FakeBot, answer: Answer): void {
   const { waiting } = bot;
   bot.waiting = undefined;
@@ -41,7 +41,7 @@ function updatesFor(bot: FakeBot, limit: number): Answer {
   return { status: 200, body: { ok: true, result: bot.updates.slice(0, limit) } };
 }
 
-/** The answer of getUpdates, now or when there is an update. */
+/** Answers getUpdates, immediately or with the next update. */
 function getUpdates(bot: FakeBot, params: Json): Promise<Answer> | Answer {
   const { offset, timeout = 0, limit = 100 } = params;
   bot.offsets.push(offset);

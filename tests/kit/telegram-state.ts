@@ -1,4 +1,4 @@
-// Owns what the fake Bot API server knows: its bots, chats, files, and what was sent.
+// The state of the fake Bot API server: its bots, chats, files, and sent messages.
 
 import { optional } from "../../src/core/optional.ts";
 
@@ -10,17 +10,17 @@ export interface FakeBot {
   readonly id: number;
   readonly token: string;
   readonly username: string;
-  /** Not confirmed yet, by rising id. */
+  /** Unconfirmed updates, by rising id. */
   readonly updates: Json[];
   nextUpdateId: number;
   webhookUrl: string;
   commands: Json[];
   isRevoked: boolean;
-  /** The request that waits for news. */
+  /** The request that waits for updates. */
   waiting: ((answer: Answer) => void) | undefined;
-  /** The allowed_updates that were asked for last. */
+  /** The last requested allowed_updates. */
   allowed: readonly string[] | undefined;
-  /** How often news was asked for, and with which offsets. */
+  /** The offset of each request for updates. */
   readonly offsets: (number | undefined)[];
 }
 
@@ -48,11 +48,11 @@ export interface Answer {
   readonly status: number;
   readonly body: Json | string;
   readonly headers?: Record<string, string>;
-  /** The connection is broken off instead of an answer. */
+  /** The connection breaks instead of an answer. */
   readonly cut?: boolean;
 }
 
-/** Goes before what would be answered to the next sendMessage. `after`: the message was taken. */
+/** A failure before the next answer of sendMessage. `after`: the message was accepted. */
 export interface Upset {
   readonly answer: Answer;
   readonly after?: boolean;

@@ -1,5 +1,5 @@
-// The rules of the house as functions from facts to complaints. tidy.test.ts runs them on the real tree, and
-// on planted snippets to prove that each of them can fail.
+// The rules for sources, as functions from facts to complaints. tidy.test.ts runs them on the real tree, and
+// on planted snippets to prove that each can fail.
 
 import type { FunctionFact, SourceFact } from "./source-tree.ts";
 
@@ -7,7 +7,7 @@ export const FILE_LINES_MAX = 600;
 export const FOLDER_FILES_MAX = 20;
 export const FUNCTION_LINES_MAX = 70;
 export const LINE_CHARACTERS_MAX = 110;
-/** Titles that are facts and rows of tables may be longer. */
+/** Titles and rows of tables may be longer. */
 export const TEST_LINE_CHARACTERS_MAX = 140;
 
 /** Allowed imports between layers, besides the same layer. `main`, tests and bench may import everything. */
@@ -38,7 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ui: ["core", "contract"],
 };
 
-/** Layers that may use a package: each outside library has one edge of the house. */
+/** Layers that may use a package: each library belongs to one layer. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   zod: ["config"],
   json5: ["config"],
@@ -175,9 +175,9 @@ export function ambientCalls(tree: readonly SourceFact[]): string[] {
     ]);
 }
 
-/** The one file that makes outgoing HTTP requests, and where Node's HTTP comes from. */
+/** The only file that makes outgoing HTTP requests, and the file that imports Node's HTTP. */
 const OUTGOING = ["src/world/outgoing.ts", "src/world/http.ts"];
-/** It makes servers only. */
+/** These files only create servers. */
 const SERVERS = ["src/gateway/server.ts", "src/gateway/http/unready.ts"];
 const HTTP_MODULE = /^(node:)?(http|https|http2)$|^undici$/;
 const HTTP_CALLS = ["all", "default", "request", "get", "fetch", "connect"];
@@ -211,7 +211,7 @@ const SKIPPED = /^(test|it|describe|suite)(\.\w+)*\.(skip|todo|skipIf|runIf|fail
 export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   return tree.flatMap(({ path, text, references }) => {
     const lines = text.split("\n");
-    // The reason stands on the same line or the one above.
+    // The reason is on the same line or the one above.
     const hasReason = (line: number) => /\/\/ \S/.test(`${lines[line - 1]}\n${lines[line - 2] ?? ""}`);
     const complaints = references.flatMap(({ text: name, line }) => {
       const plain = name.replace(/\($/, "");
@@ -228,7 +228,7 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
 /** Modules of the package that programs in browsers import. */
 const BROWSER_ENTRY = "src/contract/client/web.ts";
 
-/** Files that something starts or reads by name: they need no importer. */
+/** Files that are started or read by name, so they need no importer. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
@@ -264,7 +264,7 @@ export function unusedFiles(tree: readonly SourceFact[]): string[] {
     .map((path) => `${path}: nothing that is started uses it`);
 }
 
-/** A type that only its own file speaks of may be exported: it is part of what another export looks like. */
+/** A type that only its own file uses may be exported, because another export may contain it. */
 export function unusedExports(tree: readonly SourceFact[]): string[] {
   const used = new Map<string, Set<string>>();
   for (const { imports } of tree) {
@@ -292,7 +292,7 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
     );
 }
 
-/** `describe` and functions that hold tests are lists of tests, not one piece of work. */
+/** `describe` and functions with tests are lists of tests, not one piece of work. */
 function isSuite({ line, lines, givenTo }: FunctionFact, { path, references }: SourceFact): boolean {
   if (/^(describe|suite)\b/.test(givenTo ?? "")) return true;
   const isTest = (text: string) => /^(test|it)(\.\w+)*\($/.test(text);
@@ -369,13 +369,13 @@ export function lostMentions(tree: readonly SourceFact[], paths: readonly string
     );
 }
 
-/** The numbers of the rules that a file's head gives. Those of the product (I1, I2, …) are everybody's. */
+/** Returns the rule numbers in a file's head. Those of the product (I1, I2, …) are global. */
 const rulesIn = (text: string): string[] =>
   [...text.matchAll(/^\/\/.*$/gm)].flatMap(([line]) =>
     [...line.matchAll(/(?<=^\/\/ |\. )([A-Z]{1,3}\d+):/g)].map(([, id = ""]) => id),
   );
 
-/** A number alone says nothing outside its file: many files have a rule of the same number. */
+/** A number alone is ambiguous outside its file, because many files use the same numbers. */
 export function namedRules(tree: readonly SourceFact[]): string[] {
   const owners = new Map<string, string[]>();
   const sources = tree.filter(({ path }) => /^(src|ui\/src)\//.test(path));
@@ -412,7 +412,7 @@ export function namedRules(tree: readonly SourceFact[]): string[] {
   return [...foreign, ...titles];
 }
 
-/** Paths of one person's machine. Put together from pieces, so that this file does not hold one itself. */
+/** Paths of a person's machine, assembled here so that this file contains none. */
 const MACHINE_PATH = new RegExp(
   `(?<![\\w.~/-])/(${["work", "root", "home/\\w+", "Users/\\w+"].join("|")})(/|\\b)`,
 );

@@ -3,7 +3,7 @@
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
-/** The text is for the person who typed it. */
+/** An error with a text for the person at the command line. */
 export class WrongUsage extends Error {}
 
 type Known = NonNullable<ParseArgsConfig["options"]>;
@@ -25,14 +25,14 @@ export function readTyped<const T extends Known>(
   }
 }
 
-/** A number that was typed. Throws `WrongUsage`. */
+/** Parses a number from the command line. Throws `WrongUsage`. */
 export function readNumber(option: string, text: string, least: number): number {
   const value = text.trim() === "" ? Number.NaN : Number(text);
   if (value >= least && Number.isFinite(value)) return value;
   throw new WrongUsage(`${option} takes a number from ${least}, got ${JSON.stringify(text)}`);
 }
 
-/** Does `read`; ends the process in words where what was typed can't be meant. */
+/** Runs `read`; ends the process with the usage if it throws `WrongUsage`. */
 export function orEnd<T>(usage: string, read: () => T): T {
   try {
     return read();

@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 
-/** First tries without a pause: a state that only needs the event loop is seen at once. */
+/** The first polls without a pause, so that short waits end at once. */
 const QUICK_LOOKS = 10;
 const PAUSE_MAX_MS = 10;
 

@@ -1,5 +1,5 @@
-// Owns the platform of WhatsApp as far as the Cloud API shows it: a Graph API over HTTP that checks what it is
-// sent, media behind a token, and web hooks that it signs and posts.
+// The platform WhatsApp as the Cloud API shows it: a Graph API over HTTP that checks requests, media behind a
+// token, and signed web hooks.
 
 import { createHmac } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -14,7 +14,7 @@ export const VERIFY_TOKEN = "a word that was agreed on";
 
 const VERSION = "/v23.0";
 const BODY_BYTES_MAX = 1024 * 1024;
-/** How often the platform brings a web hook again; it waits in between, which takes a test's time. */
+/** Number of repetitions of a web hook; the pauses between them take test time. */
 const ATTEMPTS_MAX = 5;
 
 export interface SentText {
@@ -23,10 +23,10 @@ export interface SentText {
   readonly body: string;
 }
 
-/** The answer to the next request for a message: by hand, or an error of the platform. */
+/** The answer to the next message request: written by hand, or an error of the platform. */
 type Scripted = (response: ServerResponse, taken: () => void) => void;
 
-/** An error as the Graph API words it. */
+/** An error in the format of the Graph API. */
 export function graphError(code: number, message = "(#…) something", more: object = {}): string {
   const error = { message, type: "OAuthException", code, fbtrace_id: "Az8or2yhqkZfEZ", ...more };
   return JSON.stringify({ error });
@@ -35,23 +35,23 @@ export function graphError(code: number, message = "(#…) something", more: obj
 export interface WhatsAppServer {
   readonly graphUrl: string;
   readonly sent: readonly SentText[];
-  /** Bodies of every message that was asked for, as they came. */
+  /** The body of every message request, unchanged. */
   readonly asked: readonly Record<string, unknown>[];
   /** Paths of every request, with their query. */
   readonly paths: readonly string[];
   readonly typed: readonly string[];
   readonly media: Map<string, { bytes: Uint8Array; mimeType: string; url?: string }>;
-  /** Tokens that are good. */
+  /** Valid tokens. */
   readonly tokens: Set<string>;
   next(scripted: Scripted): void;
-  /** Answers the next request for a message with this. */
+  /** Answers the next message request with this. */
   fail(status: number, body: string, headers?: Record<string, string>): void;
   /** Posts a web hook, signed, until it is answered with 200. Returns every status. */
   post(url: string, payload: object, secret?: string): Promise<number[]>;
   close(): Promise<void>;
 }
 
-/** A web hook's body around what happened to a number. */
+/** Returns a web hook's body with an event of a number. */
 export function webHook(value: object, phoneNumberId = PHONE_NUMBER_ID): object {
   const metadata = { display_phone_number: OUR_NUMBER, phone_number_id: phoneNumberId };
   const whole = { messaging_product: "whatsapp", metadata, ...value };
@@ -225,10 +225,10 @@ const PAIRS = ["*", "_", "~"].map((sign) => {
 /** Code: three backticks on any lines, or one of them within a line. */
 const CODE = /(```(?:.|\n)+?```|`(?!\u2060)[^`\n]+`)/;
 
-/** The visible text: code and words without their marks, nothing invisible. */
+/** Returns the visible text: code and words, without marks and invisible characters. */
 export function seenText(body: string): string {
   const code: string[] = [];
-  // Each piece of code is one character for the marks around it.
+  // Each piece of code counts as one character for the marks around it.
   const placed = body.replace(new RegExp(CODE, "g"), (piece) => {
     code.push(piece.replace(/^(?:```|`)|(?:```|`)$/g, ""));
     return String.fromCharCode(0xe000 + code.length - 1);

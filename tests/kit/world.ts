@@ -1,6 +1,6 @@
-// Owns the worlds that tests run in: predictable ids and randomness, a log to read, a clock to hold.
-// K1: with one seed, everything but a real clock's readings is the same in every run.
-// K2: a held clock moves only in `advance`, and fires what falls due in order of time.
+// Worlds of tests: predictable ids and randomness, a readable log, a clock to hold. K1: with one seed,
+// everything except a real clock's readings is the same in every run. K2: a held clock moves only in
+// `advance`, and fires due timers in order of time.
 
 import { Redactor } from "../../src/core/text/redact/redact.ts";
 import { type Clock, realWorld, type Timer, type World } from "../../src/world.ts";
@@ -14,7 +14,7 @@ export interface LogLine {
 
 export interface FakeWorld extends World {
   readonly logged: LogLine[];
-  /** Moves a held clock, firing due timers in order; work that they set off gets its turn in between. */
+  /** Advances a held clock and fires due timers in order; the work that they start runs in between. */
   advance(ms: number): Promise<void>;
   /** Delays of the pending timers, shortest first. Always empty with a real clock. */
   pendingDelays(): number[];
@@ -27,7 +27,7 @@ export interface FakeWorldOptions {
   readonly seed?: number;
   /** "held" (default): moves by `advance` only. "real": the system's clock and timers. */
   readonly clock?: "held" | "real";
-  /** Where a held clock starts; default 2026-01-01T00:00:00Z. */
+  /** Start of a held clock. Default: 2026-01-01T00:00:00Z. */
   readonly startMs?: number;
 }
 
@@ -119,7 +119,7 @@ function heldClock(startMs: number) {
   };
 }
 
-/** Lets everything that is already possible happen: microtasks, then one round of the event loop. */
+/** Completes everything that needs no timer: microtasks, then one round of the event loop. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

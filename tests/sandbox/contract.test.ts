@@ -8,7 +8,7 @@ import { Box, running, whyNot } from "./kit.ts";
 
 const missing = { bubblewrap: await whyNot("bubblewrap"), docker: await whyNot("docker") };
 
-// Skipped if the backend does not work here; whyNot reports it, and CI must have bubblewrap.
+// Skipped if the backend does not work here; `whyNot` reports it, and CI must have bubblewrap.
 describe.skipIf(missing.bubblewrap !== undefined)("bubblewrap", () => contract("bubblewrap"));
 // The same for docker, which CI may lack.
 describe.skipIf(missing.docker !== undefined)("docker", () => contract("docker"));
@@ -23,7 +23,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
   });
   afterEach(() => box.remove());
 
-  test("output and errors are in the order of writing, with the exit code; it starts in the workspace", async () => {
+  test("output and errors are in the order of writing, with the exit code; the program starts in the workspace", async () => {
     const end = await box.run("pwd; echo one; echo two >&2; exit 3");
     expect(end).toMatchObject({ ending: "ended", exitCode: 3, text: `${box.workspace}\none\ntwo\n` });
     expect((await box.sandbox()).kind).toBe(backend);
@@ -48,18 +48,18 @@ function contract(backend: "bubblewrap" | "docker"): void {
     }
   });
 
-  test("S3: there is no network", async () => {
+  test("S3: the program has no network", async () => {
     expect(await box.says("grep -vc -e lo: -e '|' /proc/net/dev || true")).toBe("0");
   });
 
-  test("S4: it has no capabilities and cannot get any", async () => {
+  test("S4: the program has no capabilities and cannot get any", async () => {
     const status = await box.says("cat /proc/self/status");
     expect(status).toMatch(/^CapEff:\s+0+$/m);
     expect(status).toMatch(/^CapBnd:\s+0+$/m);
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
   });
 
-  test("S5: background processes end with it; a time limit and an abort end everything", async () => {
+  test("S5: background processes end with the program; a time limit and an abort end everything", async () => {
     const marker = `86401.${process.pid}`;
     await box.says(`setsid sleep ${marker} >/dev/null 2>&1 & echo started`);
     expect(running(marker)).toEqual([]);

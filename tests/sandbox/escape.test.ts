@@ -217,7 +217,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("cat /proc/cmdline /proc/kallsyms /proc/keys 2>/dev/null | wc -c")).toBe("0");
     });
 
-    test("there are no capabilities, no new privileges, a filter on system calls, and one ordinary user", async () => {
+    test("the sandbox has no capabilities, no new privileges, a filter on system calls, and one ordinary user", async () => {
       const status = await box.says("cat /proc/self/status; id -u");
       expect(status.match(/^Cap\w+:\s+0+$/gm)).toHaveLength(5);
       expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
@@ -283,7 +283,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(tried).toBe("done");
     });
 
-    test("it has no terminal for injected keys, not even the gateway's", async () => {
+    test("the sandbox has no terminal for injected keys, not even the gateway's", async () => {
       expect(await box.says("(exec 3<>/dev/tty) 2>/dev/null || echo none; readlink /proc/self/fd/0")).toBe(
         "none\n/dev/null",
       );

@@ -35,7 +35,7 @@ test.skipIf(tried === undefined)(
   },
 );
 
-// As above.
+// Only root can create control groups.
 test.skipIf(tried === undefined)("PW3: a control group of an exited process is removed", () => {
   const entrance = elsewhere('console.log(wall.buildProcessWall("left", 8).entrance);');
   expect(existsSync(entrance)).toBe(true);

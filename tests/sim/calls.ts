@@ -119,7 +119,7 @@ function cancel(caller: Caller): WantedCall {
     .filter((one) => one.spawnedBy === run.sessionKey)
     .map((one) => one.key);
   const sessionKey = own.length > 0 && luck.chance(0.7) ? luck.of(own) : luck.of(["all", "agent:main:main"]);
-  // Noted first: a crash may come before the result.
+  // Noted before the call, because a crash may come before the result.
   story.stopped.add(sessionKey);
   return { name: "subagents", arguments: { action: "cancel", sessionKey } };
 }

@@ -22,7 +22,7 @@ export interface Database {
   look(query: string, ...values: readonly (string | number)[]): Promise<readonly Row[]>;
   /** Resolves when no operation is under way that ends on its own. */
   idle(): Promise<void>;
-  /** Deletes it with its contents. */
+  /** Deletes the database with its contents. */
   remove(): Promise<void>;
 }
 

@@ -175,7 +175,9 @@ export class GatewayProcess {
     this.state = state;
   }
 
-  /** Checks that a planned stop is not a crash: no run is held, unless the disk refused the release. */
+  /**
+   * A planned stop must not count as a crash: no run is held afterwards, unless the disk refused the release.
+   */
   async #checkParked(): Promise<void> {
     const story = this.#story;
     const { slots } = await this.engine.load();

@@ -9,9 +9,9 @@ import { tellAll } from "./workers.ts";
 
 const STORIES = 1_500;
 const WORKERS = 2;
-/** Enough to meet every feature, including those on a real disk. */
+/** A sample large enough for every feature, including those on a real disk. */
 const TOLD_TWICE = 60;
-/** Far more than needed. */
+/** Far more time than needed. */
 const PATIENCE_MS = 900_000;
 
 const told = new Map<number, TellingLine>();
@@ -29,7 +29,7 @@ test(`I1-I14 hold in ${STORIES} stories`, () => {
   expect(runs, "the stories have runs").toBeGreaterThan(STORIES * 5);
 });
 
-test("a seed repeats its story, whatever was played before it", {
+test("a seed repeats its story, regardless of earlier stories", {
   timeout: PATIENCE_MS,
 }, async () => {
   const tell = async (from: number, count: number): Promise<(readonly [number, string])[]> => {

@@ -7,10 +7,10 @@ import { tellAll } from "./workers.ts";
 /** simulation.deep.test.ts plays 60 of them twice. */
 const STORIES = 6;
 const WORKERS = 2;
-/** Far more than needed. */
+/** Far more time than needed. */
 const PATIENCE_MS = 300_000;
 
-test("I1-I14 hold in the first stories, and a seed repeats its story, whatever was played before it", {
+test("I1-I14 hold in the first stories, and a seed repeats its story, regardless of earlier stories", {
   timeout: PATIENCE_MS,
 }, async () => {
   const cacheDir = temporaryFolder();

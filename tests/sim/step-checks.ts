@@ -18,7 +18,7 @@ const OUTBOX_MAX = 16;
 
 const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, crashes,
   crashes_in_row, hop, chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
-/** `in_inbox`: the target has written a message into an inbox, and the wait is for the answer. */
+/** `in_inbox`: the target's message is in an inbox, and the wait is for its answer. */
 const OPEN_WAITS = `select w.*, r.kind = 'append' and r.state = 'ok' as in_inbox from waits w
   join runs r on r.run_id = w.target_run_id where w.state = 'open'`;
 const CHAINS = "select chain_id, runs from chains";

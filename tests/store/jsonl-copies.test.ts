@@ -78,7 +78,7 @@ test("removes a copy that was kept under another name together with its transcri
   for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
 });
 
-test("a planned stop adds entries to the copies that were committed without a note", async () => {
+test("a planned stop adds entries to the copies that were committed but not noted", async () => {
   await append(userMessage("m1", "told"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
@@ -169,7 +169,7 @@ test("does not trust a last line that names another message", async () => {
 });
 
 test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
-  "a note of progress that can't be true (%j) is not believed",
+  "a false note of progress (%j) is ignored",
   async (note) => {
     // Neither new nor behind according to the progress file: found only because the start distrusts that
     // file.

@@ -1,5 +1,4 @@
-// Reads the database's plan of every query: none may read a whole table, and none may be planned again at
-// each run (as happens with a limit, or a column of an index's condition, as a parameter).
+// Reads the database's plan of every query: no query reads a whole table or is planned again at each run.
 
 import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";

@@ -137,7 +137,7 @@ test("measures how far this clock is ahead of or behind the database's", async (
   }
 });
 
-test("an unfit or unreachable database is a problem in words", async () => {
+test("an unfit or unreachable database is a problem with a clear message", async () => {
   const url = await freshUrl();
   await runSql(url, `create schema "${schemaOf(url)}"; create table "${schemaOf(url)}".notes (text text)`);
   await expect(look(url)).rejects.toThrow("contains tables of another program");

@@ -35,7 +35,7 @@ interface Load {
   stop(): Promise<void>;
 }
 
-/** Writes and reads concurrently until it is stopped. */
+/** Writes and reads concurrently until `stop` is called. */
 function load(name: string): Load {
   const [stored, failed, surprises]: [string[], string[], unknown[]] = [[], [], []];
   let going = true;
@@ -115,7 +115,7 @@ test.each(["stopped", "killed"] as const)(
   },
 );
 
-test("a server that becomes read-only is unreachable, and is tried again on a new connection", async () => {
+test("a server that becomes read-only counts as unreachable, and is retried on a new connection", async () => {
   const single = await openPostgres({ url: server.url, world, writersMax: 1 });
   /** Returns the session that wrote, or the reason why it could not. */
   const put = (id: string) =>

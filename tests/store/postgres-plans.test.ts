@@ -200,7 +200,7 @@ const filters: Record<string, Partial<SessionFilter>> = {
   "key patterns": { scope: { all: false, agentIds: "any", patterns: ["agent:a7:chat:2*"] } },
 };
 for (const [name, filter] of Object.entries(filters)) {
-  test(`a list by ${name} looks at few rows`, () =>
+  test(`a list by ${name} reads few rows`, () =>
     expectFew((tx) => listSessions(tx, { scope: ALL, limit: 50, ...filter })));
 }
 
@@ -211,7 +211,7 @@ const searches: Record<string, Parameters<typeof searchTranscripts>[1]> = {
   "a word in a tree": { query: "common", scope: TREE, redactor: plainRedactor, limit: 20 },
 };
 for (const [name, question] of Object.entries(searches)) {
-  test(`a search for ${name} looks at few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));
+  test(`a search for ${name} reads few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));
 }
 
 const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
@@ -288,5 +288,5 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r5", "r6"]),
 };
 for (const [name, work] of Object.entries(queries)) {
-  test(`${name} looks at few rows`, () => expectFew(work));
+  test(`${name} reads few rows`, () => expectFew(work));
 }

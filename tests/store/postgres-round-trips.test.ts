@@ -12,7 +12,7 @@ import { countTrips } from "../kit/round-trips.ts";
 
 const RUN_MAX_MS = 30_000;
 
-test("a plain run on PostgreSQL costs two transactions with nine round trips, and none of them carries a message", async () => {
+test("a plain run on PostgreSQL costs two transactions with nine round trips, and no message to other processes", async () => {
   const { url, give } = await takeSchema();
   cleanup(give);
   const plain = quietWorld();

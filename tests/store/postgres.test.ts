@@ -171,7 +171,7 @@ describe("an unfit database is refused, with its address and without the passwor
     await expectProblem(url, "bad_address", said);
   });
 
-  test("a wrong password, an unknown user, an unknown database", async () => {
+  test("a wrong password, an unknown user and an unknown database are refused", async () => {
     await expectProblem(await at({ password: "s3cret" }), "refused", /password authentication failed/);
     await expectProblem(await at({ password: "" }), "refused", /password must be a string/);
     await expectProblem(await at({ username: "nobody" }), "refused", /127\.0\.0\.1:\d+\/postgres/);
@@ -179,7 +179,7 @@ describe("an unfit database is refused, with its address and without the passwor
     await expectProblem(nowhere, "refused", /127\.0\.0\.1:\d+\/no%0Awhere .*does not exist/s);
   });
 
-  test("a server that does not exist, one that never answers, one that is not PostgreSQL, one without TLS", async () => {
+  test("a missing server, a silent one, one that is not PostgreSQL, and one without TLS are reported", async () => {
     const tap = await openTcpProxy(1);
     undo.push(() => tap.close());
     tap.deaf = true;
@@ -200,7 +200,7 @@ describe("an unfit database is refused, with its address and without the passwor
     await expectProblem(encrypted, "refused", /does not support SSL/);
   });
 
-  test("a server that is too old", async () => {
+  test("a server that is too old is refused", async () => {
     const real = new URL(await serverUrl());
     const tap = await openTcpProxy(Number(real.port));
     undo.push(() => tap.close());
@@ -210,7 +210,7 @@ describe("an unfit database is refused, with its address and without the passwor
     await expectProblem(await at({ port: String(tap.port) }), "too_old", /version 14\.12, and 15/);
   });
 
-  test("a database in another encoding, a schema of another program, a user without rights", async () => {
+  test("a database in another encoding, a schema of another program and a user without rights are refused", async () => {
     const server = await serverUrl();
     const { schema, url } = await freshUrl();
     await runSql(

@@ -18,7 +18,7 @@ interface Column {
   readonly required: number;
 }
 
-test("every table that moves has the same columns and the same required ones on both databases", async () => {
+test("every table that moves has the same columns, with the same required ones, on both databases", async () => {
   const embedded = await inEmbedded(temporaryFolder(), async ({ db }) => {
     const { rows } = await sql<Column>`select m.name as "table", c.name,
         case when c."notnull" = 1 or c.pk > 0 then 1 else 0 end as required

@@ -287,7 +287,7 @@ test("damage: a commit is in the database file after half a minute, and after a 
   const store = await open(dir, { clock: world.clock });
   await say(store, "m1");
   expect(writtenBack(dir)).toBe(0);
-  // Also during an open transaction.
+  // Works during an open transaction, too.
   const { promise, resolve } = Promise.withResolvers<void>();
   const long = store.transaction(async (tx) => {
     await tx.insertInto("chains").values({ chain_id: "long", runs: 1 }).execute();
@@ -377,7 +377,7 @@ test("damage: finds random page damage in the background, without delaying a run
   await world.advance(10 * 60_000);
   const found = (): boolean =>
     world.logged.some(({ level, text }) => level === "error" && text.includes("damaged pages"));
-  // Writes during the check.
+  // A write during the check.
   await note(store, "meanwhile");
   await soon(world, found);
   expect(world.logged.filter(({ level }) => level === "error")).toEqual([

@@ -144,7 +144,7 @@ test("SG1, SG2: transactions that are ready at once share a commit; one that fai
     }),
   );
   expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected"]);
-  // Each promise settled when both were in the file, and no transaction was open.
+  // Each promise settled when both rows were in the file, without an open transaction.
   expect(commits).toEqual([2, 2, 2, 2]);
 });
 
@@ -169,7 +169,7 @@ test("SG3: every member of a group that the database rolled back fails", async (
   );
   await expect(second).rejects.toBe(refused);
   await expect(first).rejects.toBeInstanceOf(StoreProblem);
-  // It had not begun, so it is in the next group.
+  // The third transaction had not begun, so it is in the next group.
   await third;
   expect(database.prepare("select id from t").all()).toEqual([{ id: 3 }]);
 });

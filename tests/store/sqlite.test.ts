@@ -143,7 +143,7 @@ describe("opening", () => {
 });
 
 describe("leaves unusable files unchanged", () => {
-  test("a file of a newer version", async () => {
+  test("a file of a newer version is refused", async () => {
     await openAndClose();
     const database = new DatabaseSync(file);
     database.exec(`pragma user_version = ${SCHEMA_VERSION + 1}`);
@@ -151,7 +151,7 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("newer");
   });
 
-  test("another program's database", async () => {
+  test("another program's database is refused", async () => {
     mkdirSync(dir);
     const database = new DatabaseSync(file);
     database.exec("create table notes (text)");
@@ -159,7 +159,7 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file that is not a database, and one with a damaged header", async () => {
+  test("a file that is not a database, and one with a damaged header, are refused", async () => {
     mkdirSync(dir);
     writeFileSync(file, "this is a letter to my aunt".repeat(100));
     await expectRefused("corrupt");
@@ -171,13 +171,13 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file that was cut short", async () => {
+  test("a file that was cut short is refused", async () => {
     await openAndClose();
     truncateSync(file, statSync(file).size / 2);
     await expectRefused("corrupt");
   });
 
-  test("an emptied file whose log still holds data: the log is kept", async () => {
+  test("an emptied file whose log still holds data is refused: the log is kept", async () => {
     await openAndClose();
     writeFileSync(file, "");
     writeFileSync(`${file}-wal`, "data that SQLite would throw away");
@@ -185,19 +185,19 @@ describe("leaves unusable files unchanged", () => {
     expect(readFileSync(`${file}-wal`, "utf8")).toContain("data");
   });
 
-  test("a file that lost its last page", async () => {
+  test("a file that lost its last page is refused", async () => {
     await openAndClose();
     truncateSync(file, statSync(file).size - 4_096);
     await expectRefused("corrupt");
   });
 
-  test("a file so short that it passes for an empty one", async () => {
+  test("a file so short that it passes for an empty one is refused", async () => {
     await openAndClose();
     writeFileSync(file, "0");
     await expectRefused("corrupt");
   });
 
-  test("an emptied or missing file beside the copies of its transcripts", async () => {
+  test("an emptied or missing file beside the copies of its transcripts is refused", async () => {
     await openAndClose();
     writeFileSync(join(dir, "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl"), "{}\n");
     writeFileSync(file, "");
@@ -207,21 +207,21 @@ describe("leaves unusable files unchanged", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test.each(["", "-wal", "-shm"])("a directory in the place of the file (%j)", async (end) => {
+  test.each(["", "-wal", "-shm"])("a directory in the place of the file (%j) is refused", async (end) => {
     await openAndClose();
     rmSync(`${file}${end}`, { force: true });
     mkdirSync(`${file}${end}`);
     expect((await problem()).problem).toBe("not_a_file");
   });
 
-  test.each(["gateway.lock", "gateway.pid"])("a directory in the place of %s", async (name) => {
+  test.each(["gateway.lock", "gateway.pid"])("a directory in the place of %s is refused", async (name) => {
     await openAndClose();
     rmSync(join(dir, name), { force: true });
     mkdirSync(join(dir, name));
     expect((await problem()).problem).toBe("not_a_file");
   });
 
-  test("a file that another program has locked", async () => {
+  test("a file that another program has locked is refused", async () => {
     await openAndClose();
     const other = new DatabaseSync(file);
     other.exec("pragma locking_mode = exclusive; begin exclusive; update chains set runs = 8; commit");
@@ -235,7 +235,7 @@ describe("leaves unusable files unchanged", () => {
     expect(await (await open()).db.selectFrom("chains").select("runs").execute()).toEqual([{ runs: 8 }]);
   });
 
-  test("a path that is a file, or below one", async () => {
+  test("a path that is a file, or below one, is refused", async () => {
     const parent = dir;
     writeFileSync(parent, "a file");
     expect((await problem()).problem).toBe("not_a_directory");
@@ -245,13 +245,16 @@ describe("leaves unusable files unchanged", () => {
   });
 
   // Skipped without /proc.
-  test.skipIf(process.platform !== "linux")("FO1: a path where the system makes no folder", async () => {
-    for (dir of ["/proc/parley", "/proc/parley/deeper"]) {
-      const found = await problem();
-      expect(found).toMatchObject({ problem: "readonly", place: dir });
-      expect(found.message).toContain("no folder can be created there, mkdir '/proc/parley'");
-    }
-  });
+  test.skipIf(process.platform !== "linux")(
+    "FO1: a path where the system creates no folder is refused",
+    async () => {
+      for (dir of ["/proc/parley", "/proc/parley/deeper"]) {
+        const found = await problem();
+        expect(found).toMatchObject({ problem: "readonly", place: dir });
+        expect(found.message).toContain("no folder can be created there, mkdir '/proc/parley'");
+      }
+    },
+  );
 });
 
 test("FO1: two processes that create the same folders at once both succeed", async () => {

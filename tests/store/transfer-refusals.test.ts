@@ -120,7 +120,7 @@ test("refuses a database with a running gateway, and names it without its passwo
   const facts = { processId: "p", host: "here", version: "1" };
   await inPostgres(url, async (store) => {
     await store.transaction((tx) => joinProcesses(tx, facts, 0));
-    // Alive for the whole test.
+    // The other gateway is alive for the whole test.
     await store.transaction((tx) => tx.updateTable("processes").set({ beat_at: 4e12 }).execute());
   });
   const said = words(await migrateStore(jobOn(await smallStore()), url));
@@ -149,7 +149,7 @@ test.each([
   ["postgres://u:geheim@127.0.0.1", "names no database"],
   ["postgres://u:geheim@127.0.0.1/d?schema=No%20Schema", "its schema must be"],
 ])(
-  "a wrong address is wrong usage, in words that speak of --to and hold nothing of it: %s",
+  "a wrong address is wrong usage, with an error that names --to and repeats nothing of it: %s",
   async (url, why) => {
     const refused = await migrateStore(jobOn(await smallStore()), url);
     expect(refused).toMatchObject({ ok: false, code: "invalid_argument" });
@@ -160,7 +160,7 @@ test.each([
   },
 );
 
-test("a server that does not exist, and one with a wrong password", async () => {
+test("a missing server and a wrong password are reported", async () => {
   const dir = await smallStore();
   const nowhere = words(await migrateStore(jobOn(dir), "postgres://u:geheim@127.0.0.1:1/d"));
   expect(nowhere).toContain("postgresql://127.0.0.1:1/d cannot be reached");
@@ -298,7 +298,7 @@ test("a damaged file is neither restored, migrated nor backed up", async () => {
 
 // Skipped without /proc.
 test.skipIf(process.platform !== "linux")(
-  "a place where the system makes no folder is told in words",
+  "a path where the system creates no folder gives a clear error",
   async () => {
     const said = words(await backupStore(jobOn(await smallStore()), "/proc/parley/backup.sqlite"));
     expect(said).toContain(

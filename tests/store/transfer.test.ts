@@ -139,7 +139,7 @@ function writer(store: Store): { written(): number; stop(): Promise<number> } {
 }
 
 test.each(["embedded", "postgres"])(
-  "a backup is one moment of a store that is written to: %s",
+  "a backup shows one moment of a store during writes: %s",
   async (kind) => {
     const dir = temporaryFolder();
     const url = await freshUrl();
@@ -170,7 +170,7 @@ test.each(["embedded", "postgres"])(
   },
 );
 
-test("moves an older version's file in this version's form, and leaves the file unchanged", async () => {
+test("moves an older version's file in the current form, and leaves the file unchanged", async () => {
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);

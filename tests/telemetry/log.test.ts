@@ -82,7 +82,7 @@ test("a run that fails in a model, a tool, a wait, a delivery or its process is 
     /subagent/.test(String(fields.sessionKey)),
   );
   expect(ofChild.length).toBeGreaterThan(0);
-  // As after a crash: a run that another process holds, and a text that cannot be delivered.
+  // Simulates a crash: a run that another process holds, and a text that cannot be delivered.
   await stage.app.store.transaction(async (tx) => {
     await insertDelivery(tx, {
       ...{ id: "d", sessionKey: "agent:main:main", kind: "send", text: "hello", runId: failedRun },

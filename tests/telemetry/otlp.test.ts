@@ -50,7 +50,7 @@ test("a span that ends before it starts, for example after a clock change, is ex
 });
 
 for (const status of [302, 400, 401, 429, 500, 503]) {
-  test(`OT2: a collector that answers ${status} has taken nothing, and its words are not repeated`, async () => {
+  test(`OT2: a collector that answers ${status} has accepted nothing, and its text is not repeated`, async () => {
     const collector = await startCollector();
     collector.behave(status);
     const problem = await open(collector.url).export([SPAN]);

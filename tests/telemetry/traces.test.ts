@@ -273,7 +273,7 @@ test("TR4: without a collector every run ends, and the losses are one line of th
   expect(ended.map(({ state }) => state)).toEqual(Array.from({ length: 20 }, () => "ok"));
   await stage.stop();
   const lines = world.logged.filter(({ text }) => text.startsWith("spans were dropped"));
-  // One at the first loss, one at the stop.
+  // One line at the first loss, one at the stop.
   expect(lines.length).toBeLessThanOrEqual(2);
   expect(lines.reduce((sum, { fields }) => sum + Number(fields.count), 0)).toBe(40);
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
@@ -298,7 +298,7 @@ for (const enabled of [false, true]) {
     const client = await gateway.connect();
     await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
     await gateway.end("SIGTERM");
-    // From src, or built.
+    // The module's path in src or in the built program.
     expect(/telemetry\/traces\.ts|parts\/traces\.js/.test(gateway.stderr())).toBe(enabled);
     expect(gateway.stderr().includes("@opentelemetry")).toBe(enabled);
     expect(collector.spans.length > 0).toBe(enabled);

@@ -1,5 +1,5 @@
-// The ground of the tests of tools and session flows: a real store and a real engine in a temporary
-// directory. Only the model is fake: it answers every message at once with an echo.
+// Kit for tests of tools and session flows: a real store and engine in a temporary directory. Only the model
+// is fake: it echoes every message at once.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ function problemsIn(name: ToolName, result: ToolResult): readonly unknown[] {
   return checker.Check(result) ? [] : checker.Errors(result)[1];
 }
 
-/** A main session that nobody spawned, for what depends on settings alone. */
+/** A main session without a spawner, for rules that depend only on settings. */
 export const MAIN_CHAIN: SpawnChain = [
   { key: "agent:main:main", agentId: "main", kind: "main", spawnDepth: 0 },
 ];
@@ -75,7 +75,9 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
   };
 }
 
-/** Three who may spawn: main its own and research, research anybody, and boxed, which is sandboxed, main. */
+/**
+ * Three agents: main may spawn itself and research, research any agent, and boxed, which is sandboxed, main.
+ */
 export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
   agentSettings("research", { workspace, name: "Research", subagents: { allowAgents: ["*"] } }),
@@ -86,7 +88,7 @@ export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   }),
 ];
 
-/** As the configuration has them by default. */
+/** The default configuration of nodes. */
 const NODES: Settings["nodes"] = {
   enabled: true,
   allowCommands: ["exec", "notify", "device.*"],
@@ -208,7 +210,7 @@ function echoExecutor(isHeld: () => boolean): Executor {
 export interface App {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** From now on runs go on until they are aborted. */
+  /** Later runs execute until they are aborted. */
   hold(): void;
   /** A run that executes until it is aborted. */
   held(key: string): Promise<Run>;
@@ -224,14 +226,14 @@ export interface App {
 
 let count = 0;
 
-/** A user message, or with `by: "assistant"` what a model said. */
+/** A user message, or with `by: "assistant"` a message of the model. */
 export function message(text: string, by: "user" | "assistant" = "user", id = `message-${count++}`): Message {
   const timestamp = 1_700_000_000_000;
   if (by === "assistant") return assistant(id, text, timestamp);
   return { id, role: "user", content: [{ type: "text", text }], timestamp };
 }
 
-/** A session's row with nothing in it but what `more` says. */
+/** A session's row with defaults and the fields of `more`. */
 function rowOf(settings: Settings, world: World, key: string, more: Partial<Session>): Session {
   const at = world.clock.now();
   return {

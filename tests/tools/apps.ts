@@ -1,9 +1,9 @@
-// Owns the apps of a test file that opens several: they are closed at its end.
+// Apps of a test file that opens several; closed at its end.
 
 import { afterAll } from "vitest";
 import { type App, type Choices, openApp } from "./app.ts";
 
-/** Opens apps; to be asked for at the top of the file. */
+/** Opens apps. Call it at the top of the file. */
 export function appsOfFile(): (choices?: Choices) => Promise<App> {
   const open: App[] = [];
   afterAll(async () => {

@@ -1,4 +1,5 @@
-// Bad input: every argument of every session tool, wrong in every way, gets a clear error and never an exception.
+// Bad input: every argument of every session tool, wrong in every way, gets a clear error and never an
+// exception.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -15,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** A call of each tool that works, so that one argument at a time can be made wrong. */
+/** A valid call of each tool, so that one argument at a time can be made wrong. */
 const GOOD: Record<string, Record<string, unknown>> = {
   sessions_list: {},
   sessions_history: { sessionKey: "main" },
@@ -55,20 +56,17 @@ const OPTIONAL = SPECS.flatMap(({ name, parameters }) => {
   return optional.map((argument) => ({ name, argument }));
 });
 
-test.each(OPTIONAL)(
-  "A2: $name takes $argument as absent when it says nothing",
-  async ({ name, argument }) => {
-    const own = await openApp();
-    const { [argument]: _, ...rest } = GOOD[name] ?? {};
-    const { status, code, error } = await own.call(MAIN, name, rest);
-    for (const nothing of [null, "", "  \n", []]) {
-      const result = await own.call(MAIN, name, { ...rest, [argument]: nothing });
-      expect(result).toMatchObject(status === undefined ? {} : { status });
-      expect({ code: result.code, error: result.error }).toEqual({ code, error });
-    }
-    await own.close();
-  },
-);
+test.each(OPTIONAL)("A2: $name treats an empty $argument as absent", async ({ name, argument }) => {
+  const own = await openApp();
+  const { [argument]: _, ...rest } = GOOD[name] ?? {};
+  const { status, code, error } = await own.call(MAIN, name, rest);
+  for (const nothing of [null, "", "  \n", []]) {
+    const result = await own.call(MAIN, name, { ...rest, [argument]: nothing });
+    expect(result).toMatchObject(status === undefined ? {} : { status });
+    expect({ code: result.code, error: result.error }).toEqual({ code, error });
+  }
+  await own.close();
+});
 
 test("A3: reads numbers, booleans and enum values in any spelling of a model", async () => {
   const schema = {
@@ -100,7 +98,7 @@ test("A3: reads numbers, booleans and enum values in any spelling of a model", a
   expect(await read({ text: null })).toBe("text is required");
 });
 
-test("A4: one answer names every wrong argument, those over a limit too", async () => {
+test("A4: one error names every wrong argument, also those over a limit", async () => {
   const result = await app.call(MAIN, "sessions_list", {
     kinds: ["direct"],
     limit: 0,

@@ -1,5 +1,5 @@
-// Start-up files that somebody else left in a workspace: each is planted, shown to work for a plain shell whose
-// home is the workspace, and then ignored by a bare exec.
+// Start-up files planted in a workspace: each runs in a plain shell whose home is the workspace, and is
+// ignored by a bare exec.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -48,7 +48,7 @@ async function exec(command: string): Promise<ToolResult> {
 const isThere = (program: string): boolean => spawnSync("which", [program]).status === 0;
 const git = (...args: string[]): void => void execFileSync("git", args, { cwd: workspace, stdio: "pipe" });
 
-/** Files by their path in the workspace. MARK stands for a command that leaves a mark there. */
+/** Files by their path in the workspace. MARK stands for a command that creates a marker file. */
 type Files = Readonly<Record<string, string>>;
 
 interface Plant {

@@ -1,4 +1,4 @@
-// The tools of a session, and the answers to calls of other ones.
+// The tools of a session, and the answers to calls of other tools.
 
 import { expect, test } from "vitest";
 import { describeTools, toolsFor } from "../../src/tools/catalog.ts";

@@ -1,4 +1,4 @@
-// The process dies in the middle of a tool call: its effect may be there, its result is not on disk. Each tool by name.
+// The process dies during a tool call: the effect may exist, the result is not stored. Each tool by name.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -54,7 +54,7 @@ const model = () =>
     return answerTo({ input: input === undefined ? "" : textOf(input), result: result && textOf(result) });
   });
 
-/** A store whose process dies when the run's tool result is written: before it is on disk. */
+/** A store whose process dies before the run's tool result is written. */
 function dyingStore(disk: Store): { store: Store; died: Promise<void> } {
   const died = Promise.withResolvers<void>();
   let dead = false;
@@ -83,11 +83,11 @@ function dyingStore(disk: Store): { store: Store; died: Promise<void> } {
 interface Life {
   readonly engine: Engine;
   readonly store: Store;
-  /** Resolves when the process has died in the middle of the call. */
+  /** Resolves when the process has died during the call. */
   readonly died: Promise<void>;
 }
 
-/** One life of a process over the store in `dir`. */
+/** Starts a process over the store in `dir`. */
 async function live(dir: string, how: { dies: boolean; choices?: Choices }): Promise<Life> {
   const world = quietWorld();
   const workspace = join(dir, "workspace");
@@ -123,7 +123,7 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
   return { engine, store: disk, died };
 }
 
-/** Dies in the middle of the call, lives again, and says what the call is answered with. */
+/** Crashes during the call, restarts, and returns the call's answer. */
 async function crashIn(dir: string, call: Call, later?: Choices, before?: Choices) {
   const first = await live(dir, { dies: true, ...optional({ choices: before }) });
   const accepted = await first.engine.accept({
@@ -141,7 +141,7 @@ async function crashIn(dir: string, call: Call, later?: Choices, before?: Choice
   return { ...second, run, result: JSON.parse(run.reply ?? "") as Record<string, unknown> };
 }
 
-/** Sub-agents and messages: what a call of the run made. */
+/** Returns the sub-agents and messages that the run's call made. */
 async function madeBy(store: Store, key: (run: Run) => boolean): Promise<Run[]> {
   const all = await store.db.selectFrom("sessions").select("key").execute();
   const runs = await Promise.all(
@@ -159,7 +159,7 @@ const READING: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ["read", { path: "notes.txt" }, { status: "ok", text: "one\n" }],
 ];
 
-test.each(READING)("%s only reads: it is run again", async (name, args, expected) => {
+test.each(READING)("%s only reads, so it runs again", async (name, args, expected) => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, "workspace"));
   writeFileSync(join(dir, "workspace", "notes.txt"), "one\n");
@@ -177,14 +177,14 @@ test("RU2: a refused send is refused again, and noted once", async () => {
   ]);
 });
 
-test("write is run again: the same text is in the same file", async () => {
+test("write runs again: the same text is in the same file", async () => {
   const dir = temporaryFolder();
   const { result } = await crashIn(dir, { name: "write", arguments: { path: "new.txt", content: "text" } });
   expect(result).toMatchObject({ status: "ok", created: false });
   expect(readFileSync(join(dir, "workspace", "new.txt"), "utf8")).toBe("text");
 });
 
-test("edit is not run again: the result says that the outcome is unknown, and the text was replaced once", async () => {
+test("edit does not run again: the result says that the outcome is unknown, and the text was replaced once", async () => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, "workspace"));
   writeFileSync(join(dir, "workspace", "a.txt"), "a");
@@ -194,7 +194,7 @@ test("edit is not run again: the result says that the outcome is unknown, and th
   expect(readFileSync(join(dir, "workspace", "a.txt"), "utf8")).toBe("aa ");
 });
 
-test("exec is not run again: the result says that the outcome is unknown, and the command ran once", async () => {
+test("exec does not run again: the result says that the outcome is unknown, and the command ran once", async () => {
   const dir = temporaryFolder();
   const { result } = await crashIn(dir, { name: "exec", arguments: { command: "echo ran >> log.txt" } });
   expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
@@ -215,7 +215,7 @@ const OUTSIDE: [string, Record<string, unknown>, "there" | "gone", Record<string
 ];
 
 test.each(OUTSIDE)(
-  "a tool of an outside server that %s",
+  "a call of an outside server's tool that %s",
   async (_what, annotations, then, expected, calls) => {
     const witness = await openWitness();
     const tools = [{ name: "hello", inputSchema: { type: "object" }, annotations }];
@@ -238,7 +238,7 @@ async function callIdIn(store: Store): Promise<string> {
   return `${RUN}:${message?.id}:0`;
 }
 
-test("sessions_send is run again under its id: the message was sent once, and the result has its answer", async () => {
+test("sessions_send runs again under its id: the message was sent once, and the result has its answer", async () => {
   const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
   const { result, store } = await crashIn(temporaryFolder(), { name: "sessions_send", arguments: args });
   expect(result).toMatchObject({ status: "ok", reply: "pong", sessionKey: RESEARCH });
@@ -254,7 +254,7 @@ test("an accepted sessions_send is not checked again, even if the settings now f
   expect(result).toMatchObject({ status: "ok", reply: "pong" });
 });
 
-test("sessions_spawn is run again under its id: there is one sub-agent, and the result names its run", async () => {
+test("sessions_spawn runs again under its id: there is one sub-agent, and the result names its run", async () => {
   const call = { name: "sessions_spawn", arguments: { task: "hang", label: "child" } };
   const { result, store } = await crashIn(temporaryFolder(), call);
   const children = await madeBy(store, (run) => isSubagentKey(run.sessionKey));
@@ -262,7 +262,7 @@ test("sessions_spawn is run again under its id: there is one sub-agent, and the 
   expect(result).toMatchObject({ status: "accepted", childSessionKey: children[0]?.sessionKey });
 });
 
-test("subagents is run again: a cancelled job stays cancelled, and is not reported twice", async () => {
+test("subagents runs again: a cancelled job stays cancelled, and is not reported twice", async () => {
   const dir = temporaryFolder();
   const before = await live(dir, { dies: false });
   const spawn = { name: "sessions_spawn", arguments: { task: "hang" } };
@@ -281,7 +281,7 @@ test("subagents is run again: a cancelled job stays cancelled, and is not report
   expect(child).toMatchObject({ state: "aborted" });
 });
 
-test("the documentation says of every tool what it declares", () => {
+test("the documentation of every tool matches its declaration", () => {
   const text = readFileSync(new URL("../../docs/CRASHES.md", import.meta.url), "utf8");
   const rows = [...text.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| (yes|no) \|/gm)];
   const documented = rows.flatMap(([, names = "", again]) =>

@@ -63,7 +63,7 @@ function pidIn(file: string): number {
   return pid;
 }
 
-test("output and errors come back in the order of writing, with the exit code", async () => {
+test("output and errors are returned in the order of writing, with the exit code", async () => {
   const result = await run({ command: "echo one; echo two >&2; printf 'drei ✓'; exit 3" });
   expect(result).toMatchObject({ status: "ok", exitCode: 3, output: "one\ntwo\ndrei ✓", truncated: false });
   expect(result).not.toHaveProperty("signal");
@@ -113,7 +113,7 @@ test("output exactly at the limit is not cut", async () => {
   expect(await run({ command })).toMatchObject({ truncated: false, output: "x".repeat(2_000) });
 });
 
-test("a command over its time is killed with everything it started", async () => {
+test("a command over its time limit is killed with everything that it started", async () => {
   const command = "sleep 300 & echo $! > child; (sleep 300; true) & echo before; wait";
   const result = await run({ command, timeoutSeconds: 0.5 });
   expect(result).toMatchObject({ status: "error", code: "exec_timeout", output: "before\n" });
@@ -122,7 +122,7 @@ test("a command over its time is killed with everything it started", async () =>
   await until(() => !isAlive(pid));
 });
 
-test("the gateway's time limit goes before the call's", async () => {
+test("the gateway's time limit overrides the call's", async () => {
   const result = await run({ command: "sleep 300", timeoutSeconds: 9_999 }, { timeoutSeconds: 0.2 });
   expect(result).toMatchObject({ code: "exec_timeout" });
 });
@@ -167,7 +167,7 @@ test.each([0, -1, Number.NaN, "soon"])("timeoutSeconds %s is refused", async (ti
   expect(read).toMatchObject({ ok: false, code: "invalid_argument" });
 });
 
-test("a command that never stops writing is stopped, not read for ever", async () => {
+test("a command that never stops writing is stopped", async () => {
   const result = await run({ command: "yes" });
   expect(result).toMatchObject({ code: "exec_failed" });
   expect(result.error).toContain("wrote more than 268435456 bytes");

@@ -52,7 +52,7 @@ async function call(name: string, args: Record<string, unknown>, signal?: AbortS
 const put = (path: string, text: string | Buffer) => writeFileSync(join(workspace, path), text);
 const get = (path: string) => readFileSync(join(workspace, path), "utf8");
 
-test("reads back what was written, and creates missing folders", async () => {
+test("written text is read back, and missing folders are created", async () => {
   const text = "erste Zeile\nzweite Zeile ✓\n";
   const written = await call("write", { path: "a/b/c.txt", content: text });
   expect(written).toEqual({ status: "ok", path: "a/b/c.txt", bytes: Buffer.byteLength(text), created: true });
@@ -184,7 +184,7 @@ test.each([
   symlinkSync("link.txt", join(workspace, "link-to-link"));
   symlinkSync(join(base, "not-there"), join(workspace, "dangling"));
   symlinkSync("circle", join(workspace, "circle"));
-  // Its name begins like the workspace's.
+  // A sibling folder whose name begins like the workspace's.
   mkdirSync(`${workspace}-not`);
   writeFileSync(`${workspace}-not/secret.txt`, "outside");
   symlinkSync(`${workspace}-not`, join(workspace, "sibling"));

@@ -1,5 +1,5 @@
-// Programs that break the rules of MCP, one by one: what the session that uses them gets to see, and that none of them takes
-// the gateway along. Real processes; where time matters, the clock is held.
+// Programs that break the rules of MCP: the session's view of each, and the gateway survives all of them.
+// Real processes, with a held clock if time matters.
 
 import { expect, test } from "vitest";
 import { cleanup, quietWorld } from "../kit/engine.ts";
@@ -21,7 +21,7 @@ test("a call of a server that dies meanwhile has an unknown outcome, and is not 
   expect(result.hint).toContain("check before you repeat it");
   await witness.life(0);
   expect(witness.lives.length).toBe(1);
-  // The next call waits for the pause, and finds it alive again.
+  // The next call waits for the pause and finds the program running.
   const next = outside.call("mcp__bad__hello");
   await world.timerWithin(2_000);
   await world.advance(2_000);
@@ -114,7 +114,7 @@ test("a changed list applies to the next run; the server itself refuses a remove
 });
 
 test.each([true, false])(
-  "an answer without measure is thrown away, and its server lives (id first: %s)",
+  "an oversized answer is dropped, and its server lives (id first: %s)",
   async (idFirst) => {
     const witness = await openWitness();
     const bad = badServer("bad", { witness: witness.port, tools: [tool("giant"), tool("hello")] });
@@ -162,7 +162,7 @@ test("leaves out a broken entry of a list with a log line; the others stay", asy
   const lines = world.logged.filter(({ text }) => text === "a tool of an MCP server is left out");
   expect(lines.length).toBe(broken.length + 1);
   expect(lines.map(({ fields }) => fields.why)).toContain('its schema is not of type "object"');
-  // Told once, not at every run.
+  // Reported once, not at every run.
   await outside.set();
   expect(world.logged.filter(({ text }) => text.includes("left out")).length).toBe(lines.length);
 });
@@ -185,7 +185,7 @@ test("cleans hostile texts: invalid names, descriptions with hidden text or with
   expect(new Set(found.map(({ spec }) => spec.name)).size).toBe(tools.length);
   expect(found[4]?.spec.description).toBe('[from the MCP server "bad"] Adds. Safe.');
   expect(found[5]?.spec.description.length).toBeLessThan(2_100);
-  // The server knows the tool by its own name, not by the name here.
+  // The server knows the tool by its original name.
   const name = found[2]?.spec.name ?? "";
   expect((await outside.call(name)).text).toContain("ümläut/🙂");
 });
@@ -280,7 +280,7 @@ test("pauses between failed starts grow to five minutes, and an unneeded server 
   const reach = { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach;
   const outside = openOutside(mcpWith([{ ...nobody, reach }], { waitSeconds: 0 }), world);
   const starts = () => world.logged.filter(({ text }) => text === "an MCP server did not start").length;
-  /** Asks until the next start has failed; the seconds that it took. */
+  /** Repeats until the next start has failed; returns the seconds that it took. */
   const nextStart = async (stepMs: number): Promise<number> => {
     const before = starts();
     const fromMs = world.clock.now();
@@ -363,7 +363,7 @@ test("a stop ends a stubborn server and the processes that it left behind", asyn
   await world.advance(2_000);
   await closed;
   for (const { dead } of witness.lives) await dead;
-  // And nothing comes up again.
+  // Afterwards no program runs.
   expect((await outside.set()).missing).toMatchObject([{ why: "the gateway is stopping" }]);
   await witness.life(1);
   expect(witness.lives.length).toBe(2);

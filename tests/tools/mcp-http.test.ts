@@ -1,4 +1,4 @@
-// Addresses that break the rules of MCP over Streamable HTTP: real sockets, a server of a few lines that does what it is told.
+// Servers that break the rules of MCP over Streamable HTTP, on real sockets.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -21,7 +21,7 @@ interface Web {
   readonly url: string;
   readonly asked: Asked[];
   readonly server: Server;
-  /** Resolves with the first request that fits. */
+  /** Resolves with the first matching request. */
   saw(fits: (asked: Asked) => boolean): Promise<Asked>;
 }
 
@@ -32,7 +32,7 @@ const json = (asked: Asked, body: unknown, headers = {}): void => {
 
 const TOOL = { inputSchema: { type: "object" } };
 
-/** Answers the handshake and a list of two tools; `take` answers the rest, or says that it did not. */
+/** Answers the handshake and a list of two tools; `take` answers other requests, or returns false. */
 async function openWeb(take: (asked: Asked) => boolean): Promise<Web> {
   const asked: Asked[] = [];
   const watchers: (() => void)[] = [];
@@ -83,7 +83,7 @@ async function openWeb(take: (asked: Asked) => boolean): Promise<Web> {
 const isCall = ({ method }: Asked): boolean => method === "tools/call";
 const callsOf = (web: Web): number => web.asked.filter(isCall).length;
 
-/** A server whose calls end as `end` says. */
+/** A server whose calls end as `end` decides. */
 const callEnds = (end: (asked: Asked, time: number) => void): Promise<Web> => {
   let times = 0;
   return openWeb((asked) => {

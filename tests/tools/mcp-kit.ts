@@ -1,5 +1,5 @@
-// The ground of the tests of outside MCP servers: their settings, a witness of the programs' actions, the
-// reference server.
+// Kit for tests of outside MCP servers: their settings, a witness of the programs' actions, the reference
+// server.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ export type More = Partial<Omit<McpServerSettings, "name" | "reach">>;
 
 const rest = { agents: [], tools: [], allowSandboxed: false, timeoutSeconds: 20, startTimeoutSeconds: 30 };
 
-/** A server that is `node <args>`. */
+/** A server started as `node <args>`. */
 export function nodeServer(
   name: string,
   args: readonly string[],
@@ -56,7 +56,7 @@ export function mcpWith(servers: readonly McpServerSettings[], more: Partial<Mcp
   return { waitSeconds: 20, maxResultBytes: 64 * 1024, ...more, servers };
 }
 
-/** One life of a program, seen by the witness. */
+/** One process of a program, as seen by the witness. */
 export interface Life {
   readonly socket: Socket;
   readonly events: string[];
@@ -67,9 +67,9 @@ export interface Life {
 export interface Witness {
   readonly port: number;
   readonly lives: readonly Life[];
-  /** The life with this place, from 0; waits for it. */
+  /** Waits for the process with this number, from 0. */
   life(place: number): Promise<Life>;
-  /** Resolves once somebody told an event that begins so, as often as `times` says. */
+  /** Resolves when an event with this beginning was reported `times` times. */
   saw(event: string, times?: number): Promise<void>;
 }
 
@@ -118,7 +118,7 @@ export async function openWitness(): Promise<Witness> {
 }
 
 export interface Outside extends OutsideServers {
-  /** The catalogue of a session; of a main session unless a chain is given. */
+  /** The tools of a session. Default: a main session. */
   set(chain?: SpawnChain): Promise<OutsideSet>;
   /** Calls a tool of that session. */
   call(name: string, args?: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;
@@ -135,7 +135,7 @@ export function openOutside(mcp: McpSettings, world: World): Outside {
     const closed = outside.close().then(() => {
       over = true;
     });
-    // A program that has to be forced is, as soon as a held clock moves.
+    // A stubborn program is killed when the held clock moves.
     while (isHeld(world) && !over) await world.advance(2_000);
     await closed;
   });
@@ -157,7 +157,7 @@ export function openOutside(mcp: McpSettings, world: World): Outside {
   };
 }
 
-/** The reference server over Streamable HTTP; its address. */
+/** Starts the reference server over Streamable HTTP; returns its address. */
 export async function startReference(port: number): Promise<string> {
   const child = spawn(process.execPath, [REFERENCE, "streamableHttp"], {
     env: { ...process.env, PORT: String(port) },

@@ -1,5 +1,5 @@
-// An MCP server that behaves as badly as it is told, and tells a witness what happens to it. A program: the tests start it by
-// its path, with its deeds as one JSON argument. Its witness is a socket: when the program is dead, the socket is closed.
+// An MCP server that misbehaves on request and reports events to a witness. A separate program: its argument
+// is a JSON object of misdeeds. The witness is a socket, which closes when the program dies.
 
 import { spawn } from "node:child_process";
 import { connect, type Socket } from "node:net";
@@ -11,25 +11,25 @@ export const PROGRAM = fileURLToPath(import.meta.url);
 export interface Deeds {
   /** The port of the witness. */
   readonly witness: number;
-  /** Entries of its list, as they are. */
+  /** Entries of its tool list, unchanged. */
   readonly tools?: readonly unknown[];
-  /** Its list after the tool `change` was called. */
+  /** Its tool list after the tool `change` was called. */
   readonly toolsLater?: readonly unknown[];
-  /** Never answers anything. */
+  /** Never answers. */
   readonly mute?: boolean;
-  /** Answers only once the witness has sent a byte. */
+  /** Answers only after the witness has sent a byte. */
   readonly slow?: boolean;
-  /** Ends at a request that it does not know, as some servers of old did. */
+  /** Ends at an unknown request, like some old servers. */
   readonly old?: boolean;
-  /** Lines on its standard output that are no messages. */
+  /** Lines on its standard output that are not messages. */
   readonly noise?: readonly string[];
   /** Bytes on its standard error. */
   readonly flood?: number;
-  /** Says this on its standard error and ends. */
+  /** Writes this to its standard error and ends. */
   readonly lastWords?: string;
-  /** Does not end when it should. */
+  /** Ignores requests to end. */
   readonly stubborn?: boolean;
-  /** Leaves a program of its own behind. */
+  /** Leaves a child process behind. */
   readonly helper?: boolean;
 }
 
@@ -102,7 +102,7 @@ class BadServer {
         process.exit(1);
         break;
       case "die-once":
-        // The witness knows how often it was called.
+        // The witness counts the calls.
         this.#witness.once("data", (word) => {
           if (word.toString().trim() === "die") process.exit(1);
           this.#text(id, "answered at last");
@@ -144,7 +144,7 @@ async function main(deeds: Deeds): Promise<void> {
     process.exit(2);
   }
   if (deeds.helper === true) {
-    // It inherits nothing but the group, and has a witness of its own.
+    // The child inherits only the process group, and has a separate witness.
     const script = `require("node:net").connect(${deeds.witness}, "127.0.0.1").write("helper\\n")`;
     spawn(process.execPath, ["-e", script], { stdio: "ignore" });
   }

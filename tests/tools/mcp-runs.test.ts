@@ -1,5 +1,5 @@
-// Outside MCP servers in real runs: a scripted model, the real agent loop, engine, store and gateway; the server is the
-// protocol's official reference server, over both of its ways, or a program of our own where it must misbehave.
+// Outside MCP servers in real runs: a scripted model, the real agent loop, engine, store and gateway; the
+// server is the protocol's reference server over both transports, or our misbehaving program.
 
 import { expect, test } from "vitest";
 import type { ToolResultMessage } from "../../src/core/shapes/message.ts";
@@ -22,7 +22,7 @@ import {
 
 const MAIN = "agent:main:main";
 
-/** A model that makes these calls, one message each, and then is done. */
+/** A model that makes these calls, one in each message, and then ends. */
 const calling = (...calls: readonly ScriptedCall[]): ScriptedModel =>
   scriptedModel((_request, at) => {
     const call = calls[at];
@@ -39,7 +39,7 @@ async function houseWith(mcp: McpSettings, model: ScriptedModel, tools = {}): Pr
   return openHouse({ model, choices: { agents, tools: { mcp, ...tools } } });
 }
 
-/** A run to its end; the results of its calls. */
+/** Completes a run; returns the results of its calls. */
 async function runOnce(house: House, sessionKey = MAIN): Promise<ToolResultMessage[]> {
   const accepted = await house.engine.accept({ sessionKey, input: { text: "go" } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -90,7 +90,7 @@ test.each(["stdio", "http"] as const)(
   },
 );
 
-test("the tools catalogue and tools.invoke include them, with the rights of the session", async () => {
+test("the tools catalogue and tools.invoke include outside tools, with the rights of the session", async () => {
   const house = await houseWith(mcpWith([await asReference("stdio")]), calling());
   const client = await house.client();
   const { tools } = await client.request("tools.catalog");

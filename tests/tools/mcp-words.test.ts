@@ -78,7 +78,7 @@ test("recursive or growing schemas stay bounded", () => {
   expect(property({ $ref: "#/$defs/node" }, tree)).toEqual({ type: "object", properties: { next: {} } });
   const itself = { type: "object", properties: { a: { $ref: "#" } } };
   expect(made(itself)).toMatchObject({ type: "object" });
-  // Each of these is eight times the one before it.
+  // Each step is eight times larger than the previous one.
   const eightfold = (at: number) =>
     Object.fromEntries([..."abcdefgh"].map((name) => [name, { $ref: `#/$defs/n${at + 1}` }]));
   const growing = Object.fromEntries(

@@ -1,4 +1,4 @@
-// The tool `message`: where it may go, what is kept of it, and who has it.
+// The tool `message`: allowed destinations, its stored text, and the sessions that have it.
 
 import { afterEach, expect, test } from "vitest";
 import { sessionViewer } from "../../src/access/access.ts";
@@ -46,7 +46,7 @@ const say = (app: App, to: string, more: object = {}, caller = MAIN) =>
 
 const rows = ({ engine }: App) => engine.store.db.selectFrom("deliveries").selectAll().execute();
 
-test("reaches one's own people, those of a session that one may send to, and those in the settings", async () => {
+test("the tool reaches the agent's own people, those of a session that it may send to, and those in the settings", async () => {
   const app = await open();
   for (const to of ["7", "-100", "42", "telegram:43", "-300"]) {
     expect(await say(app, to)).toMatchObject({
@@ -71,7 +71,7 @@ test("KP3: refuses every unknown destination alike, with the settings that would
   expect(strange.hint).toContain('channels.telegram.groups with "-200"');
   const nowhere = await say(app, "-999");
   expect(JSON.stringify(strange).replaceAll("-200", "-999")).toBe(JSON.stringify(nowhere));
-  // A wildcard names nobody, and what is switched off is not known.
+  // A wildcard admits nobody, and a disabled entry is unknown.
   for (const to of ["99", "-400", "*"]) expect(await say(app, to)).toMatchObject({ code: "not_visible" });
   expect(await say(app, "-100", { accountId: "work" })).toMatchObject({ code: "channel_unknown" });
   expect(await say(app, "-100", { channel: "pigeon" })).toMatchObject({ code: "channel_unknown" });

@@ -27,7 +27,7 @@ test("TN1: without a device the tool is not offered, and a call says why", async
   expect(await names()).toContain("nodes");
 });
 
-test("TN1: nodes.enabled and containment deny it, and name the setting", async () => {
+test("TN1: nodes.enabled and containment deny the tool, and name the setting", async () => {
   const off = await house({ nodes: { enabled: false } });
   const client = await off.client();
   expect(await call(client, { action: "list" })).toMatchObject({
@@ -82,7 +82,7 @@ test("a run lists nodes, describes one by name and invokes it; the answer is in 
   ]);
 });
 
-test("an error of a wrong call says what is right", async () => {
+test("an error of a wrong call names the valid values", async () => {
   const one = await house();
   const [attic, cellar] = [
     await pairedDevice(one, undefined, { name: "attic" }),

@@ -199,7 +199,7 @@ test("a token's patterns limit an operator's list as a session", async () => {
   expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
 });
 
-test("under scope global the one session is listed as `main`, never by its name", async () => {
+test("under scope global the only session is listed as `main`, never by its name", async () => {
   const global = await other({ session: { scope: "global" } });
   await global.add("agent:research:chat:1");
   const result = await global.call("agent:research:chat:1", LIST, {});

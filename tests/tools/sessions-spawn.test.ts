@@ -1,4 +1,4 @@
-// The tool `sessions_spawn` as an agent calls it: every argument and every refusal, each in its own words.
+// The tool `sessions_spawn` as an agent calls it: every argument and every refusal, with its text.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -282,14 +282,17 @@ describe.each<[string, Refusal[]]>([
     ],
   ],
 ])("a call is refused for %s", (_, refusals) => {
-  test.each(refusals)("%s, in its own words; nothing is left of it", async (_name, args, code, ...words) => {
-    const before = await counts();
-    const result = await app.call(MAIN, SPAWN, args);
-    expect(result).toMatchObject({ code });
-    expect(["error", "forbidden"]).toContain(result.status);
-    for (const word of words) expect(`${result.error} ${result.hint ?? ""}`).toContain(word);
-    expect(await counts()).toEqual(before);
-  });
+  test.each(refusals)(
+    "%s: each refusal has its own text, and nothing of the spawn remains",
+    async (_name, args, code, ...words) => {
+      const before = await counts();
+      const result = await app.call(MAIN, SPAWN, args);
+      expect(result).toMatchObject({ code });
+      expect(["error", "forbidden"]).toContain(result.status);
+      for (const word of words) expect(`${result.error} ${result.hint ?? ""}`).toContain(word);
+      expect(await counts()).toEqual(before);
+    },
+  );
 });
 
 test("one answer names every wrong value of a spawn", async () => {

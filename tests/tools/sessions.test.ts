@@ -173,7 +173,7 @@ test("status of one's own session is the default; usage and cost come from the l
   });
 });
 
-test("status of a run follows it to its end; an unknown and a hidden run are answered alike", async () => {
+test("status of a run is available until its end; an unknown and a hidden run get the same answer", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   const accepted = await tree.engine.accept({ sessionKey: MAIN, input: { text: `say ${SECRET}` } });
   const hidden = await tree.engine.accept({ sessionKey: RESEARCH, input: { text: "hi" } });
@@ -229,7 +229,7 @@ test("agents_list names one's own agent, and others as the settings allow", asyn
       { ...row, id: "research", model: "local/qwen3" },
     ],
   });
-  // The requester is an agent, not a session, and its own agent comes first.
+  // The requester's own agent comes first in the list.
   expect(await some.call(RESEARCH, "agents_list", {})).toMatchObject({
     requester: "research",
     allowAny: true,
@@ -247,7 +247,7 @@ test("sessions_send finds its target by key, id or label and gives the run's own
     { sessionKey: labelled.key },
     { sessionKey: labelled.sessionId },
     { label: "library", agentId: "research" },
-    // No session of one's own agent has it, and one of the other visible ones does.
+    // Only a visible session of another agent has this label.
     { label: "library" },
   ]) {
     const result = await app.call(MAIN, "sessions_send", { ...target, message: "hello", timeoutSeconds: 20 });
@@ -264,7 +264,7 @@ test("sessions_send finds its target by key, id or label and gives the run's own
   expect(nearest).toMatchObject({ sessionKey: own.key });
 });
 
-test("I9: a send to what is not visible is refused before anything is written", async () => {
+test("I9: a send to a hidden session is refused before anything is written", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   const result = await tree.call(MAIN, "sessions_send", { sessionKey: RESEARCH, message: "hello" });
   expect(result).toMatchObject({ status: "forbidden", code: "not_visible", settings: expect.any(Array) });

@@ -193,7 +193,7 @@ const PROVIDER: ProviderSettings = {
   })),
 };
 
-/** An engine with its real executor; the fake model records the models asked. */
+/** An engine with its real executor; the fake model records the requested models. */
 async function openReal(settings: Settings): Promise<{ engine: Engine; asked: string[] }> {
   const world = quietWorld();
   const store = await openStore(temporaryFolder(), world);
@@ -280,7 +280,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
 });
 
 describe("agents_list", () => {
-  test("names the own agent and those that may be named, with model, runtime and containment", async () => {
+  test("names the caller's own agent and the agents that it may name, with model, runtime and containment", async () => {
     expect(await app.call(MAIN, "agents_list", {})).toEqual({
       requester: "main",
       allowAny: false,

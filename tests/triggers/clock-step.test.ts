@@ -1,4 +1,4 @@
-// A clock that was days ahead is set right: what it planned does not wait for it.
+// A clock that was days ahead is corrected: planned work does not wait for the old time.
 
 import { expect, test, vi } from "vitest";
 import { ClockWatch } from "../../src/app/clock-watch.ts";
@@ -16,7 +16,7 @@ import { add, turnsOf } from "./kit.ts";
 
 const DAY_MS = 86_400_000;
 
-/** A held world whose wall clock can be set; its timers and its monotonic clock do not see that. */
+/** A held world whose wall clock can be set without its timers and monotonic clock. */
 function settable(): { world: World; held: FakeWorld; set(byMs: number): void } {
   const held = fakeWorld();
   let offset = 0;
@@ -35,7 +35,7 @@ function settable(): { world: World; held: FakeWorld; set(byMs: number): void } 
   return { world, held, set };
 }
 
-/** An app with an outbox, over one channel that answers as `says` says. */
+/** An app with an outbox over one channel; `says` gives the channel's outcomes. */
 async function open(says: () => DeliveryOutcome) {
   const { world, held, set } = settable();
   const fired: string[] = [];
@@ -76,7 +76,7 @@ async function open(says: () => DeliveryOutcome) {
     await held.advance(ms);
     for (let turn = 0; turn < 50; turn += 1) await held.advance(0);
   };
-  /** A database takes its own time, whatever the held clock says. */
+  /** A database needs real time, regardless of the held clock. */
   const soon = (look: () => Promise<void>): Promise<void> =>
     vi.waitFor(() => held.advance(0).then(look), { timeout: 10_000, interval: 1 });
   return { app, held, set, outbox, watch, queue, states, settle, soon, fired };
@@ -115,7 +115,7 @@ test("damage: a clock that was set back while no gateway ran delays no delivery"
   answer = { kind: "sent" };
   await settle(60_000);
   expect(await states()).toEqual(["pending"]);
-  // The watch is new, as after a start.
+  // A new watch, as after a start.
   await watch.start();
   await settle(5_000);
   await soon(async () => expect(await states()).toEqual(["sent"]));
@@ -127,7 +127,7 @@ test("damage: dates that were handled too early are not repeated, and others are
   const { engine, store } = app;
   const job = await add(app, { schedule: { kind: "cron", expr: "0 9 * * *", tz: "UTC" } });
   const first = (await getJob(store.db, job.id))?.nextAt ?? 0;
-  // The clock was four days ahead: it acted on the first date, late, and planned the fifth.
+  // The clock was four days ahead: it ran the first date late, and planned the fifth.
   await engine.commit(async (unit) => {
     await insertTurn(unit.tx, { jobId: job.id, dueAt: first, firedAt: unit.now, cause: "late" });
     await moveJob(unit.tx, job.id, first + 4 * DAY_MS);

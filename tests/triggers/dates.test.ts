@@ -31,7 +31,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: 02:30 on a day with two of it is due once, at the first", async () => {
+  test("DT2: 02:30 on a day on which it occurs twice is due once, at the first", async () => {
     expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 3)).toEqual([
       "2026-10-25T00:30Z",
       "2026-10-26T01:30Z",

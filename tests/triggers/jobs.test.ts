@@ -1,5 +1,5 @@
-// Jobs and their turns over the real engine and store, with the clock held: what is due happens once, whatever
-// comes in between.
+// Jobs and their turns on the real engine and store, with a held clock: each due date runs once, whatever
+// happens meanwhile.
 
 import { describe, expect, test } from "vitest";
 import { operatorViewer } from "../../src/access/access.ts";
@@ -30,7 +30,7 @@ async function open(more: Partial<FlowAppOptions> & { world: FakeWorld }): Promi
   return openFlowApp({ plays: {}, ...more });
 }
 
-/** Lets the clock go on, in steps in which what is due can be done. */
+/** Advances the clock in steps, so that due work can finish. */
 async function pass(app: FlowApp, world: FakeWorld, ms: number, stepMs = ms): Promise<void> {
   for (let passed = 0; passed < ms; passed += stepMs) {
     await world.advance(stepMs);
@@ -39,7 +39,7 @@ async function pass(app: FlowApp, world: FakeWorld, ms: number, stepMs = ms): Pr
   }
 }
 
-/** Whether a date waits to be acted on. */
+/** Whether a due date waits. */
 async function overdue(app: FlowApp, world: FakeWorld): Promise<boolean> {
   return ((await nextDeadlineAt(app.store.db, ["cron"])) ?? Number.POSITIVE_INFINITY) <= world.clock.now();
 }
@@ -139,7 +139,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
     expect(job.createdBy).toBeUndefined();
     const changed = await updateJob(withToken(app, all), by, job.id, { message: "other" });
     expect(changed).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
-    // The gateway's own token gives no more rights by a change, unless the other token is gone.
+    // A change by the gateway's own token gives the job no more rights, unless the other token was removed.
     const kept = await updateJob(withToken(app, all), ADMIN, job.id, { name: "n" });
     expect(kept).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
     const taken = await updateJob(withToken(app), ADMIN, job.id, { name: "m" });
@@ -256,7 +256,7 @@ test("JO3: removing a job while it runs ends its dates and nothing else", async 
   await pass(app, world, HOUR, MINUTE);
   expect((await app.texts(cronKey(job.id))).slice(-2)).toEqual(["user: tick", "assistant: done"]);
   expect(await app.runs(cronKey(job.id))).toMatchObject([{ state: "ok" }]);
-  // Nobody says any more where it would go.
+  // The route of the reply is gone.
   expect(app.sent).toEqual([]);
   expect(await nextDeadlineAt(app.store.db, ["cron"])).toBeUndefined();
   expect(await app.store.db.selectFrom("cron_runs").selectAll().execute()).toEqual([]);
@@ -290,7 +290,7 @@ test("a new schedule moves the next date; anything else leaves it where it is", 
   await updateJob(jobs, ADMIN, job.id, { schedule: { kind: "at", atMs } });
   await pass(app, world, 2 * HOUR, MINUTE);
   expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
-  // It is over: switching it on needs another date, a new schedule switches it on.
+  // The job has ended: enabling it needs another date, and a new schedule enables it.
   expect(await updateJob(jobs, ADMIN, job.id, { enabled: true })).toMatchObject({
     ok: false,
     code: "invalid_argument",
@@ -346,7 +346,7 @@ test("a job with an unknown zone has its turn, and is then paused with the reaso
   const change = (patch: JobPatch) => updateJob(jobsOf(app), ADMIN, job.id, patch);
   expect(await change({ message: "other" })).toMatchObject({ ok: true, value: { enabled: false } });
   expect(await change({ enabled: true })).toMatchObject({ ok: false, code: "invalid_argument" });
-  // It is over, like one that has no date to come: another schedule switches it on.
+  // The job has ended, like one without a future date: another schedule enables it.
   expect(await change({ schedule: { kind: "every", everyMs: HOUR } })).toMatchObject({
     value: { enabled: true, nextAt: world.clock.now() + HOUR },
   });

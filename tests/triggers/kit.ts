@@ -1,4 +1,4 @@
-// Jobs over the flow app: a held clock, and the ways in which tests make jobs and wait for their turns.
+// Kit for jobs on the flow app: a held clock, and helpers to create jobs and wait for their turns.
 
 import { operatorViewer } from "../../src/access/access.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
@@ -26,7 +26,7 @@ export async function add(
   return job.value;
 }
 
-/** The turns of a job in words, oldest first: `schedule ok`, `late missed`. */
+/** The turns of a job as text, oldest first: `schedule ok`, `late missed`. */
 export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "id">): Promise<string[]> {
   const turns = await listTurns(app.store.db, job.id, 100);
   return turns.reverse().map(({ cause, runId, state, code }) => {

@@ -1,4 +1,4 @@
-// Where the replies of jobs go: through the outbox, once, under the send policy.
+// Delivery of job replies: through the outbox, once, under the send policy.
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -51,7 +51,7 @@ test("RP1: a reply goes to its destination through the outbox, and stays in that
   expect(app.sent).toMatchObject([{ text: "The report.", route: deliver }]);
   expect(main).toEqual(["assistant: The report."]);
   expect(await app.texts(cronKey(id))).toEqual(["user: tick", "assistant: The report."]);
-  // I10: nobody's route was moved by it.
+  // I10: no route changed.
   expect((await app.session(MAIN)).lastRoute).toBeUndefined();
 });
 

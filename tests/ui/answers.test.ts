@@ -1,4 +1,4 @@
-// The tabs that answer: what became of a delivery, how the ways out stand, what a session may, what is asked.
+// Operations tabs that answer questions: deliveries, channels, rights of a session, permission requests.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -35,7 +35,7 @@ const open = (more: HouseOptions = {}): Promise<House> =>
 
 const failed = (code: string, error: string): AttemptOutcome => ({ kind: "failed", code, error });
 
-/** A row of the outbox, and what came of its first attempt. */
+/** An outbox row with the outcome of its first attempt. */
 async function deliver(house: House, id: string, over: Partial<NewDelivery>, outcome?: AttemptOutcome) {
   await house.store.transaction(async (tx) => {
     await insertDelivery(tx, {
@@ -70,7 +70,7 @@ describeInBrowser("deliveries", () => {
     const question = page.getByRole("dialog", { name: "Retry this delivery?" });
     await question.getByText("sends it a second time").waitFor();
     await question.getByRole("button", { name: "Retry" }).click();
-    // There are no pigeons: it fails for another reason, which the page is told.
+    // The channel `pigeon` does not exist, so the row fails for another reason, which the page shows.
     await rowOf(page, "unclear").getByText('no channel "pigeon" is connected').waitFor();
     await rowOf(page, "unclear").getByRole("button", { name: "Dismiss" }).click();
     const dismissing = page.getByRole("dialog", { name: "Dismiss this delivery?" });
@@ -85,7 +85,7 @@ describeInBrowser("deliveries", () => {
     expect(await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
-  test("a hostile text stays text: cut in its row, whole when opened, never markup", async () => {
+  test("a hostile text stays text: cut in its row, complete when opened, never markup", async () => {
     const house = await open();
     await settledOutbox(house);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
@@ -272,7 +272,7 @@ describeInBrowser("these tabs", () => {
   test.each([
     ["desktop", {}],
     ["phone", { viewport: PHONE }],
-  ])("axe-core finds nothing on any of them, nothing scrolls sideways: %s", async (_name, options) => {
+  ])("axe-core finds no problem, and nothing scrolls sideways: %s", async (_name, options) => {
     const asked: PermissionQuestion = {
       ...{ id: "q1", sessionKey: MAIN, agentId: "main", runId: "r", title: "Write a file" },
       ...{ kind: "edit", detail: '{"path":"a"}', askedAt: 0, expiresAt: Date.now() + 120_000 },

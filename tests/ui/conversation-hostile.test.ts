@@ -13,7 +13,7 @@ import { assistantMessage, toolResult, userMessage } from "../store/samples.ts";
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
 
-/** Each would set `window.broken`, ask another host, or take a name of the page's own, if it could. */
+/** Each text would set `window.broken`, call another host, or take a name of the page, if it could. */
 const TEXTS = [
   "<script>window.broken = 1</script>",
   "<img src=x onerror='window.broken = 1'>",
@@ -39,7 +39,7 @@ const TEXTS = [
   "{{constructor.constructor('window.broken=1')()}} ${window.broken=1}",
 ];
 
-/** Each would keep a careless parser or the layout busy for long. */
+/** Each text would keep a careless parser or the layout busy for long. */
 const HEAVY = [
   "x".repeat(1_000_000),
   ">".repeat(10_000),
@@ -66,7 +66,7 @@ async function hold(house: House, messages: readonly Message[]): Promise<void> {
   });
 }
 
-/** Everything that a text could have made of the page. */
+/** Reads every harm that a text could have done to the page. */
 function harm(page: Page) {
   return page.evaluate(() => {
     const box = document.querySelector(".entries") as HTMLElement;

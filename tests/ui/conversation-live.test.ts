@@ -1,4 +1,4 @@
-// A conversation while it goes on: streamed text, what waits, stopping, and what happens to it elsewhere.
+// A conversation during a run: streamed text, queued messages, stopping, and changes by other clients.
 
 import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ async function say(page: Page, text: string): Promise<void> {
   await field(page).press("Enter");
 }
 
-/** A session whose runs say what the test lets them say. */
+/** A session whose runs stream texts on the test's request. */
 async function openTalk(): Promise<{
   house: House;
   speak: (text: string) => void;
@@ -40,7 +40,7 @@ async function openTalk(): Promise<{
   return { house, speak: (text) => speak(text), end: (text) => end(text) };
 }
 
-/** Says it until it is seen: of texts that follow each other closely the engine passes some on. */
+/** Repeats the text until it is visible, because the engine skips some of several quick changes. */
 async function until(seen: Locator, say: () => void): Promise<void> {
   const look = (): Promise<number> => {
     say();
@@ -61,7 +61,7 @@ describeInBrowser("a conversation that goes on", () => {
     const whole = "One **bold** word.\n\n- first\n- second\n\nThe last <b>line</b>";
     await until(live.getByText("The last <b>line</b>"), () => speak(whole));
     expect(await live.locator("li").allInnerTexts()).toEqual(["first", "second"]);
-    // A resumed run begins its text anew.
+    // A resumed run starts its text again.
     await until(live.getByText("Another beginning"), () => speak("Another beginning"));
     expect(await live.locator("li").count()).toBe(0);
     end("Another beginning and its end");
@@ -136,7 +136,7 @@ describeInBrowser("a conversation that goes on", () => {
     await card.getByRole("link", { name: "research" }).waitFor();
     heard.resolve("Nothing new.");
     await page.getByText("It said so.").waitFor();
-    // Live text comes first; what is stored is read behind it.
+    // Live text arrives before the stored message is read.
     await card.getByText("running").waitFor({ state: "detached" });
     await expect.poll(() => page.getByText("I ask.").count()).toBe(1);
   });

@@ -38,7 +38,7 @@ async function append(house: House, from: number, count: number): Promise<void> 
 
 const rows = (page: Page) => page.locator(".entries:not(.entries-tail) > li").count();
 
-/** Resolves once no picture of the screen differs from the one before, for a while. */
+/** Resolves when the screen has not changed for a while. */
 function standsStill(page: Page): Promise<void> {
   return page.evaluate(async () => {
     const box = document.querySelector(".scroller") as HTMLElement;
@@ -52,7 +52,7 @@ function standsStill(page: Page): Promise<void> {
   });
 }
 
-/** Scrolls by small steps towards an end, and tells the largest jump of what was seen over all pages read. */
+/** Scrolls by small steps towards an end, and returns the largest jump of visible rows. */
 function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: number; rowsMax: number }> {
   return page.evaluate(
     async ({ direction, until }) => {
@@ -73,8 +73,7 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
         const moved = box.scrollTop - top;
         await frame();
         await frame();
-        // The visible rows have moved by the scroll and by nothing else, whatever was read
-        // meanwhile.
+        // The visible rows moved only by the scroll, whatever was loaded meanwhile.
         if (row?.isConnected) {
           jumpMax = Math.max(jumpMax, Math.abs(row.getBoundingClientRect().top - (before - moved)));
         }

@@ -88,7 +88,7 @@ describeInBrowser("a conversation", () => {
   test("marks reply turns, announcements and tasks of sub-agents, and names the files that they got", async () => {
     const house = await openStory();
     const client = await house.client();
-    // Announcements go to people: there are some now.
+    // Announcements have a receiver from now on.
     await client.request("chat.send", { sessionKey: ASK.sessionKey, message: "hello" });
     const sent = await client.request("tools.invoke", {
       name: "sessions_send",

@@ -41,7 +41,7 @@ describeInBrowser("the demo", () => {
     await button(page, "Play the demo").click();
     await banner(page).getByText("This is a demo with a separate store").waitFor();
     await button(page, "Next: three jobs").waitFor();
-    // The picture of what was just said.
+    // The diagram of the last message.
     expect(page.url()).toMatch(/#\/flow\/[\w-]+$/);
     const own = await house.client();
     const demo = await demoOf(own, house.url);
@@ -53,7 +53,7 @@ describeInBrowser("the demo", () => {
     expect(refused.join("\n")).toContain("wait_cycle");
     const { sessions } = await demo.request("sessions.list", {});
     expect(sessions.filter(({ key }) => key.includes(":subagent:"))).toHaveLength(3);
-    // SC1: what was begun to be written for the one is not there in the other.
+    // SC1: a draft for one gateway does not appear for the other.
     await page.goto(`${house.http}/#/${AT_MAIN}`);
     await field(page).waitFor();
     expect(await field(page).inputValue()).toBe("");
@@ -91,7 +91,7 @@ describeInBrowser("the demo", () => {
     expect(await first.end("SIGTERM")).toBe(0);
     await page.getByText(/Connection lost|stopping/i).waitFor();
     await startProcess({ home });
-    // It has played nothing yet: it is at its beginning again.
+    // The restarted demo is at its first step.
     await button(page, "Next: three jobs").waitFor();
     await button(page, "Back to your gateway").click();
     await button(page, "Play the demo").waitFor();
@@ -127,7 +127,7 @@ describeInBrowser("the demo", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
     await button(page, "Play the demo").click();
     await button(page, "Next: three jobs").waitFor();
-    // Above every view alike; the flow view has tests of its own.
+    // The bar is above every view; the flow view has separate tests.
     await page.getByRole("link", { name: "Operations" }).click();
     await page.getByRole("navigation", { name: "Operations" }).waitFor();
     await page.locator("main:not(:has(.loading))").waitFor();

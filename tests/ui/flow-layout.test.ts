@@ -1,4 +1,4 @@
-// Where everything of the flow view's pictures stands, and how steps are said.
+// Positions in the flow view's diagrams, and the texts of steps.
 
 import { expect, test } from "vitest";
 import { optional } from "../../src/core/optional.ts";

@@ -1,4 +1,4 @@
-// The flow view in a real browser against a real gateway: each story as it is drawn, and what can be done with it.
+// The flow view in a real browser against a real gateway: the diagram of each story, and its actions.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -29,7 +29,7 @@ function house(options: HouseOptions = {}): Promise<House> {
   return openHouse({ model: talkingModel(), choices: rules(), ...options });
 }
 
-/** Says something to main, and waits until nothing is left to do; its chain. */
+/** Sends a message to main, and waits until all work is done. Returns its chain. */
 async function tell(here: House, text: string): Promise<string> {
   const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -106,7 +106,7 @@ describeInBrowser("the flow view", () => {
   });
 
   test("shows a chain's use against its budget, and says when the budget is used up", async () => {
-    // As if the chain had used all of it while the first message was answered.
+    // Simulates that the chain used its budget while the first message was answered.
     const model = talkingModel((input) => (input === "one" ? useUp() : undefined));
     const here = await house({ model, choices: rules({ maxChainTokens: 100_000, maxChainCost: 2 }) });
     const useUp = async (): Promise<void> => {
@@ -166,7 +166,7 @@ describeInBrowser("the flow view", () => {
     }
   });
 
-  test("I9: a token for one session sees that another one takes part, and nothing of it", async () => {
+  test("I9: a token for one session sees that another one takes part, and no more", async () => {
     const tokens = [
       {
         token: "main-only",

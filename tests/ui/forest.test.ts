@@ -1,4 +1,4 @@
-// The session list without a browser: what it knows of the gateway's sessions, in which order it shows them.
+// The session list without a browser: its knowledge of sessions, and their order.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const OPEN = () => true;
 const shown = (lines: readonly ForestLine[]) =>
   lines.map((line) => (line.kind === "row" ? `${" ".repeat(line.level - 1)}${line.key}` : "…"));
 
-/** a and b at the top, a1 and a2 below a. */
+/** Sessions a and b at the top, a1 and a2 below a. */
 function smallTree(): Forest {
   const forest = new Forest(false);
   forest.add(TOP, { sessions: [row("a", 9, { children: 2 }), row("b", 8)] }, false);

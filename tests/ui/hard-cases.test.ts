@@ -1,4 +1,4 @@
-// The page on a bad day: a gateway that restarts, a network that stalls and breaks.
+// The page during failures: a gateway that restarts, a network that stalls and breaks.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
 
 const broken = (page: Page) => page.getByText("Connection lost");
-/** Messages of the conversation with this text, not those in the list beside it. */
+/** Messages of the conversation with this text, without those in the session list. */
 const shown = (page: Page, text: string) =>
   page.getByRole("region", { name: "Conversation" }).getByText(text, { exact: true });
 
@@ -35,7 +35,7 @@ async function timesSaid(client: GatewayClient, text: string): Promise<number> {
   return messages.filter((message) => message.role === "user" && textOf(message) === text).length;
 }
 
-/** One can go from view to view. */
+/** Checks that the reader can open each view. */
 async function expectUsable(page: Page): Promise<void> {
   const views = page.getByRole("navigation", { name: "Views" });
   await views.getByRole("link", { name: "Flow" }).click();
@@ -105,7 +105,7 @@ describeInBrowser("a bad day", () => {
     const house = await openHouse();
     const line = await openLine(house.port);
     line.slow(30_000);
-    // The browser has nothing yet of the address that it goes to afterwards.
+    // The browser has no cache of the later address.
     const { page } = await visit(house.http, { allow: /request to/ });
     await page.goto(`${line.http}/#token=${TOKEN}`, { waitUntil: "commit" });
     await page.getByText("Loading…").waitFor();

@@ -8,7 +8,7 @@ import { describeInBrowser, visit } from "../kit/browser.ts";
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
-/** The page's own message about a view or a listener that failed. */
+/** The page's own message about a failed view or listener. */
 const OWN_WORDS = /console: |TypeError/;
 
 interface Frame {
@@ -18,7 +18,7 @@ interface Frame {
   readonly ok?: boolean;
 }
 
-/** Puts itself between a page and its gateway. `garble` answers instead of the gateway where it returns something. */
+/** Runs between a page and its gateway. If `garble` returns a text, it replaces the gateway's answer. */
 async function between(
   page: Page,
   garble: (method: string) => unknown,

@@ -1,20 +1,19 @@
-// A network line to a gateway on this machine that a test holds, slows down and cuts: a program in between that
-// passes bytes on.
+// A proxy to a gateway on this machine whose line a test holds, slows down and cuts.
 
 import { connect, createServer, type Socket } from "node:net";
 import { cleanup } from "../kit/engine.ts";
 import { listenHere } from "../kit/loopback.ts";
 
 export interface Line {
-  /** The gateway's address over this line. */
+  /** The gateway's address through the proxy. */
   readonly http: string;
-  /** From now on nothing that the gateway says gets through; what it is told still reaches it. */
+  /** Holds data from the gateway; data to the gateway still passes. */
   hold(): void;
-  /** Lets held data pass, and all that follows. */
+  /** Releases held data and later data. */
   release(): void;
-  /** Every connection breaks, and what is held back is lost. */
+  /** Breaks every connection; held data is lost. */
   cut(): void;
-  /** Bytes a second of all connections together, from the gateway. 0: as fast as it goes. */
+  /** Limits the bytes a second from the gateway, over all connections. 0: no limit. */
   slow(bytesPerSecond: number): void;
 }
 

@@ -1,4 +1,4 @@
-// The tests of the page are checked with the types of a browser. They start a gateway, and its fetch is that of Node.
+// Tests of the page use browser types, but start a gateway whose fetch is Node's.
 
 import type { Dispatcher } from "undici-types";
 

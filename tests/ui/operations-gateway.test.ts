@@ -1,4 +1,4 @@
-// How the gateway stands, its log and its configuration, in a real browser against a real gateway.
+// The gateway's status, log and configuration, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -13,7 +13,7 @@ const TOKENS: TokenSettings[] = [
   { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
 ];
 
-/** A gateway whose clock and log are in the test's hands. */
+/** A gateway with a clock and a log that the test controls. */
 async function held(options: HouseOptions = {}) {
   const logTail = new LogTail();
   const world = { ...fakeWorld(), logTail };
@@ -153,7 +153,7 @@ describeInBrowser("the gateway's own work", () => {
     }
   });
 
-  test("checks the configuration: shows problems, and the changes of a restart", async () => {
+  test("checks the configuration: shows problems, and the changes that a restart would make", async () => {
     let found = 0;
     const base = { path: "<b>x.json5", exists: true, ok: true, errors: [], warnings: [] };
     const settings = { gateway: { port: 7275, token: "(set)" }, agents: [{ id: "main", tools: {} }] };

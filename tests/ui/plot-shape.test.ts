@@ -1,4 +1,4 @@
-// How figures become lines and words, without a browser.
+// Figures as lines and texts, without a browser.
 
 import { expect, test } from "vitest";
 import { type History, inUnit, inWords, joined, plotsOf, spanOf } from "../../ui/src/operations/figures.ts";

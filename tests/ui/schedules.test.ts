@@ -1,5 +1,5 @@
-// Scheduled jobs on the page, in a real browser against a real gateway: made with a preview, changed, paused, run,
-// looked back on and removed; live; and harmless whatever their names are.
+// Scheduled jobs on the page, in a real browser against a real gateway: created with a preview, changed,
+// paused, run, reviewed and removed; live updates; hostile names.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -41,7 +41,7 @@ describeInBrowser("schedules", () => {
     await form.getByRole("button", { name: "Create" }).click();
     const refusal = form.getByRole("alert");
     await expect.poll(() => refusal.innerText()).toMatch(/Invalid value for minute/);
-    // DI1: nothing lies over its words, however long the form is.
+    // DI1: nothing covers the message, however long the form is.
     const inSight = await refusal.evaluate((alert) => {
       const { x, y, width, height } = alert.getBoundingClientRect();
       return alert.contains(document.elementFromPoint(x + width / 2, y + height / 2));

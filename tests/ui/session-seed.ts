@@ -1,4 +1,4 @@
-// Sessions for the page's tests, put into the store at once, and the list in which the page shows them.
+// Sessions for the page's tests, inserted into the store together, and the page's list of them.
 
 import type { Locator, Page } from "playwright-core";
 import type { Session } from "../../src/core/shapes/session.ts";
@@ -9,12 +9,12 @@ import { sampleSession } from "../store/samples.ts";
 /** Facts of a session that a test sets. */
 export type Seed = Partial<Session> & { readonly key: string };
 
-/** The agent in a key, as the store would have it. */
+/** Returns the agent of a key, as the store has it. */
 function agentIn(key: string): string {
   return /^agent:([^:]+)/.exec(key)?.[1] ?? "main";
 }
 
-/** Adds sessions; one that says no more than its key is an old, idle one of its agent. */
+/** Adds sessions; default: an old, idle session of the key's agent. */
 export async function seedSessions(store: Store, seeds: readonly Seed[]): Promise<void> {
   await store.transaction(async (tx) => {
     for (const seed of seeds) {
@@ -25,7 +25,7 @@ export async function seedSessions(store: Store, seeds: readonly Seed[]): Promis
   });
 }
 
-/** Conversations of different agents and kinds, the newest first; each fifth has sub-agents. */
+/** Conversations of different agents and kinds, newest first; every fifth has sub-agents. */
 export function manySessions(count: number, newestAt: number): Seed[] {
   const agents = ["main", "research", "writer"];
   return Array.from({ length: count }, (_, n): Seed[] => {
@@ -76,7 +76,7 @@ export const FAMILY: readonly Seed[] = [
   { key: "agent:main:chat:past", label: "long past", archivedAt: 400, updatedAt: 400 },
 ];
 
-/** The names in the list, from the top down, as far as they are drawn. */
+/** The visible names in the list, from top to bottom. */
 export const names = (page: Page): Promise<string[]> => page.locator(".session-name").allInnerTexts();
 export const row = (page: Page, name: string | RegExp): Locator =>
   page.getByRole("treeitem", { name }).first();

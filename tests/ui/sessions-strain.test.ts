@@ -1,5 +1,5 @@
-// The session list of the page under strain: narrow tokens, hostile names, a gateway that restarts; and what
-// axe-core says of it.
+// The session list of the page in hard cases: narrow tokens, hostile names, a gateway that restarts; and
+// axe-core's findings.
 
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";

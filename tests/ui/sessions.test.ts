@@ -241,7 +241,7 @@ describeInBrowser("sessions", () => {
       const key = manySessions(300, NEWEST).find(({ label }) => label === `conversation ${n}`)?.key ?? "";
       await client.agent({ message: "go", sessionKey: key, idempotencyKey: `${n}` }).done;
     }
-    // The keys that were pressed hold the rows for a moment.
+    // The pressed keys hold the rows for a moment.
     await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(5_050);
     expect(await inSight()).toEqual(before);
     expect(await rowInSight?.evaluate((element) => element.isConnected)).toBe(true);

@@ -1,4 +1,4 @@
-// The way into the page, in a real browser against a real gateway.
+// Signing in to the page, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ async function give(page: Page, text: string): Promise<void> {
   await page.getByRole("button", { name: "Sign in" }).click();
 }
 
-/** Everything of the page that another page or program could read later. */
+/** Returns every stored trace of the page that another page or program could read later. */
 function traces(page: Page): Promise<string> {
   return page.evaluate(() =>
     JSON.stringify([window.location.href, document.referrer, document.cookie, { ...window.localStorage }]),

@@ -1,4 +1,4 @@
-// The pure parts of a conversation: the window of messages, what is seen of it, and in which words.
+// The pure parts of a conversation: the window of messages, the visible part, and its texts.
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";

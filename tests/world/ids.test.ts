@@ -1,4 +1,4 @@
-// Row ids, as the store's indexes need them.
+// Row ids in the form that the store's indexes need.
 
 import { afterEach, expect, test, vi } from "vitest";
 import { plainIds } from "../../src/world/plain.ts";

@@ -53,7 +53,7 @@ test("a server that is faster than its reader has to wait", async () => {
         written += block.length;
         if (response.write(block)) continue;
         response.once("drain", more);
-        // A reader that accepted everything would drain this at once.
+        // A gateway without flow control would drain this at once.
         if (written > 1024 * 1024) stalled.resolve();
         return;
       }

@@ -1,4 +1,4 @@
-// Texts of a sub-agent's model in its announce step.
+// A sub-agent's texts in its announce step.
 
 import fc from "fast-check";
 import {
@@ -30,7 +30,7 @@ const PIECES = [
   ),
   ..."\n|\n|\n|\r|\v|\u2028|\u0085| |text|\ud800".split("|"),
 ];
-/** Combining marks in great number, which a normal form must put in order. */
+/** Many combining marks, which normalisation must sort. */
 const piled = fc.nat(60_000).map((count) => `a${"\u0301\u0316".repeat(count)}`);
 const words = fc.oneof(
   {
@@ -47,8 +47,8 @@ const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 const LABELS = ["status:", "result:", "notes:", "stats:"];
 
 /**
- * A line as a hasty reader sees it: no invisible characters, no width, no case, no marks before its words
- * or a colon.
+ * A line as a hasty reader sees it: without invisible characters, width, case, and marks before its words or
+ * a colon.
  */
 function hasty(line: string): string {
   // Character by character, because a whole long text would take very long.

@@ -64,7 +64,7 @@ interface File {
 }
 
 /**
- * The rule, written a second time: the system and a reader both take the name for one plain part of a path.
+ * The rule, written a second time: the system and a reader both take the name as one plain part of a path.
  */
 function checkName(given: string): void {
   for (const form of [

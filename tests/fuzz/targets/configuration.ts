@@ -14,9 +14,9 @@ import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 
-/** Placed in files where secrets are. No message may contain it, wherever a mutation moved it. */
+/** A secret in the files. No message may contain it, wherever a mutation moved it. */
 const SECRET = `sk-ant-${"0123456789abcdef".repeat(2)}`;
-/** The same for the environment, of which nothing is ever shown. */
+/** A secret in the environment, which no message shows. */
 const FROM_ENV = "value-of-the-environment";
 const ENV = {
   KEY: FROM_ENV,

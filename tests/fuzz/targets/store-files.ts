@@ -179,7 +179,7 @@ function databaseHash(dir: string): string {
     try {
       hash.update(name).update(readFileSync(join(dir, name)));
     } catch {
-      // Missing, or a folder.
+      // The entry is missing, or is a folder.
     }
   }
   return hash.digest("hex");

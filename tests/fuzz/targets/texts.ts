@@ -44,7 +44,7 @@ const anyText = fc.oneof(
   { weight: 1, arbitrary: nastyText() },
 );
 
-/** A text without its blanks: nothing else may be lost. */
+/** Removes blanks from a text; nothing else may be lost. */
 const solid = (text: string): string => text.replace(/\s+/g, "");
 
 /** Whether `whole` contains all characters of `part` in their order. */
@@ -335,7 +335,7 @@ interface StepInput {
 
 const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** The lines of a context that the runtime writes itself, without the note that a quotation was cut. */
+/** Returns the lines that the runtime wrote into a context, without the note about a cut quotation. */
 function spoken(context: string): string {
   const own = context.split(LINE_BREAK).filter((line) => !line.startsWith("| "));
   return own.filter((line) => !/^\(\d+ more characters are left out here\.\)$/.test(line)).join("\n");

@@ -137,7 +137,7 @@ const SCHEMAS = new Map(
   }),
 );
 
-/** Words that mean something to one of the tools. */
+/** Words with a meaning for one of the tools. */
 const WORDS = [
   ...[
     "main",
@@ -206,7 +206,7 @@ const VALUES = {
 
 const calls: Arbitrary<ToolInput> = fc.oneof(
   ...Object.entries(VALID).map(([tool, valid]) => ({
-    // A command costs a process.
+    // Lower, because a command costs a process.
     weight: tool === "exec" ? 1 : 6,
     arbitrary: fc.record({
       tool: fc.oneof({ weight: 60, arbitrary: fc.constant(tool) }, { weight: 1, arbitrary: nastyText(200) }),

@@ -113,7 +113,7 @@ const row: Arbitrary<Row> = fc.oneof(
       ),
     }),
   },
-  // Nested deeper than any stack, and closed again.
+  // JSON nested deeper than any stack, and closed again.
   {
     weight: 1,
     arbitrary: fc
@@ -163,7 +163,7 @@ async function putRows(
 const UNCLEAR =
   /is not a function|cannot read|undefined|call stack|is not iterable|unexpected (token|end)|in JSON|private member/i;
 
-/** Every way to read a transcript answers with the readable messages. */
+/** Every method that reads a transcript returns the readable messages. */
 async function readAll(client: Asker, key: string, sessionId: string): Promise<void> {
   const tool = (name: string, args: object) =>
     client.ask("tools.invoke", { name, args, sessionKey: "agent:main:main" });

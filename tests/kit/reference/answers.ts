@@ -7,7 +7,7 @@ import type { Schema } from "./schema.ts";
 
 type Titled = Schema & {
   readonly title?: string;
-  /** Of a title: its sentence. */
+  /** The sentence of a title. */
   readonly $comment?: string;
 };
 

@@ -1,4 +1,4 @@
-// The codes that a method may fail with, as the reference says: tests hold what they see against it.
+// The codes of a method in the reference, which tests compare with the observed codes.
 
 import { type MethodName, methodOf } from "../../../src/contract/methods.ts";
 
@@ -8,7 +8,7 @@ export const EVERY_METHOD = [
   ...["rate_limited", "shutting_down", "store_unavailable", "internal"],
 ];
 
-/** Codes that the reference says a method may answer with. */
+/** Returns the codes of a method in the reference. */
 export function codesOf(method: MethodName): readonly string[] {
   const { errors = [], params } = methodOf(method);
   const named = "agentId" in params.properties ? ["not_visible"] : [];

@@ -16,7 +16,7 @@ function below(command: Command, path: string): Known[] {
   });
 }
 
-/** The program as it is built for every call, without anything to run on. */
+/** Builds the program as for every call, without running it. */
 function program(): Command {
   const parts = { machine: { version: "" }, stdout: { write: () => true } };
   return buildProgram(

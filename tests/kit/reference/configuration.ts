@@ -10,7 +10,7 @@ interface Key {
   readonly required: boolean;
 }
 
-/** Every key with a value of its own; objects stand there as what is in them. */
+/** Returns every key with a value; objects are replaced by their keys. */
 export function configKeys(schema: Schema = configJsonSchema() as Schema, prefix = ""): Key[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
     const path = `${prefix}${name}`;
@@ -62,7 +62,7 @@ export function unitOf({ path, schema }: Key): string | undefined {
   return UNITS.find(([pattern]) => pattern.test(path))?.[1];
 }
 
-/** How a number of this key is written down. */
+/** The notation of a number of this key. */
 const written =
   (unit: string | undefined) =>
   (value: number): string =>
@@ -87,17 +87,14 @@ function sections(keys: readonly Key[]): Map<string, Key[]> {
   return found;
 }
 
-/** A path without what its section is called: short enough for a narrow cell. */
+/** Removes the section's name from a path, for a narrow cell. */
 function within(section: string, path: string): string {
   return path.startsWith(`${section}.`) || path.startsWith(`${section}[`)
     ? path.slice(section.length).replace(/^\./, "")
     : path;
 }
 
-/**
- * Keys that every channel has, once; keys that one channel adds; nothing for further accounts, which are
- * alike.
- */
+/** Returns each key once: shared keys of channels, and keys that one channel adds. Accounts repeat them. */
 function withoutDoubles(keys: readonly Key[]): Key[] {
   const CHANNEL = /^channels\.(\w+)\.(.+)$/;
   const ids = new Set(keys.flatMap(({ path }) => CHANNEL.exec(path)?.[1] ?? []));

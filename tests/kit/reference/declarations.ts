@@ -1,5 +1,5 @@
-// Reads the type declarations of what goes over the wire, as they stand in the source, with what is said of
-// each field. The compiler finds them; they are shown in TypeScript, which says them best.
+// Reads the type declarations of the wire from the source, with the comment of each field. The compiler finds
+// them, and the page shows them in TypeScript.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ const CONFIG = `${ROOT}/tsconfig.json`;
 
 interface FieldFact {
   readonly name: string;
-  /** Its type, as it is written. */
+  /** Its type, as written in the source. */
   readonly type: string;
   readonly doc: string;
 }
@@ -25,7 +25,7 @@ export interface Declaration {
   readonly doc: string;
   /** The declaration without `export` and `readonly`. */
   readonly text: string;
-  /** Of an interface; of others those that stand in an object type, however deep. */
+  /** The fields of an interface, or of the object types in another declaration. */
   readonly fields: readonly FieldFact[];
 }
 
@@ -48,7 +48,7 @@ function words(comment: string): string {
     .trim();
 }
 
-/** As it is said to who reads it: everything on the wire can only be read. */
+/** Adapts the text for readers: everything on the wire is read-only. */
 function plain(text: string): string {
   return text
     .replaceAll(/\breadonly /g, "")
@@ -87,7 +87,7 @@ class Reader {
   }
 }
 
-/** Every named type of these files, by its name. Of two with one name the one nearer to the wire is meant. */
+/** Every named type of these files, by name. If two have one name, the one nearer to the wire counts. */
 export function readDeclarations(): Map<string, Declaration> {
   const files = sources();
   const virtual: Record<string, string> = {
@@ -117,7 +117,7 @@ export function readDeclarations(): Map<string, Declaration> {
   }
 }
 
-/** The types that are named in this text, and in theirs, and so on. */
+/** Returns the types named in this text, in their texts, and so on. */
 export function namedIn(text: string, all: ReadonlyMap<string, Declaration>): Set<string> {
   const found = new Set<string>();
   const look = (words: string): void => {

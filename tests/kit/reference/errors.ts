@@ -1,4 +1,4 @@
-// docs/reference/ERRORS.md: every failure code, with what it means and its form at each door.
+// docs/reference/ERRORS.md: every failure code, its meaning, and its form over each interface.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

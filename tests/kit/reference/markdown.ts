@@ -1,4 +1,4 @@
-// How the generated pages of docs/reference are written down: tables, lists of names, places to jump to.
+// Markdown of the generated pages of docs/reference: tables, lists of names, anchors.
 
 /** Maximum length of a line of a generated page: browsers do not show longer ones well. */
 export const LINE_MAX_CHARS = 280;
@@ -14,7 +14,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), `|${"---|".repeat(head.length)}`, ...rows.map(line)].join("\n");
 }
 
-/** Where a browser finds a heading. */
+/** Returns the browser's anchor of a heading. */
 export function anchor(heading: string): string {
   return heading
     .toLowerCase()
@@ -26,7 +26,7 @@ export function link(heading: string, text = `\`${heading}\``): string {
   return `[${text}](#${anchor(heading)})`;
 }
 
-/** Several paragraphs, those left out that are empty. */
+/** Joins the non-empty paragraphs. */
 export function page(...parts: readonly string[]): string {
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }
@@ -36,7 +36,7 @@ export const codes = (texts: readonly string[]): string => texts.map(code).join(
 
 const WRAPPED_CHARS = 120;
 
-/** A list in a paragraph, on as many lines as it takes. */
+/** A list as a paragraph, wrapped to lines. */
 export function wrapped(first: string, items: readonly string[], end: string): string {
   const lines = [first];
   for (const [at, item] of items.entries()) {
@@ -48,12 +48,12 @@ export function wrapped(first: string, items: readonly string[], end: string): s
   return lines.join("\n");
 }
 
-/** A paragraph, on as many lines as it takes. */
+/** A paragraph, wrapped to lines. */
 export function prose(text: string): string {
   return text.replaceAll(new RegExp(`(.{1,${WRAPPED_CHARS}})(?: +|$)`, "g"), "$1\n").trimEnd();
 }
 
-/** Codes, each leading to what is said of it. */
+/** Codes as links to their description. */
 export function linkedCodes(names: readonly string[]): string[] {
   return names.map((name) => `[\`${name}\`](ERRORS.md#${name})`);
 }

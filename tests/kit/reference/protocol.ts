@@ -1,4 +1,4 @@
-// docs/reference/PROTOCOL.md: every method with its params and its answer, every event, every type on the wire.
+// docs/reference/PROTOCOL.md: every method with its params and answer, every event, every type on the wire.
 
 import { IDEMPOTENCY } from "../../../src/contract/idempotency.ts";
 import type { MethodSpec } from "../../../src/contract/methods/parts.ts";
@@ -25,7 +25,7 @@ type Spec = Omit<MethodSpec, "params"> & { readonly params: Schema };
 
 const specs = (): [MethodName, Spec][] => Object.entries(METHODS) as [MethodName, Spec][];
 
-/** Every param of every method, for a test to find those that say nothing of themselves. */
+/** Returns every param of every method, so that a test finds those without a description. */
 export function methodParams(): { method: string; field: Field }[] {
   const ofMethods = specs().flatMap(([method, { params }]) =>
     fieldsOf(params).map((field) => ({ method, field })),
@@ -43,7 +43,7 @@ export class Wire {
   constructor() {
     for (const { name: quoted, type, doc } of this.#all.get(EVENT_TABLE)?.fields ?? []) {
       const event = quoted.replaceAll('"', "");
-      // Fields inside of a payload come after it.
+      // The fields inside a payload come later.
       if ((EVENTS as readonly string[]).includes(event) && !this.events.has(event))
         this.events.set(event, { type, doc });
     }
@@ -53,7 +53,7 @@ export class Wire {
     return this.#all.get(name);
   }
 
-  /** The named types on the wire, in the order of the alphabet. */
+  /** Returns the named types on the wire, alphabetically. */
   types(): Declaration[] {
     const roots = [...this.answers.values(), ...this.events.values()].map(({ type }) => type);
     const tools = Object.values(TOOLS).map(({ result }) => typeText(result as Schema));
@@ -65,7 +65,7 @@ export class Wire {
     return [...this.types(), ...[this.get(EVENT_TABLE) ?? []].flat(), ...this.#schemas.untitled];
   }
 
-  /** Fields that say nothing of themselves, neither where they stand nor by their name. */
+  /** Returns the fields without a description, at the field or by name. */
   unspoken(): { type: string; field: string }[] {
     const own = (type: string, fields: Declaration["fields"]) =>
       fields
@@ -76,7 +76,7 @@ export class Wire {
     return named.flatMap(({ name, fields }) => own(name, fields));
   }
 
-  /** Names of fields that are explained by their name alone. */
+  /** Returns the field names that are described by name alone. */
   namesUsed(): Set<string> {
     const named = this.#described();
     return new Set(

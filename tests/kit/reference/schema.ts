@@ -20,7 +20,7 @@ export interface Schema {
   readonly maxItems?: number;
 }
 
-/** A number of bytes as people write it down: in powers of two where that is what was meant. */
+/** Formats a number of bytes for people, in powers of two if it is one. */
 export function bytes(value: number): string {
   for (const [size, unit] of [
     [1024 ** 3, "GiB"],
@@ -32,7 +32,7 @@ export function bytes(value: number): string {
   return String(value);
 }
 
-/** Beyond it a number is as large as numbers are: no limit that anybody meant. */
+/** Larger numbers are technical maxima, not limits. */
 const isLimit = (value: number | undefined): value is number =>
   value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
 
@@ -63,7 +63,7 @@ function one(type: string, schema: Schema, written: Written): string {
   }
 }
 
-/** Its type with its limits. */
+/** Returns the type with its limits. */
 export function typeWords(schema: Schema, written: Written = String): string {
   if (schema.enum !== undefined) return schema.enum.map((value) => code(String(value))).join(", ");
   if (schema.const !== undefined) return code(String(schema.const));
@@ -83,7 +83,7 @@ export interface Field {
   readonly required: boolean;
 }
 
-/** The fields of an object, with those of the objects in it. */
+/** Returns the fields of an object and of objects in it. */
 export function fieldsOf(schema: Schema, prefix = ""): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
     const path = `${prefix}${name}`;

@@ -11,7 +11,7 @@ const EVERY_TOOL = ["invalid_argument", "unknown_argument", "unknown_tool", "too
 
 const entries = (): [ToolName, ToolEntry][] => Object.entries(TOOLS) as [ToolName, ToolEntry][];
 
-/** Every argument of every tool, for a test to find those that say nothing of themselves. */
+/** Returns every argument of every tool, so that a test finds those without a description. */
 export function toolArguments(): { tool: string; field: Field }[] {
   return entries().flatMap(([tool, { params }]) =>
     fieldsOf(params as Schema).map((field) => ({ tool, field })),

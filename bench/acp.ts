@@ -139,7 +139,7 @@ function play(request: ServedRequest): Answer {
     if (results.includes("agent:other:main")) return [text(`I see: ${results}`), counted];
     const tool = request.toolNames.find((name) => name.endsWith("sessions_list"));
     if (tool !== undefined) return [call(tool, {}), counted];
-    // It offers tools of MCP servers only after they were searched for.
+    // The program offers tools of MCP servers only after a search for them.
     if (!isBack) return [call("tool_search", { query: "select:mcp__parley__sessions_list" }), counted];
     return `no such tool among ${request.toolNames.join()}; ${results}`;
   }

@@ -34,7 +34,7 @@ const WORDS = [
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-/** An answer that takes the whole time. */
+/** An answer that streams for the whole time. */
 function answer(): Step[] {
   const pieces = Math.floor((SECONDS * 1_000) / PIECE_EVERY_MS);
   return Array.from({ length: pieces }, (_, at) => [

@@ -243,7 +243,7 @@ export async function inspectModel(
   return tryModel(world, providers, ref, MODEL_TRIAL_MS);
 }
 
-/** Asks the platform of each account who it is there. Does not listen or send. */
+/** Reads each account's identity from its platform, without listening or sending. */
 export async function inspectChannels(
   accounts: readonly ChannelAccount[],
   world: World,

@@ -28,10 +28,10 @@ function linesOf(page: string): Line[] {
   const lines: Line[] = [];
   let attacker = "";
   for (const text of page.split("\n")) {
-    attacker = HEADING.exec(text)?.[1]?.toLowerCase() ?? attacker;
+    attacker = HEADING.exec(text)?.[1] ?? attacker;
     const [, doors, note = ""] = DEFENCE.exec(text) ?? [];
     if (doors !== undefined)
-      lines.push({ attacker: `${attacker} ${note}`, doors: doors.split(", "), proofs: [] });
+      lines.push({ attacker: `${attacker} ${note}`.toLowerCase(), doors: doors.split(", "), proofs: [] });
     const [, file = "", title] = PROOF.exec(text) ?? [];
     if (title !== undefined) lines.at(-1)?.proofs.push({ file, title });
   }

@@ -321,6 +321,7 @@ test("planted: a file without a head, and a folder of unrelated files, are found
 test("planted: a rule of another file named without that file, and a tested rule that does not exist, are found", () => {
   const files = {
     "src/core/a.ts": "// Owns a.\n// A1: one. A2: two, as I2 wants it.",
+    "src/core/d.ts": "// Owns d.\n// D1: one.\n// D1: another.",
     "src/core/b.ts":
       "// Owns b (A1 of a.ts, A1 and A2 of core/a.ts).\n// A1: its own.\n// B2: see B2, and A2.",
     "src/core/c.ts": "// Owns c (B2 of a.ts).\nconst rule = 1; // For A1, UTF8 and\n// A2.",
@@ -331,6 +332,7 @@ test("planted: a rule of another file named without that file, and a tested rule
     "src/core/c.ts: whose rule is B2",
     "src/core/c.ts: whose rule is A1",
     "src/core/c.ts: whose rule is A2",
+    "src/core/d.ts: two rules D1",
     "tests/core/a.test.ts: no source file has a rule A3",
   ]);
 });
@@ -345,6 +347,8 @@ test("planted: sentences without a subject, discouraged words, wishes and outsid
     'fail("gone", "whoever asks is refused");',
     "// Begins well. Which one is open.",
     "// Whatever is left of it is kept.",
+    "// The run goes on.",
+    "te" + 'st("is kept after a restart", f);',
   ];
   const good = ["// What is left? Nothing.", "// Says `What is it`.", 'test("a reply is kept", f);'];
   const named = (lines: readonly string[], name: string): [string, string][] =>

@@ -1,4 +1,4 @@
-// The prose of the sources by hand: `npm run words -- --seed 7` draws a sample for a fresh reader to rate, and
+// The prose of the sources by hand: `npm run words -- --seed 7` draws a sample for a fresh reader to rate, each with its code line or describe block, and
 // `npm run words -- --check src/store` lists what is against the rules of words.
 
 import { readdirSync, readFileSync } from "node:fs";
@@ -54,6 +54,10 @@ if (values.check !== undefined) {
       SAMPLE[kind],
       seed,
     );
-    for (const { path, line, text } of sample) console.log(`${kind} ${path}:${line}\n    ${text}`);
+    for (const { path, line, text, context } of sample) {
+      const shown = kind === "title" && context !== "" ? `${context} > ${text}` : text;
+      const code = kind === "comment" && context !== "" ? `\n    | ${context}` : "";
+      console.log(`${kind} ${path}:${line}\n    ${shown}${code}`);
+    }
   }
 }

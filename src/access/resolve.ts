@@ -135,7 +135,7 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
   const seen = isOpen ? await labelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
-    // Any session of that agent could have this label.
+    // Each session of that agent could have this label.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
     const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
     return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });

@@ -8,7 +8,7 @@ import type { Db } from "../store/sql.ts";
 /** Maximum number of links: more than any spawn depth, and an end for a damaged chain. */
 const LINKS_MAX = 16;
 
-/** Returns a session, its requester, that one's requester, and so on, as far as they still exist. */
+/** Returns a session, its requester, the requester of that one, and so on, as far as they still exist. */
 export async function spawnChainOf(db: Db, session: Session): Promise<SpawnChain> {
   const above: ChainLink[] = [];
   let key = session.spawnedBy;

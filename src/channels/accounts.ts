@@ -45,7 +45,7 @@ export interface Ear {
 
 /** Thrown by `listen`. The message is for an operator and holds no secret. */
 export class ListenProblem extends Error {
-  /** Only a change of settings or at the platform will help, so retries are rare. */
+  /** Retries are rare, because only changed settings or a change at the platform will help. */
   readonly lasting: boolean;
   constructor(message: string, lasting = false) {
     super(message);

@@ -29,16 +29,16 @@ export type DeliveryOutcome =
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
   /** Certainly not delivered, and never will be. */
   | { readonly kind: "refused"; readonly error: string }
-  /** It may have been delivered; never retried automatically. */
+  /** The text may have been delivered; it is never retried automatically. */
   | { readonly kind: "unknown"; readonly error: string };
 
 /** A picture, voice message or file that came with a message. */
 export interface InboundMedia {
   readonly kind: "image" | "voice" | "audio" | "video" | "file";
-  /** As the sender wrote it; untrusted. */
+  /** The sender's name for the file; untrusted. */
   readonly name?: string;
   readonly mimeType?: string;
-  /** As the platform reports; it may be wrong. */
+  /** The size reported by the platform, which may be wrong. */
   readonly bytes?: number;
   /** Reads at most `maxBytes`. A failure says why the content is unavailable. */
   load(maxBytes: number, signal: AbortSignal): Promise<Result<Uint8Array>>;
@@ -75,7 +75,7 @@ export interface InboundMessage {
   readonly sentAt: number;
   /** Route of the reply: channel, account, chat and thread. */
   readonly replyTo: Route;
-  /** It came as a command from the platform's own menu: text is `/name arguments`. */
+  /** The message is a command from the platform's own menu: text is `/name arguments`. */
   readonly nativeCommand?: boolean;
   /** The sender forwarded another person's message. */
   readonly forwarded?: boolean;
@@ -93,7 +93,7 @@ export interface ChannelHost {
   /** Returns the last value stored under this name of an account, for example its read position. */
   cursor(accountId: string, name: string): Promise<string | undefined>;
   remember(accountId: string, name: string, value: string): Promise<void>;
-  /** For the platform's own command menus. */
+  /** Commands for the platform's own menu. */
   readonly commands: readonly { readonly name: string; readonly description: string }[];
 }
 
@@ -115,7 +115,7 @@ export interface Channel {
   readonly id: string;
   /** Whether a second attempt with the same delivery id shows the text only once. */
   readonly deduplicates: boolean;
-  /** Longer texts are sent in parts. Absent: no limit. */
+  /** Maximum characters of one part; longer texts are sent in parts. Absent: no limit. */
   readonly textMaxChars?: number;
   deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
   /**
@@ -130,8 +130,8 @@ export interface Channel {
   /** Answers the platform's request. Resolves after its messages are stored. */
   called?(call: PlatformCall): Promise<PlatformAnswer>;
   /**
-   * Checks with the platform whether an account works. Returns its name there, or what is wrong in clear
-   * words as `channel_failed`; `channel_unknown`: no such account.
+   * Checks with the platform whether an account works. Returns its name there, or a failure: `channel_failed`
+   * with the reason, or `channel_unknown` for an unknown account.
    */
   test?(accountId: string): Promise<Result<string>>;
   close?(): Promise<void>;

@@ -28,7 +28,7 @@ import { stop, subagents } from "./commands/work.ts";
 
 type Act =
   | { readonly needs: "nothing"; do(context: CommandContext): string | Promise<string> }
-  /** It needs a conversation: before the first message there is none. */
+  /** The command needs a conversation, which does not exist before the first message. */
   | { readonly needs: "session"; do(here: ConversationContext): Promise<string> };
 
 const anywhere = (act: (context: CommandContext) => string | Promise<string>): Act => ({

@@ -35,14 +35,14 @@ interface RequestParts extends Pick<Destination, "purpose" | "configured"> {
 export interface Exchange extends RequestParts {
   /** Name of the server in messages, for example `signal-cli`. */
   readonly server: string;
-  /** From the first attempt to connect to the last byte. */
+  /** Time limit, from the first attempt to connect to the last byte. */
   readonly timeoutMs: number;
   /** Limit for the answer's body. */
   readonly bytesMax: number;
   readonly stop?: Stop;
 }
 
-/** No complete answer. `reached`: the server may have received the request. */
+/** The result of a request without a complete answer. `reached`: the server may have received it. */
 export interface Unanswered {
   readonly kind: "failed";
   readonly reached: boolean;

@@ -90,7 +90,7 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
   if (command !== undefined) return takeCommand(parts, admitted);
   const target = await targetOf(parts, admitted);
   const media = message.edit === undefined ? await reader.read(message.media, target) : NO_MEDIA;
-  // After a failure it is unknown whether the message was stored: the next start removes unneeded files.
+  // After a failed commit the message may still be stored; the next start removes unneeded files.
   const isKept = await engine.commit((unit) => keepMessage(parts, unit, admitted, { media, ...target }));
   if (!isKept) await reader.drop(media, target);
 }

@@ -73,7 +73,7 @@ function marked(
   whole.to = page.text.length;
 }
 
-/** Writes a link if the platform may link to it; else the URL after the words. */
+/** Writes a link if the platform allows it; otherwise the URL after the words. */
 function linked(page: Page, href: string, content: () => void): void {
   if (LINK.test(href) && URL.canParse(href)) {
     marked(page, { kind: "link", href }, content);
@@ -205,7 +205,7 @@ export function readMarkdown(markdown: string): MarkedText {
     return plain;
   }
   const { text } = page;
-  // Only markup, for example a lone list bullet: the source is better than an empty text.
+  // The text has only markup, for example a lone list bullet: its source is better than an empty text.
   if (/^[•\s]*$/.test(text)) return plain;
   const marks = page.marks
     .filter(({ from, to }) => from < to && !isWithinCharacter(text, from) && !isWithinCharacter(text, to))
@@ -213,7 +213,7 @@ export function readMarkdown(markdown: string): MarkedText {
   return { text, marks };
 }
 
-/** Whether the words of a link show its URL. */
+/** Whether the text of a link shows its URL. */
 function tellsItself(words: string, href: string): boolean {
   const bare = (address: string): string =>
     address

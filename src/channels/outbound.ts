@@ -255,7 +255,7 @@ export class OutboxWorker implements Outbox {
       } catch (error) {
         logRetry(withFields(world.log, aboutOf(delivery)), error, "an attempt could not be recorded");
         await pause(world.clock, RETRY_MIN_MS);
-        // It may have been recorded: then no other process takes this route before its attempt.
+        // The attempt may have been recorded: then no other process takes this route before its attempt.
         if (this.#state === "stopped") return false;
       }
     }

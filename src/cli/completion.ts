@@ -13,7 +13,7 @@ interface CommandNode {
   readonly options: readonly OptionOffer[];
   /** Choices of its arguments. */
   readonly values: readonly string[];
-  /** One of its arguments is a file or a directory. */
+  /** Whether one of the arguments is a file or a directory. */
   readonly takesFiles: boolean;
 }
 
@@ -99,7 +99,7 @@ function stepLines({ nodes, global }: Parts): string[] {
 
 const FILES = "files=1";
 
-/** Returns `case` lines for bash and zsh that list the words possible at the cursor. */
+/** Returns `case` lines for bash and zsh that list the possible words at the cursor. */
 function offerLines({ nodes, global }: Parts): string[] {
   const set = (value: OptionOffer["value"]): string =>
     value === "files"

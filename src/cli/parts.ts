@@ -47,7 +47,7 @@ export interface RunningGateway {
 export interface StoreReport {
   /** `absent`: it will be created at the first start. `in_use`: a gateway holds it. */
   readonly state: "absent" | "free" | "in_use" | "problem";
-  /** For people: which process holds it, or what is wrong and how to fix it. */
+  /** Text for people: the process that holds it, or the problem and its fix. */
   readonly text: string;
   /** Schema objects that differ from the expected ones, like `unknown trigger "x"`. */
   readonly differences: readonly string[];
@@ -77,7 +77,7 @@ export interface StoreProcess {
 /** Contents and users of a store. */
 export interface StoreFacts {
   readonly kind: "embedded" | "postgres";
-  /** For people, without secrets. */
+  /** The store's address for people, without secrets. */
   readonly place: string;
   /** `version` is absent if the store does not exist. `known`: the version that this program writes. */
   readonly schema: { readonly version?: number; readonly known: number };
@@ -90,7 +90,7 @@ export interface StoreFacts {
 
 /** Result of a migration, backup or restore. */
 export interface StoreMove {
-  /** For people, without secrets. */
+  /** The source's address for people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: StoreTally;
@@ -153,9 +153,9 @@ export interface DatabaseReport {
 /** Result of testing the sandbox on this machine. */
 export interface SandboxReport {
   readonly usable: boolean;
-  /** For people: the backend that works, or what is wrong with each. */
+  /** Text for people: the backend that works, or the problem of each backend. */
   readonly text: string;
-  /** How to fix it. */
+  /** The fix. */
   readonly mend?: string;
 }
 
@@ -176,7 +176,7 @@ export interface ImportWanted {
 /** Result of an import or a dry run. */
 export interface ImportFacts {
   readonly from: string;
-  /** For people, without secrets. */
+  /** The target's address for people, without secrets. */
   readonly to: string;
   readonly dryRun: boolean;
   readonly interrupted: boolean;
@@ -211,14 +211,14 @@ export interface ImportFacts {
 export interface McpReport {
   readonly server: string;
   readonly usable: boolean;
-  /** For people: the number of its tools, or why there are none. */
+  /** Text for people: the number of tools, or the reason for their absence. */
   readonly text: string;
 }
 
 /** Result of asking a model for one word. */
 export interface ModelReport {
   readonly usable: boolean;
-  /** For people: duration and cost, or the error. */
+  /** Text for people: duration and cost, or the error. */
   readonly text: string;
 }
 
@@ -227,7 +227,7 @@ export interface ChannelReport {
   /** `<channel>:<account>` */
   readonly account: string;
   readonly usable: boolean;
-  /** For people: the account's name there, or what is wrong. */
+  /** Text for people: the account's name on the platform, or the problem. */
   readonly text: string;
 }
 
@@ -254,7 +254,7 @@ export interface CliParts {
   readonly stdin: NodeJS.ReadableStream;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Both standard input and standard output are terminals. */
+  /** Whether both standard input and standard output are terminals. */
   readonly isTTY: boolean;
   /** Calls `fire` at every signal of this name until the returned function is called. */
   onSignal(name: "SIGINT" | "SIGTERM", fire: () => void): () => void;
@@ -265,7 +265,7 @@ export interface CliParts {
   runProgram(program: HostProgram): Promise<HostProgramEnd>;
   readonly machine: Machine;
   inspectStore(dir: string): Promise<StoreReport>;
-  /** Like inspectStore, and also reads the whole store to find damage. */
+  /** Works like inspectStore, and also reads the whole store to find damage. */
   checkStore(settings: StoreSettings): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;

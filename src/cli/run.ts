@@ -255,7 +255,7 @@ export function buildProgram(
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
   program.configureOutput({
     writeOut: (text) => void parts.stdout.write(text),
-    // runCli knows whether the error has to be JSON.
+    // `runCli` prints the error, because it may have to be JSON.
     writeErr: writeError,
   });
   const on = (command: Command, load: Load): void => {

@@ -64,7 +64,7 @@ export function agentsOf(
   });
 }
 
-/** Each key is the agent's own, else the default. `null`: no limit, whatever the default is. */
+/** Each key is the agent's own, else the default. `null`: no limit, regardless of the default. */
 function budgetOf(
   defaults: ConfigFile["agents"]["defaults"]["budget"],
   own: AgentInFile["budget"],

@@ -92,7 +92,7 @@ function looksRandom(word: string): boolean {
   return /^[0-9a-f]{24,}$/i.test(word) || (/[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word));
 }
 
-/** Shorter words may be a scheme like `Bearer`. */
+/** Minimum length of a secret word; a shorter one may be a scheme like `Bearer`. */
 const SECRET_CHARS_MIN = 8;
 
 /** `Bearer <token>` is a secret, and so is the token alone. */

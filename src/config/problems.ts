@@ -13,7 +13,7 @@ type Issue = z.core.$ZodIssue;
 
 let ofTheFile: Tree | undefined;
 
-/** Built for the first problem: it takes longer than all other checks. */
+/** Built for the first problem, because it takes longer than all other checks. */
 function fileSchema(): Tree {
   ofTheFile ??= configJsonSchema();
   return ofTheFile;
@@ -125,7 +125,7 @@ function sizeText(message: string, bound: string, got: string): string {
   return message.startsWith("must ") ? message : `must be ${bound}, ${got}`;
 }
 
-/** Shorter values could be ordinary words: replacing them would make the messages unreadable. */
+/** Minimum length of a hidden value; shorter values could be ordinary words. */
 const HIDDEN_CHARS_MIN = 6;
 
 /** Replaces each inserted value of a variable by the variable's name, in any letter case. */

@@ -18,7 +18,7 @@ import { type Env, type Path, type Problem, showPath } from "./source.ts";
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
-/** Same values as the defaults of the schema. */
+/** The same values as the defaults of the schema. */
 const PATIENCE = { connectTimeoutSeconds: 10, idleTimeoutSeconds: 90, maxRetries: 3 };
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 

@@ -107,7 +107,7 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
   const name = String(path.at(-1));
   const there = Object.hasOwn(parent, name) ? parent[name] : undefined;
   if (there === undefined) {
-    // Not an assignment: `__proto__` must become a key, so that it is reported as unknown.
+    // Defined instead of assigned: `__proto__` must become a key, so that it is reported as unknown.
     Object.defineProperty(parent, name, { value, configurable: true, enumerable: true, writable: true });
   } else if (isObject(there) && isObject(value)) {
     for (const [key, inner] of Object.entries(value)) {

@@ -44,7 +44,7 @@ async function validatorOf(schema: object): Promise<Validator> {
   return made;
 }
 
-/** Describes a value in a few words: "null", "an array", "a number", a text itself. */
+/** Describes a value: "null", "an array", "a number", or a text itself. */
 function described(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";

@@ -74,7 +74,7 @@ export const IDEMPOTENCY = {
   "node.event": "optional",
 } as const satisfies Record<MethodName, Idempotency>;
 
-/** Undefined: there is no such method. */
+/** Returns undefined for an unknown method. */
 export function idempotencyOf(method: string): Idempotency | undefined {
   return Object.hasOwn(IDEMPOTENCY, method) ? IDEMPOTENCY[method as MethodName] : undefined;
 }

@@ -117,13 +117,13 @@ export interface ConnectParams {
   readonly client: ClientInfo;
   /** Default: the token's. */
   readonly role?: string;
-  /** Default: all of the token's. Never gives more than the token has. */
+  /** Requested scopes. Default: all of the token's. A client never gets more than the token has. */
   readonly scopes?: readonly string[];
   readonly auth?: { readonly token?: string; readonly deviceToken?: string; readonly password?: string };
   readonly device?: DeviceProof;
   /** Features that the client understands: `text-deltas`. Of a node: its capabilities, in its own terms. */
   readonly caps?: readonly string[];
-  /** Of a node: the commands that it accepts. */
+  /** For nodes: the commands that the node accepts. */
   readonly commands?: readonly string[];
 }
 
@@ -209,13 +209,14 @@ export interface ChatEvent {
   /** Rises within a run, also when a resumed run starts its text again. */
   readonly seq: number;
   readonly state: "delta" | "final" | "aborted" | "error";
-  /** In a delta the whole text so far: clients replace. Absent in the final event of a silent run. */
-  readonly message?: ChatMessage;
   /**
-   * For clients with `text-deltas`, in a delta in place of `message`: it replaces all text from `offset` on.
+   * The whole text; in a delta the text so far, which replaces the client's text. Absent in the final event
+   * of a silent run.
    */
+  readonly message?: ChatMessage;
+  /** For clients with `text-deltas`, replaces `message` in a delta: the text from `offset` on. */
   readonly delta?: string;
-  /** Where `delta` begins, in UTF-16 units. */
+  /** The start of `delta`, in UTF-16 units. */
   readonly offset?: number;
   readonly errorMessage?: string;
   /** The finer code of an error, as in `core/shapes/errors.ts`. */

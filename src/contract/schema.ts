@@ -121,7 +121,7 @@ export function openObject<R extends Fields, O extends Fields = Record<never, ne
   }) as ObjectSchema<R, O>;
 }
 
-/** Gives a schema the name and the sentence under which the documentation shows it, wherever it is used. */
+/** Adds a name and a sentence to a schema, which the documentation shows for every use. */
 export function named<S extends Schema>(title: string, sentence: string, inner: S): S {
   return { ...inner, title, $comment: sentence };
 }

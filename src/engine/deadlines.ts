@@ -96,7 +96,7 @@ export class Deadlines {
     }
   }
 
-  /** Moves a row whose handler failed, so that it does not hold up those behind it. */
+  /** Moves a row whose handler failed, so that rows behind it are handled. */
   async #postpone(deadline: Deadline, error: unknown): Promise<void> {
     const { kind, key } = deadline;
     this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
@@ -108,7 +108,7 @@ export class Deadlines {
   async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<void> {
     const { kind, key } = deadline;
     await this.#parts.commit(async (unit) => {
-      // Another process may be handling it.
+      // Skips a row that another process handles.
       if (!(await takeDeadline(unit.tx, deadline))) return;
       const verdict = await handler(unit, key);
       if (verdict === "done") await dropDeadline(unit.tx, kind, key);

@@ -138,7 +138,7 @@ export class Engine {
   readonly leaseUntil: () => number;
   /** Runs `work` in one transaction; see `Unit`. */
   readonly commit: Commit;
-  /** For secondary work whose failure must not fail a run. */
+  /** Records failures of secondary work, which must not fail a run. */
   readonly log: Log;
   /** Redacts text of one session that is shown to others. */
   readonly redactor: Redactor;
@@ -272,7 +272,7 @@ export class Engine {
     const isOurTurn = !(this.#isWantedElsewhere && this.#keptLast);
     this.#keptLast = isOurTurn && this.#slotFree();
     if (this.#keptLast) return;
-    // Processes that still wait will ask again.
+    // Processes that still wait will request the slot again.
     this.#isWantedElsewhere = false;
     hints.send({ kind: "slot" });
   }
@@ -331,7 +331,7 @@ export class Engine {
     await this.#dispatch?.start();
   }
 
-  /** The store belongs to this process alone: all held runs are of a process that is gone. */
+  /** Recovers all held runs: the store belongs to this process alone, so their process is gone. */
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
       await this.#answersLost(unit, await giveUpCallerWaits(unit.tx));
@@ -363,7 +363,7 @@ export class Engine {
     if (accepted.ok && accepted.value.fresh && this.#state === "running") {
       unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey));
     }
-    // Any other caller gets the failure itself, and its transaction is undone.
+    // Other callers get the failure itself, and their transaction is undone.
     if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
       await this.#successorRefused(unit, request);
     }
@@ -388,7 +388,7 @@ export class Engine {
     return this.#deadlines.set(unit, deadline);
   }
 
-  /** Reads the deadlines again: the clock was set, or rows were changed by other means. */
+  /** Reads the deadlines again, because the clock was set or rows were changed by other means. */
   lookAtDates(): void {
     this.#deadlines.look();
   }
@@ -407,7 +407,7 @@ export class Engine {
     try {
       return await settleWait(parts, callId, signal, gaveUp);
     } catch (error) {
-      // At a stop the awaited run may just have ended.
+      // During a stop the awaited run may just have ended.
       const end = await answeredBefore(this.store, callId);
       if (end !== undefined) return end;
       // The caller is gone, so its wait must not count as answered.
@@ -440,7 +440,7 @@ export class Engine {
   }
 
   /**
-   * Returns the run when it has ended, or its state at the deadline (ms since 1970). Undefined: no such run.
+   * Returns the run when it has ended, or its state at the deadline (ms since 1970). Undefined: unknown run.
    */
   async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
     await this.#watch.until(runId, deadlineAt, signal);

@@ -51,7 +51,7 @@ const KEPT_MS = 7 * 24 * 3_600_000;
 
 type Arguments = ToolCallRequest["arguments"];
 
-/** Returns the target of a send: the name in the call, and the session it means. */
+/** Returns the target of a send: the name in the call, and the session that it names. */
 async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal, "named" | "toKey">> {
   const sessionKey = trimmedOf(args.sessionKey, NAMED_CHARS_MAX);
   const label = trimmedOf(args.label, NAMED_CHARS_MAX);

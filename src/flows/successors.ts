@@ -50,7 +50,7 @@ export function createSuccessors(parts: JobParts): Successors {
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);
-      // Before the jobs below, whose outcome is no longer wanted.
+      // Runs before the jobs below are ended, because their outcome is no longer needed.
       if (session !== undefined && aborted.runId === undefined) {
         await jobStopped(parts, acceptor, unit, session);
       }

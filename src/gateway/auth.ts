@@ -29,7 +29,7 @@ import { createAllowance } from "./allowance.ts";
 export interface Caller extends TokenRights {
   /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
-  /** Set for a session's pass: the session as which it calls tools. It may do nothing else. */
+  /** For a session's pass: the session whose tools it may call. A pass has no other rights. */
   readonly actsAs?: string;
   /** Set for the token of an external session: the only session as which it may make MCP requests. */
   readonly onlyAs?: string;
@@ -115,7 +115,7 @@ interface DeviceGrant {
   readonly device: string;
   readonly role: "operator" | "node";
   readonly scopes: readonly string[];
-  /** Of the device's row in the store. A revoked token has no row. */
+  /** Id of the device's row in the store. A revoked token has no row. */
   readonly series: string;
   /** When it expires (ms since 1970). */
   readonly until: number;

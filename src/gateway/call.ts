@@ -1,4 +1,4 @@
-// Owns the context of a method call, and a method's definition. Each group of methods names what it needs.
+// Defines the context of a method call, and a method's definition. Each group of methods names its context.
 
 import type { AccessContext } from "../access/access.ts";
 import type { MethodName, ParamsOf } from "../contract/methods.ts";

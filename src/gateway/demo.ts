@@ -22,7 +22,7 @@ const LOOPBACK = "127.0.0.1";
 
 /** A gateway in this process with its own configuration and store. */
 export interface DemoPlace {
-  /** On loopback. */
+  /** The port on loopback. */
   readonly port: number;
   readonly token: string;
   /** Stops it and removes its files. */

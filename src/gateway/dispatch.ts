@@ -208,7 +208,7 @@ async function settledAnswer(
     if (known === "conflict") return CONFLICT;
     const { answer, begunBy } = known;
     if (begunBy === undefined) return ok(answer);
-    // This process would have the work in its own table: so it ended without an answer.
+    // This process would know its own work, so the work ended without an answer.
     const isElsewhere = begunBy !== engine.processId && (await isAlive(db, begunBy));
     if (isElsewhere) await pause(world.clock, ELSEWHERE_PAUSE_MS, signal);
     else await engine.commit((unit) => settleKey(unit.tx, keyed, begunBy));
@@ -231,7 +231,7 @@ function createOnce(
     };
     const begin: Work = async () => {
       const done = await work();
-      // It may have failed because another process handled the same request at the same time.
+      // The request may have failed because another process handled it at the same time.
       return done.ok || signal.aborted ? done : recall(async () => done);
     };
     const ask: Work = () =>
@@ -328,7 +328,7 @@ function withoutKey<T>(
     try {
       return await ask();
     } catch (error) {
-      // The commit was still under way, and has succeeded since.
+      // The commit was still under way, and has since succeeded.
       if (error instanceof AnsweredElsewhere) return ask();
       throw error;
     }

@@ -220,10 +220,10 @@ class GatewayServer implements Gateway {
     this.#unfollow();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);
-    // After the members: each one that leaves changes presence.
+    // Closed after the members, because each closing member changes presence.
     this.#presence.close();
     this.#fanout.close();
-    // Also answers pending HTTP requests, before their sockets close.
+    // Closing the dispatcher also answers pending HTTP requests, before their sockets close.
     this.#dispatcher.close();
     this.#stop.abort();
     this.#http.closeIdleConnections();
@@ -315,7 +315,7 @@ class GatewayServer implements Gateway {
     const allowed = checkHeaders(this.#deps.settings.gateway, { host, origin });
     if (!allowed.ok) return allowed;
     if (!["/", DEMO_PATH].includes(pathOf(request))) return fail("unknown_method", "the WebSocket is at /");
-    // Also if this socket finds no room: the next one will.
+    // Trims even if this socket is refused, so that the next one finds room.
     this.#trimSoon();
     const isFull = this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX;
     return isFull || !this.#shares.links.hasRoom(request.socket.remoteAddress ?? "")

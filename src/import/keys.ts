@@ -15,7 +15,7 @@ import {
 } from "../core/shapes/session-key.ts";
 import { derivedUuid } from "./ids.ts";
 
-/** Facts about a session besides its key. */
+/** Facts about a session that its key does not contain. */
 export interface KeyHints {
   /** Agent of its store. */
   readonly agentId: string;
@@ -36,7 +36,7 @@ export type KeyVerdict =
       /** Its key in versions where colons in names and ids were not supported. */
       readonly formerKey?: string;
     }
-  /** No other form fits. */
+  /** A key without another form. */
   | { readonly kind: "conversation"; readonly key: string; readonly agentId: string }
   | { readonly kind: "reserved" };
 

@@ -57,7 +57,7 @@ interface MappedSession {
   readonly key: string;
   readonly agentId: string;
   readonly accountId?: string;
-  /** It has no other form, so it becomes a conversation. */
+  /** The key has no other form, so it becomes a conversation. */
   readonly isConversation: boolean;
   readonly folder: readonly string[];
   readonly session: SourceSession;

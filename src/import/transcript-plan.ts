@@ -29,13 +29,13 @@ export interface TranscriptPlan {
 
 /** Facts about the lines, while the plan is made. */
 interface Index {
-  /** By position: line number. */
+  /** Line number of each position. */
   readonly lines: number[];
-  /** By position: position of the parent; -1: none. */
+  /** Parent's position of each position; -1: none. */
   readonly parents: number[];
-  /** By position: 2 a message that may start the model's context, 1 another usable entry, 0 none. */
+  /** Use of each position: 2 a message that may start the model's context, 1 another usable entry, 0 none. */
   readonly uses: number[];
-  /** By position: name. */
+  /** Name of each position. */
   readonly names: string[];
   /** Position of the first entry with an id. */
   readonly ids: Map<string, number>;
@@ -135,7 +135,7 @@ export async function planTranscript(
   return planOf(index, onPath, included, file.size);
 }
 
-/** By position: the next message on the path that is not a tool result; -1: none. */
+/** For each position, the next message on the path that is not a tool result; -1: none. */
 function openersOf({ uses }: Index, onPath: Uint8Array): Int32Array {
   const openers = new Int32Array(uses.length);
   let next = -1;

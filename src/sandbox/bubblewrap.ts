@@ -103,7 +103,7 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It has just exited.
+      // The process has just exited.
     }
   }
   if (inside.length > 0) return;
@@ -161,7 +161,7 @@ function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file
   return { file, args: rest };
 }
 
-/** The conditions that one run found. */
+/** The conditions during one run. */
 interface Found {
   readonly full: boolean;
   readonly wall: ProcessWall | undefined;

@@ -21,7 +21,7 @@ function killTree(child: ChildProcess): void {
     try {
       process.kill(one, "SIGKILL");
     } catch {
-      // It exited with the group.
+      // The program exited with the group.
     }
   }
 }

@@ -12,11 +12,11 @@ import { compareAsStart, STORE_FILE } from "./sqlite/sqlite.ts";
 
 export interface StoreInspection {
   readonly state: "absent" | "free" | "in_use" | "problem";
-  /** The result for people, with the way out of a problem. */
+  /** Text for people, with the remedy of a problem. */
   readonly text: string;
   /** Objects of the schema that differ from this program's schema, as `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** Damaged content and the way out. Absent: there is none, or nobody looked. */
+  /** Damaged content and its remedy. Absent: no damage, or not checked. */
   readonly damage?: string;
 }
 

@@ -7,7 +7,7 @@ import type { Tables } from "./schema/tables.ts";
 
 /** Allows reading. */
 export type Db = Kysely<Tables>;
-/** Allows writing: a function that takes a `Tx` may change rows, one that takes a `Db` may not. */
+/** A transaction, which may write: functions that only read take a `Db`. */
 export type Tx = Transaction<Tables>;
 
 export type StoreKind = "sqlite" | "postgres";

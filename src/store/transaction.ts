@@ -47,7 +47,7 @@ export function transactionOpener<C extends DatabaseConnection>(
     let isOver = false;
     const provider: ConnectionProvider = {
       async provideConnection(use) {
-        if (isOver) throw new Error("this transaction is over; it takes no further statement");
+        if (isOver) throw new Error("this transaction has ended and accepts no further statement");
         return use(connection);
       },
     };

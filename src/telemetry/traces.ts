@@ -197,7 +197,7 @@ class OtelTraces implements Traces {
     await this.#queue.close();
   }
 
-  /** All spans leave here, and every text is redacted here. */
+  /** Sends a span; redacts every text in it. */
   #tell(span: Omit<Span, "attributes"> & { readonly attributes: Attributes }): void {
     const masked = Object.entries(span.attributes).flatMap(([name, value]) => {
       if (value === undefined) return [];

@@ -179,7 +179,7 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
-  // The tools of a denied server are not known: it was never asked for its list.
+  // The tools of a denied server are unknown, because its list was never requested.
   const isThere = tool !== undefined || isOutsideName(name) || name === NODES_TOOL;
   if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
   if (name === NODES_TOOL) return fail("node_not_found", "no node is paired with this gateway", { hint });

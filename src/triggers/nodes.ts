@@ -27,7 +27,7 @@ const MESSAGE_MAX_CHARS = 100_000;
 /** Request of a node's event. */
 export interface NodeTurn {
   readonly message: string;
-  /** It is transcribed speech. */
+  /** Whether the text is transcribed speech. */
   readonly spoken: boolean;
   /** Default: the node's own session. */
   readonly sessionKey?: string | undefined;

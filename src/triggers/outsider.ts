@@ -27,7 +27,7 @@ export interface OutsiderContext {
 /** An outside caller with its session patterns; without patterns it covers all. */
 export interface Outsider {
   readonly viewer: Extract<Viewer, { kind: "operator" }>;
-  /** Its own session, whatever the patterns say. */
+  /** The caller's own session, allowed regardless of the patterns. */
   readonly ownKey?: string;
   /** Its name in a refusal, and the setting to look at. */
   readonly name: string;

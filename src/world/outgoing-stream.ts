@@ -64,7 +64,7 @@ class Exchange implements StreamedAnswer, Handler {
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #waiting: PromiseWithResolvers<Uint8Array | undefined> | undefined;
-  /** How the answer ended. undefined: it continues. */
+  /** The end of the answer. Undefined: it continues. */
   #end: { readonly error?: unknown } | undefined;
   #left: Timer | undefined;
 

@@ -31,7 +31,8 @@ const NOT_PUBLIC_4 = [
   ...["203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"],
 ];
 /**
- * Not public, in addition to everything outside 2000::/3. 2001::/23 and 2002::/16 contain tunnels to IPv4.
+ * Networks that are not public, besides everything outside 2000::/3. 2001::/23 and 2002::/16 contain tunnels
+ * to IPv4.
  */
 const NOT_PUBLIC_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 const PUBLIC_6 = ["2000::/3"];
@@ -106,11 +107,11 @@ type DispatcherKind = new (options: object) => Dispatcher;
 
 /** Limits of one request to a server that may be slow to answer. */
 export interface FetchLimits {
-  /** Until the connection is established, including TLS. */
+  /** Time limit until the connection is established, including TLS. */
   readonly connectTimeoutSeconds: number;
 }
 
-/** Each value of the setting needs one. */
+/** Maximum number of dispatchers, one for each value of the setting. */
 const DISPATCHERS_MAX = 32;
 const dispatchers = new Map<number, Dispatcher>();
 
@@ -145,7 +146,7 @@ export function isConnectTimeout(error: unknown): boolean {
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
 }
 
-/** More than a server needs on its own origin. */
+/** Maximum redirects; more than a server needs on its own origin. */
 const REDIRECTS_MAX = 5;
 
 /** Returns a fetch for requests to one configured address. A redirect that is not followed is the answer. */

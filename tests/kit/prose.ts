@@ -9,6 +9,8 @@ export interface Prose {
   readonly line: number;
   /** One comment block, one title or one message, with its lines joined. */
   readonly text: string;
+  /** Shown with it: the code line below a comment, the `describe` blocks around a title. */
+  readonly context: string;
 }
 
 const COMMENT_LINE = /^\s*(?:\/\/+|\/\*\*?|\*(?!\/))\s?(.*?)\s*(?:\*\/)?\s*$/;
@@ -27,16 +29,49 @@ const JSX_TEXT =
 
 const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
 
+/** Maximum characters of a code line as context. */
+const CODE_CHARS_MAX = 80;
+const COMMENT_PART = /^\s*(?:\/\/|\/\*|\*)/;
+
+/** Returns the first line of code at or below a line, counted from 1. */
+function codeBelow(lines: readonly string[], line: number): string {
+  const code = lines.slice(line - 1).find((text) => !COMMENT_PART.test(text)) ?? "";
+  return code.trim().slice(0, CODE_CHARS_MAX);
+}
+
+const indentOf = (line: string): number => line.length - line.trimStart().length;
+
+/** Returns the names of the `describe` blocks around a line, the outermost first. */
+function suitesAround(lines: readonly string[], line: number): string {
+  const names: string[] = [];
+  let indent = indentOf(lines[line - 1] ?? "");
+  for (let at = line - 2; at >= 0 && indent > 0; at -= 1) {
+    const text = lines[at] ?? "";
+    const [, name] = /^\s*describe\b[^"`]*["`]([^"`]*)["`]/.exec(text) ?? [];
+    if (name === undefined || indentOf(text) >= indent) continue;
+    names.unshift(name);
+    indent = indentOf(text);
+  }
+  return names.join(" > ");
+}
+
 function commentsOf(path: string, text: string): Prose[] {
   const found: Prose[] = [];
+  const lines = text.split("\n");
   let block: { line: number; words: string[] } | undefined;
   const end = (): void => {
     const joined = block?.words.join(" ").trim() ?? "";
     if (block !== undefined && /[a-z] [a-z]/i.test(joined) && !/^biome-|^@/.test(joined))
-      found.push({ kind: "comment", path, line: block.line, text: joined });
+      found.push({
+        kind: "comment",
+        path,
+        line: block.line,
+        text: joined,
+        context: codeBelow(lines, block.line),
+      });
     block = undefined;
   };
-  for (const [at, line] of text.split("\n").entries()) {
+  for (const [at, line] of lines.entries()) {
     const words = COMMENT_LINE.exec(line)?.[1];
     if (words === undefined) end();
     else {
@@ -51,6 +86,7 @@ function commentsOf(path: string, text: string): Prose[] {
 }
 
 function quotedOf(kind: ProseKind, pattern: RegExp, path: string, text: string): Prose[] {
+  const lines = text.split("\n");
   return [...text.matchAll(pattern)].flatMap((match) => {
     const quoted = match.slice(1).find((part) => part !== undefined) ?? "";
     const words = quoted
@@ -58,7 +94,10 @@ function quotedOf(kind: ProseKind, pattern: RegExp, path: string, text: string):
       .replaceAll('\\"', '"')
       .replace(/\s+/g, " ");
     const isProse = /[a-z]{2} [a-z]/i.test(words) || (pattern === JSX_TEXT && /[a-z]/.test(words));
-    return isProse ? [{ kind, path, line: lineAt(text, match.index), text: words.trim() }] : [];
+    if (!isProse) return [];
+    const line = lineAt(text, match.index);
+    const context = kind === "title" ? suitesAround(lines, line) : "";
+    return [{ kind, path, line, text: words.trim(), context }];
   });
 }
 
@@ -86,9 +125,15 @@ const DISCOURAGED: Readonly<Record<string, string>> = {
   whosoever: "a noun such as `the caller`",
   "no such one": "the noun",
   "of foreign make": "untrusted",
+  "thrown away": "dropped",
+  "goes on": "continues",
+  "go on": "continue",
+  "went on": "continued",
 };
 const DISCOURAGED_PATTERN = new RegExp(String.raw`\b(${Object.keys(DISCOURAGED).join("|")})\b`, "i");
-const RULE_NUMBER = /^[A-Z]{1,4}\d{1,3}: /;
+const RULE_NUMBER = /^[A-Z]{1,4}\d{1,3}(?:, [A-Z]{1,4}\d{1,3})*: /;
+/** Verbs that need a subject before them; a title may begin with "keeps". */
+const WITHOUT_SUBJECT = /^(?:is|are|was|were|has|have|and|end|come|go)\b/;
 
 function problemsOf({ kind, text }: Prose): string[] {
   const found: string[] = [];
@@ -105,6 +150,8 @@ function problemsOf({ kind, text }: Prose): string[] {
   if (word !== undefined) found.push(`says "${word}": say ${DISCOURAGED[word]}`);
   if (kind === "title" && /^(?:[A-Z]+\d+[^:]*: )?should\b/i.test(plain))
     found.push("states a wish: state a fact in the present tense");
+  if (kind === "title" && WITHOUT_SUBJECT.test(plain.replace(RULE_NUMBER, "")))
+    found.push(`has no subject, only that of its describe block: "${plain.slice(0, 60)}"`);
   return found;
 }
 

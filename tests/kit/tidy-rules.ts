@@ -399,6 +399,10 @@ export function namedRules(tree: readonly SourceFact[]): string[] {
         .map(([id]) => `${path}: whose rule is ${id}? Write it like "${id} of ${owners.get(id)?.[0]}"`),
     );
   });
+  const doubles = sources.flatMap(({ path, text }) => {
+    const ids = rulesIn(text);
+    return ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `${path}: two rules ${id}`);
+  });
   const tests = tree.filter(({ path }) => path.startsWith("tests/"));
   const titles = tests.flatMap(({ path, text }) =>
     [...text.matchAll(/^\s*test(?:\.\w+)*\(["`]([A-Z]{1,3}\d+(?:, [A-Z]{1,3}\d+)*):/gm)].flatMap(
@@ -409,7 +413,7 @@ export function namedRules(tree: readonly SourceFact[]): string[] {
           .map((id) => `${path}: no source file has a rule ${id}`),
     ),
   );
-  return [...foreign, ...titles];
+  return [...foreign, ...doubles, ...titles];
 }
 
 /** Paths of a person's machine, assembled here so that this file contains none. */

@@ -121,7 +121,7 @@ test.each([true, false])(
     const outside = openOutside(mcpWith([bad], { maxResultBytes: 1_000 }), quietWorld());
     const giant = await outside.call("mcp__bad__giant", { bytes: 30_000_000, idFirst });
     expect(giant).toMatchObject({ status: "error", code: "mcp_failed" });
-    expect(giant.error).toContain("thrown away");
+    expect(giant.error).toContain("dropped");
     const large = await outside.call("mcp__bad__giant", { bytes: 200_000, idFirst });
     expect(large).toEqual({
       status: "ok",

@@ -166,7 +166,7 @@ test("answers bad arguments with an error", async () => {
 const namesFor = (settings: Settings, chain = MAIN_CHAIN): string[] =>
   toolsFor({ settings, chain }).map(({ spec }) => spec.name);
 
-test("is offered only if a channel is configured, and to no sub-agent by default", () => {
+test("the tool is offered only if a channel is configured, and to no sub-agent by default", () => {
   expect(namesFor(settingsWith())).not.toContain("message");
   const settings = settingsWith({ channels: [SET_UP] });
   expect(namesFor(settings)).toContain("message");

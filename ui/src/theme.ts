@@ -28,7 +28,7 @@ export function turnTheme(): void {
   try {
     window.localStorage.setItem(STORED_UNDER, theme.value);
   } catch {
-    // Without storage the choice lasts as long as the page.
+    // Without storage the choice lasts until the page is closed.
   }
   show();
 }

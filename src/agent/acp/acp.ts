@@ -48,7 +48,7 @@ export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly introduction: string;
   readonly context?: string;
   readonly entries: readonly Entry[];
-  /** From 1; counts claims of the run. */
+  /** Number of the attempt, from 1; counts claims of the run. */
   readonly attempt: number;
   /** Context tokens of the session before this run. */
   readonly contextTokens: number;
@@ -225,7 +225,7 @@ export class AcpAgents {
     seat.lastRunId = runId;
     const answered = connection.prompt(prompt, turn, args.ask);
     const input = inputOf(entries)?.id;
-    // In any case the agent knows the prompt.
+    // The agent knows the prompt in any case.
     const told = answered.then(async (answer) => {
       if (input !== undefined) seat.knownUpTo = input;
       const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;
@@ -315,7 +315,7 @@ export class AcpAgents {
     }
   }
 
-  /** Stops every program. Call it when no more turns are taken. */
+  /** Stops every program. Call it when no turn can start any more. */
   async close(): Promise<void> {
     this.#closed = true;
     const places = [...this.#sessions];

@@ -12,7 +12,7 @@ import type { Clock } from "../../world.ts";
 export interface AcpMemory {
   /** The agent's id of its session. */
   readonly remoteId: string;
-  /** The last transcript entry that the agent knows. */
+  /** The last transcript entry that the agent has received. */
   readonly knownUpTo?: string;
   /** Total cost that the agent reported, USD. */
   readonly cost?: number;

@@ -66,7 +66,7 @@ export interface TurnArgs {
   /** Called before each retry of a model call. Default: none. */
   onRetry?(retry: ModelRetry): void;
   readonly signal: AbortSignal;
-  /** From 1; counts claims of the run. */
+  /** Number of the attempt, from 1; counts claims of the run. */
   readonly attempt: number;
   readonly port: ModelPort;
   readonly world: World;

@@ -132,7 +132,7 @@ function sentMessages(ready: Prepared, compat: AnthropicCompat): Json[] {
   let results: Json[] | undefined;
   for (const message of ready.messages) {
     if (message.role === "toolResult") {
-      // All results of one answer go into one message.
+      // All results of one answer become one message.
       if (results === undefined) {
         results = [];
         sent.push({ role: "user", content: results });

@@ -28,7 +28,7 @@ export type RequestOutcome =
   | { readonly kind: "failed"; readonly failure: RequestFailure; readonly partial?: WrittenMessage };
 
 /** A prepared abort reason: without it each abort creates an error with a stack. */
-const OVER = new Error("the request is over");
+const OVER = new Error("the request has ended");
 
 /** The status may precede the JSON of an error. */
 const STATUS_CHARS_MAX = 80;

@@ -56,7 +56,7 @@ async function readChannel(
   );
 }
 
-/** Passes missed messages to `take`, which resolves after it stored the message. */
+/** Passes missed messages to `take`, which resolves when the message is stored. */
 export async function catchUp(around: Around, take: (message: Fields) => Promise<void>): Promise<void> {
   const { world, places, marks, signal } = around;
   const oldest = idOfTime(world.clock.now() - AGE_MAX_MS);

@@ -34,7 +34,7 @@ export interface DiscordChannelInfo {
   readonly isNews?: true;
 }
 
-/** Known roles of a guild. */
+/** The roles of a guild, as far as known. */
 export interface Roles {
   readonly names: ReadonlyMap<string, string>;
   /** The role that Discord created for the bot. */

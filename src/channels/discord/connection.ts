@@ -10,7 +10,7 @@ import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Timer, World } from "../../world.ts";
 
-/** From the first byte until Discord accepts the session. */
+/** Time limit from the first byte until Discord accepts the session. */
 const READY_MS = 30_000;
 /** How long Discord may take to answer the close. */
 const CLOSE_MS = 2_000;

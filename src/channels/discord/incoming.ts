@@ -48,7 +48,7 @@ async function spotOf(
   guildId: string | undefined,
   senderId: string,
 ): Promise<MessageOrigin | undefined> {
-  // Without a server it is a direct chat: bots can't be in other chats.
+  // A place without a server is a direct chat, because bots cannot be in other chats.
   const place: DiscordChannelInfo | undefined =
     guildId === undefined ? { id: channelId, kind: "direct" } : await places.placeOf(channelId, signal);
   const route = (to: string): Route => ({ channel: DISCORD, to, accountId });

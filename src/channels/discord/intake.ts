@@ -57,7 +57,7 @@ export class Intake {
   }
 
   async #work(): Promise<void> {
-    // After the events of the same tick: `push` has returned.
+    // Runs after the events of the same tick, when `push` has returned.
     await Promise.resolve();
     try {
       for (let piece = this.#waiting.shift(); piece !== undefined; piece = this.#waiting.shift()) {

@@ -14,7 +14,7 @@ export type ProblemKind =
   | "refused"
   /** Discord was unreachable or unavailable; not done. */
   | "away"
-  /** It may have been done. */
+  /** The request may have been executed. */
   | "unknown";
 
 export class DiscordProblem extends Error {
@@ -72,12 +72,12 @@ export function refusal(status: number, code: number | undefined, message: strin
   if (status === 401) return new DiscordProblem("token", TOKEN_WORDS, more);
   // Discord throttles direct messages to many strangers with this code; it passes.
   if (code === 40003) return limited(60_000);
-  // With these two nothing took the request; with other codes it may be partly done.
+  // A request with one of these two codes was not accepted; with others it may be partly executed.
   if (status === 502 || status === 503) {
     return new DiscordProblem("away", `Discord can't take it at the moment (${status})`, more);
   }
   if (status >= 500) return new DiscordProblem("unknown", `Discord failed with ${status}`, more);
-  // Discord knows this path, so another server has answered.
+  // Discord knows this path, so another server sent the answer.
   if (status === 404 && (code ?? 0) === 0) {
     return new DiscordProblem("refused", "the server at restUrl is not Discord's API (404)", more);
   }

@@ -12,7 +12,7 @@ import { type Fetch, outgoingFetch } from "../../world/outgoing.ts";
 import type { World } from "../../world.ts";
 import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
 
-/** From the request to the last byte of the response. */
+/** Time limit from the request to the last byte of the response. */
 const TIMEOUT_MS = 15_000;
 /** Larger than a hundred messages of maximum length. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;

@@ -42,7 +42,7 @@ function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryO
   switch (kind) {
     case "limit":
       return { kind: "retry", error, ...optional({ afterMs }) };
-    // Not done; the retry succeeds when the token is corrected or Discord is available.
+    // The text was not sent; a retry succeeds when the token is corrected or Discord is available.
     case "token":
     case "away":
       return { kind: "retry", error };
@@ -91,7 +91,7 @@ export function createSender(rest: Rest, places: Places): Sender {
     }
   }
 
-  /** Returns the direct chat with this person; undefined: no such person. */
+  /** Returns the direct chat with this person. Undefined: unknown person. */
   async function directChat(personId: string): Promise<string | undefined> {
     try {
       const chat = await rest.ask((api, signal) => api.users.createDM(personId, { signal }));

@@ -218,7 +218,7 @@ export async function startProgram(command: readonly string[], world: World): Pr
       started.once("error", (error) => reject(whyNotStarted(error, file)));
       started.once("spawn", () => resolve(started));
     } catch (error) {
-      // For example a NUL in an argument.
+      // An argument may be invalid, for example contain NUL.
       reject(whyNotStarted(error as NodeJS.ErrnoException, file));
     }
   });

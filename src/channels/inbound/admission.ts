@@ -70,7 +70,7 @@ export function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage)
 
 function saysNothing(message: InboundMessage): boolean {
   const { text, media, quoted, mentioned, chat } = message;
-  // A bare mention in a group asks for an answer.
+  // A bare mention in a group is a message.
   if (chat.type !== "direct" && mentioned) return false;
   return media.length === 0 && quoted === undefined && !isVisible(text);
 }

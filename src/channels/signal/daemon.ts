@@ -43,7 +43,7 @@ function readAnswer(status: number, body: Buffer): Answer {
   if (typeof code === "number") {
     return { kind: "error", code, message: typeof message === "string" ? message : "", data: fieldsOf(data) };
   }
-  // A 4xx (no such path, no access) has changed nothing.
+  // A 4xx answer (unknown path, no access) means that nothing changed.
   const reached = !(status >= 400 && status < 500);
   return { kind: "failed", reached, why: `the server there is not a signal-cli daemon (HTTP ${status})` };
 }

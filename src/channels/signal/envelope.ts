@@ -31,7 +31,7 @@ export interface Reading {
 
 export type Read =
   | { readonly kind: "message"; readonly message: InboundMessage }
-  /** Nothing to answer: a receipt, a typing sign. */
+  /** No content to answer: a receipt, a typing sign. */
   | { readonly kind: "nothing" }
   | { readonly kind: "unreadable"; readonly why: string };
 
@@ -171,7 +171,7 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   const body = spokenText(textOf(data.message) ?? "", mentions, own);
   const text = [body, ...notesOf(data)].filter((part) => part !== "").join("\n");
   const isNamed = mentions.some(({ ids }) => ids.some((id) => own.has(id)));
-  // Not a message: a renamed group, a timer, a reaction. A bare mention is one.
+  // Other content is not a message: a renamed group, a timer, a reaction. A bare mention is one.
   if (text === "" && media.length === 0 && !isNamed) return NOTHING;
   const chatId = groupId ?? sender;
   const chatName = groupId === undefined ? undefined : nameOf(group.groupName);

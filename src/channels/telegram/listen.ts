@@ -20,7 +20,7 @@ import { type Reading, type TelegramAccountContext, UPDATE_KINDS } from "./updat
 
 /** Long polling timeout. */
 const POLL_SECONDS = 25;
-/** Additional time after which a request is given up. */
+/** Additional time before a request times out. */
 const POLL_GRACE_MS = 10_000;
 /** An empty answer that arrives sooner did not wait. Also the shortest pause. */
 const HASTY_MS = 1_000;

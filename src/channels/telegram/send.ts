@@ -21,7 +21,7 @@ export function isTokenWrong({ code }: Refusal): boolean {
   return code === 401 || code === 404;
 }
 
-/** Returns that reason in words. */
+/** Returns the reason as text for people. */
 export function tokenWords({ code }: Refusal): string {
   return code === 401
     ? "Telegram does not accept the bot's token: get a new one from @BotFather"

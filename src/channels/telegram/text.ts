@@ -39,7 +39,7 @@ function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
   return { ...place, type: SIMPLE[kind] };
 }
 
-/** Only web URLs become links; others are written out. */
+/** Only web URLs become links; other URLs are written out. */
 function leadsElsewhere({ kind, href = "" }: Mark): boolean {
   return kind === "link" && !/^https?:/i.test(href);
 }

@@ -6,7 +6,7 @@ import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs" | "bytesMax" | "stop"> & {
   readonly url: URL;
   readonly token: string;
-  /** Sent by POST. Absent: GET. */
+  /** Body of a POST. Absent: the request is a GET. */
   readonly body?: object;
 };
 

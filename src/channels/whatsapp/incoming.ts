@@ -27,7 +27,7 @@ export interface Arrived {
   readonly content: Content;
   /** The quoted message, and whether we sent it. */
   readonly answers?: { readonly id: string; readonly isOurs: boolean };
-  /** It mentions the account's number, as people do in groups. */
+  /** Whether the message mentions the account's number, as people do in groups. */
   readonly namesUs: boolean;
 }
 

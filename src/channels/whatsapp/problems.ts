@@ -118,7 +118,7 @@ export function problemOf(answer: Exchanged, token: string): GraphProblem | unde
   const said = saidProblem(error, token);
   const after = optional({ afterMs: answer.retryAfterMs });
   if (said === undefined) return { ...problemOfStatus(status), ...after };
-  // For an unknown code the status says more.
+  // For an unknown code the status is more informative.
   const isKnown = meaningOf(Number(fieldsOf(error).code), fieldsOf(error).error_subcode) !== undefined;
   if (isKnown || said.kind !== "text" || status === 400 || status === 404) return { ...said, ...after };
   return { kind: problemOfStatus(status).kind, words: said.words, ...after };

@@ -34,7 +34,7 @@ export type Op =
 
 /** Limit of each list of shown texts that may arrive again. Fewer are in progress at any time. */
 const REMEMBERED_MAX = 500;
-/** All calls of a long run appear in the transcript at its end. */
+/** Maximum remembered calls: all calls of a long run appear in the transcript at its end. */
 const CALLS_REMEMBERED_MAX = 10_000;
 const TASK_CHARS_MAX = 160;
 /** Characters of a result that identify it. */

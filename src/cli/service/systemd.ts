@@ -20,7 +20,7 @@ function quoted(word: string): string {
   return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%")}"`;
 }
 
-/** Returns the words for ExecStart. systemd cannot start a program with a quote or backslash in its path. */
+/** Returns the words for ExecStart. Systemd cannot start a program with a quote or backslash in its path. */
 function startable(command: readonly string[]): string[] {
   const needsShell = /["'\\]/.test(command[0] ?? "");
   return [...(needsShell ? ["/bin/sh", "-c", 'exec "$0" "$@"'] : []), ...command].map(quoted);

@@ -93,7 +93,7 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     this.#put({ event: { event: "missed", payload }, chars: 0 });
   }
 
-  /** Ends the stream; buffered events are still read, unless the reader is gone. */
+  /** Ends the stream. Buffered events can still be read. */
   end(error?: GatewayError): void {
     if (this.#end !== undefined) return;
     this.#end = { error };
@@ -141,7 +141,7 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     if (this.#isOver(1)) this.#makeRoom();
   }
 
-  /** Whether this many events, or the buffered characters, take more than `part` of the buffer. */
+  /** Returns whether this many events, or the buffered characters, exceed `part` of the buffer. */
   #isOver(part: number, count = this.#queue.length): boolean {
     return count > this.#bufferMax * part || this.#chars > BUFFER_MAX_CHARS * part;
   }
@@ -153,7 +153,7 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     if (!this.#isOver(0.75)) return;
     const kept = this.#queue;
     let from = 0;
-    // The newest is kept, whatever its size.
+    // The newest event is kept, regardless of its size.
     while (from < kept.length - 1 && this.#isOver(0.5, kept.length - from)) this.#drop(kept[from++]);
     this.#queue = kept.slice(from);
   }

@@ -35,7 +35,7 @@ const BACKOFF_MAX_MS = 10_000;
 interface Pending {
   readonly method: string;
   readonly params: object | undefined;
-  /** For `agent.wait`: when the wait ends, however often the connection breaks. */
+  /** For `agent.wait`: the end of the wait, also over broken connections. */
   readonly waitsUntil: number | undefined;
   /** True: this answer is the last one. */
   answer(frame: ResponseFrame): boolean;
@@ -305,7 +305,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       if (this.#isClosed()) return socket.close();
       this.#socket = socket;
       this.#failures = 0;
-      // Before the listeners: their own new requests are sent at once.
+      // Sent before the listeners run, because their new requests are sent at once.
       for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
       this.#move("connected");
       this.#attach(socket);

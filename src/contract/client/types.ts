@@ -59,14 +59,14 @@ export interface ConnectOptions {
   readonly scopes?: readonly string[] | undefined;
   /** Proves the device's identity on each connection. Required for a node, optional for others. */
   readonly device?: DeviceKey | undefined;
-  /** Of a node: its capabilities, and the commands that it accepts. */
+  /** For nodes: capabilities, and the accepted commands. */
   readonly caps?: readonly string[] | undefined;
   readonly commands?: readonly string[] | undefined;
   /** This client's name in the gateway's lists and log. */
   readonly client?: Partial<ClientInfo> | undefined;
   /** Reopens a broken connection. Default true. The first connection is never retried. */
   readonly reconnect?: boolean | undefined;
-  /** For opening and greeting together. Default 10,000. */
+  /** Time limit for opening and greeting together. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
   /** Closes the client, connected or not. */
   readonly signal?: AbortSignal | undefined;
@@ -103,7 +103,7 @@ type RequestArguments<M extends MethodName> =
 export interface AgentEnd {
   readonly runId: string;
   readonly status: "ok" | "error";
-  /** Of an error: its message. */
+  /** For errors: the message. */
   readonly summary: string;
   /** The finer code of an error, such as `run_timeout`. */
   readonly code?: string;
@@ -141,11 +141,11 @@ export type GatewayEvent<E extends EventName = EventName> =
   | { readonly event: "missed"; readonly payload: Missed };
 
 export interface EventOptions<E extends EventName = EventName> {
-  /** Only of this session. Accepts any spelling: `main`, or a key. */
+  /** Only events of this session. Accepts any spelling: `main`, or a key. */
   readonly sessionKey?: string | undefined;
-  /** Only of this run. */
+  /** Only events of this run. */
   readonly runId?: string | undefined;
-  /** Only of these names. `missed` is always included. */
+  /** Only events with these names. `missed` is always included. */
   readonly names?: readonly E[] | undefined;
   /** Ends the stream. */
   readonly signal?: AbortSignal | undefined;
@@ -154,7 +154,7 @@ export interface EventOptions<E extends EventName = EventName> {
 }
 
 export interface GatewayClient {
-  /** Of the current connection. */
+  /** The greeting of the current connection. */
   readonly hello: HelloOk;
   readonly state: ClientState;
   /** Calls a method with typed params and payload. */

@@ -37,7 +37,7 @@ export function count(least: 0 | 1): Schema<number> {
 
 export const NOTHING = object({});
 
-/** One method of the protocol: everything that its callers, its handler and its documentation know of it. */
+/** One method of the protocol, for its callers, its handler and its documentation. */
 export interface MethodSpec {
   /** `node`: only for connections of paired nodes. */
   readonly scope: TokenScope | typeof NODE;

@@ -18,7 +18,7 @@ export interface AnnouncementStats {
   readonly costUsd?: number;
   readonly sessionKey: string;
   readonly sessionId: string;
-  /** Absent where there is no such file (cluster). */
+  /** Absent if the file does not exist (cluster). */
   readonly transcriptPath?: string;
 }
 
@@ -26,7 +26,7 @@ export interface AnnouncementFacts {
   readonly status: AnnouncedStatus;
   /** The last reply, or a substitute if there is none. */
   readonly result: string;
-  /** For example the error of a failed run. */
+  /** Notes, for example the error of a failed run. */
   readonly notes?: string;
   readonly stats: AnnouncementStats;
 }
@@ -122,7 +122,7 @@ function statsLine(stats: AnnouncementStats): string {
   return `Stats: ${parts.join(" · ")}`;
 }
 
-/** Writes the announcement from facts that the runtime knows. */
+/** Writes the announcement from the runtime's facts. */
 export function composeAnnouncement(facts: AnnouncementFacts): string {
   return [
     `Status: ${facts.status}`,
@@ -173,7 +173,7 @@ export interface JobOutcome {
   readonly notes?: string;
 }
 
-/** Combines the text of the model's announce turn with the status that the runtime knows. */
+/** Combines the text of the model's announce turn with the runtime's status. */
 export function announcedFacts(words: string, facts: AnnouncementFacts): AnnouncementFacts {
   const { before, result, notes } = partsOf(words);
   const told = result === "" ? before : result;

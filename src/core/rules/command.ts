@@ -76,7 +76,7 @@ export function findCommand(name: string): (typeof COMMANDS)[number] | undefined
 interface HowGiven {
   /** Returns whether the name after `@` (`/name@bot`) is ours. */
   isOurs(name: string): boolean;
-  /** It was chosen in the platform's menu: an unknown name gets an answer, too. */
+  /** The command was chosen in the platform's menu, so an unknown name gets an answer, too. */
   readonly fromMenu?: boolean;
 }
 

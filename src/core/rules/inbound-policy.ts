@@ -20,7 +20,7 @@ export interface InboundQuestion {
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: { readonly id: string; readonly alsoKnownAs?: readonly string[] };
-  /** It mentions the agent's account, or replies to it. */
+  /** The message mentions the agent's account, or replies to it. */
   readonly mentioned: boolean;
   /** `native`: chosen in the platform's menu, which addresses the account. */
   readonly command?: "native" | "written" | undefined;

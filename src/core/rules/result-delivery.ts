@@ -16,7 +16,7 @@ export interface ResultRequester {
   readonly isSubagent: boolean;
 }
 
-/** Returns the facts about a requester on which the way of a result depends. */
+/** Returns the facts about a requester that decide how a result is delivered. */
 export function resultRequester({ external, spawn }: Pick<Session, "external" | "spawn">): ResultRequester {
   return { external, isSubagent: spawn !== undefined };
 }

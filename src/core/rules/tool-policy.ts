@@ -15,7 +15,7 @@ import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./san
 export interface PlacedFilter {
   readonly where: string;
   readonly filter: ToolFilter;
-  /** For a rule that is not a setting: the reason, as in `tool "x" is denied: <reason>`. */
+  /** The reason of a rule without a setting, as in `tool "x" is denied: <reason>`. */
   readonly because?: string;
 }
 

@@ -237,7 +237,7 @@ export function subagentContext(args: {
   maySpawn: boolean;
   /** The session that gets its result. */
   way: ResultDelivery;
-  /** It has its own thread where people read and write. Default false. */
+  /** The session has its own thread where people read and write. Default false. */
   thread?: boolean;
 }): string {
   const alone = [

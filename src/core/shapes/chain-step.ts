@@ -50,9 +50,7 @@ export interface ChainStep {
   readonly from?: string;
   /** Key of the target session. */
   readonly to?: string;
-  /**
-   * Of a refused step: the target as the call named it, if that is not a session key; for a spawn, the agent.
-   */
+  /** For a refused step: the target named by the call, if it is not a session key; for a spawn, the agent. */
   readonly toName?: string;
   /** Author of a message (`person`, `cron`, `hook`, `node`) or kind of a result (`job`, `notice`). */
   readonly source?: "person" | "cron" | "hook" | "node" | "job" | "notice";
@@ -64,16 +62,16 @@ export interface ChainStep {
   readonly state: StepState;
   readonly code?: string;
   readonly error?: string;
-  /** Of a refused step: the tool that was called. */
+  /** For a refused step: the called tool. */
   readonly tool?: string;
-  /** Of a refused wait: the sessions that would have waited in a circle. */
+  /** For a refused wait: the sessions that would have waited in a cycle. */
   readonly cycle?: readonly string[];
   /** The run in session `to` (of a delivery: in `from`). Of a wait or refusal: the calling run. */
   readonly runId?: string;
   readonly flowId?: string;
   /** 1 for the first message; each reply turn adds one. */
   readonly turn?: number;
-  /** Most reply turns that may follow the first answer. */
+  /** Maximum reply turns after the first answer. */
   readonly turnsMax?: number;
   readonly hop?: number;
   /** The message, shortened. */
@@ -89,7 +87,7 @@ export interface ChainStep {
   /** The stored message, and the session whose transcript holds it. */
   readonly messageId?: string;
   readonly messageIn?: string;
-  /** Of a delivery: the destination. */
+  /** For a delivery: the destination. */
   readonly route?: { readonly channel: string; readonly to: string };
   readonly tokens?: number;
   /** USD. */
@@ -131,20 +129,20 @@ export interface ChainRow {
   readonly tokens: number;
   /** USD. */
   readonly cost: number;
-  /** From the settings. */
+  /** Limits from the settings. */
   readonly limits: {
     readonly runsMax: number;
     readonly hopsMax: number;
     readonly tokensMax?: number;
     readonly costMax?: number;
   };
-  /** In order of their first step; at most 24. */
+  /** Sessions in order of their first step; at most 24. */
   readonly sessions: readonly string[];
   readonly sessionCount: number;
   /** Number of conversations and jobs. */
   readonly flows: number;
   readonly refused: number;
-  /** At most 40. */
+  /** Talks; at most 40. */
   readonly talks: readonly ChainTalk[];
   /** The chain has sessions that the reader may not see; no count includes them. */
   readonly partial?: true;

@@ -14,7 +14,7 @@ export interface Check {
   readonly code?: Code;
   /** Settings that would allow it. */
   readonly settings?: readonly string[];
-  /** It holds only at this moment, because of a conversation or a wait in progress. */
+  /** The rule holds only now, because of a conversation or a wait in progress. */
   readonly now?: true;
 }
 

@@ -69,7 +69,7 @@ export interface UserMessage {
   readonly timestamp: number;
   readonly provenance?: Provenance;
   readonly senderName?: string;
-  /** It arrived during a run and was read between two of its steps; it starts no run. */
+  /** The message arrived during a run and was read between two of its steps; it starts no run. */
   readonly steered?: boolean;
 }
 

@@ -11,7 +11,7 @@ import { formatKey } from "./session-key.ts";
 export type Schedule =
   /** Five cron fields, interpreted in a time zone. */
   | { readonly kind: "cron"; readonly expr: string; readonly tz: string }
-  /** At `anchorMs` and then at each interval. */
+  /** Due at `anchorMs` and then at each interval. */
   | { readonly kind: "every"; readonly everyMs: number; readonly anchorMs: number }
   /** Once. */
   | { readonly kind: "at"; readonly atMs: number };

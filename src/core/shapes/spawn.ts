@@ -26,7 +26,7 @@ export interface SpawnFacts {
   readonly announce: "post" | "wake";
   readonly cleanup: "delete" | "keep";
   readonly mode: "run" | "session";
-  /** From the end of the last run; 0: never. */
+  /** Minutes after the end of the last run; 0: never. */
   readonly archiveAfterMinutes: number;
   /** The child must run in a sandbox, whatever the settings say later (I13). */
   readonly sandboxed: boolean;

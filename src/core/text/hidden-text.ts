@@ -62,7 +62,7 @@ type Mode =
   | { readonly kind: "fence"; readonly mark: string }
   | { readonly kind: "thinking" }
   | { readonly kind: "tool"; readonly name: string }
-  /** After `[Tool Call: …]`: until the end of its JSON, or of its paragraph. */
+  /** The arguments after `[Tool Call: …]`: until the end of their JSON, or of the paragraph. */
   | { readonly kind: "arguments"; begun: boolean; depth: number; inString: boolean; escaped: boolean }
   | { readonly kind: "paragraph" };
 
@@ -89,12 +89,12 @@ export class HiddenText {
   #searched = 0;
   #steps = 0;
 
-  /** All visible text so far. */
+  /** The visible text so far. */
   get visible(): string {
     return this.#visible;
   }
 
-  /** All hidden text; complete after `end`. */
+  /** The hidden text; complete after `end`. */
   get hidden(): string {
     const pieces = this.#open.trim() === "" ? this.#hidden : [...this.#hidden, this.#open];
     return pieces.map((piece) => piece.trim()).join("\n\n");

@@ -95,7 +95,7 @@ export interface MessageText {
   /** Cleaned text. */
   readonly text: string;
   readonly quoted?: Quoted | undefined;
-  /** It is an edit of an earlier message that was already accepted. */
+  /** The message is an edit of an earlier message that was already accepted. */
   readonly changes?: boolean | undefined;
   /** One line for each attachment. */
   readonly notes: readonly string[];

@@ -12,7 +12,7 @@ import { withoutHalf } from "./cut.ts";
  */
 const UNSAFE = /[^\P{Cc}\t\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Everything that a reader may take for the end of a line. */
+/** Every character that a reader may take for the end of a line. */
 export const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 /** The position after a line break. Parts that were split there can be joined again without loss. */
 export const LINE_BREAK_AFTER = /(?<=[\n\v\f\u0085\u2028\u2029]|\r(?!\n))/;

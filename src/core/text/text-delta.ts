@@ -2,7 +2,7 @@
 
 /** A change of a growing text: `text` replaces everything from `offset` on. */
 export interface TextDelta {
-  /** In UTF-16 units. Equals the current length if the text only grows. */
+  /** Offset in UTF-16 units. Equals the current length if the text only grows. */
   readonly offset: number;
   readonly text: string;
 }

@@ -23,7 +23,7 @@ interface Cut {
   readonly fence: Fence | undefined;
 }
 
-/** From best to worst. `code`: a line boundary inside a fence. */
+/** Kinds of cuts from best to worst. `code`: a line boundary inside a fence. */
 const TIERS = ["paragraph", "line", "code", "word"] as const;
 type Tier = (typeof TIERS)[number];
 

@@ -25,7 +25,7 @@ import type { Commit, Unit } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
 
-/** The clock is read on a timer of its own, so that no lease waits for the answer. */
+/** Interval of reading the database's clock, on a separate timer, so that no lease waits for the answer. */
 const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
 /** Maximum number of lanes that one sweep wakes. */
@@ -71,7 +71,7 @@ export class Dispatch {
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #sweeps = 0;
-  /** Nothing before this time was missed, as far as is known. */
+  /** Nothing was missed before this time. */
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;

@@ -76,7 +76,7 @@ export interface HintTransportParts {
 
 export class HintTransport {
   readonly #parts: HintTransportParts;
-  /** In order. An entry that a newer one replaced is removed. */
+  /** Pending hints in order. A newer entry replaces an older one of the same kind. */
   readonly #queue = new Map<string, Hint>();
   #count = 0;
   #sending: Promise<void> | undefined;

@@ -133,7 +133,7 @@ export class Lease implements Authority {
     if (this.#state === "open") this.#timer = clock.at(clock.now() + afterMs, () => void this.#beat());
   }
 
-  /** One at a time: concurrent callers share one beat. Never rejects. */
+  /** Sends one beat at a time: concurrent callers share it. Never rejects. */
   #beat(): Promise<void> {
     this.#beating ??= this.#beatOnce().finally(() => {
       this.#beating = undefined;
@@ -180,7 +180,7 @@ export class Lease implements Authority {
     this.#until = Number.NEGATIVE_INFINITY;
     const { facts, world } = this.#parts;
     const { processId } = facts;
-    // It paused for longer than a lease, or its beats did not reach the database.
+    // This process paused for longer than a lease, or its beats did not reach the database.
     const text = "other processes declared this one dead: it stops its runs and joins again";
     world.log.warn({ processId }, text);
     this.#onLost();

@@ -11,7 +11,7 @@ export type LaneState =
   /** A transaction claims the head of the lane, or returns it to the queue. */
   | {
       readonly kind: "claiming";
-      /** Set if the lane still waits for a slot, as in `waiting`. */
+      /** Set if the lane still waits for a slot. */
       readonly lane: WaitingLane | undefined;
       /** Whether the lane was woken meanwhile. */
       readonly again: boolean;

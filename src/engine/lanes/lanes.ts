@@ -210,7 +210,7 @@ export class Lanes {
     );
   }
 
-  /** Stops claiming. A claim under way is parked. */
+  /** Stops claiming. A claim in progress is parked. */
   close(): void {
     this.#closed = true;
   }
@@ -323,7 +323,7 @@ export class Lanes {
       const gate = await this.#gate(unit, endsAtOnce, lane.pool);
       if (gate !== "open") return gate === "full" ? { kind: "full", lane, freedBefore } : { kind: "empty" };
       if (!endsAtOnce) {
-        // Another lane of this process may have taken it meanwhile.
+        // Another lane of this process may have taken the slot meanwhile.
         if (!slots.tryTake(lane)) return { kind: "full", lane };
         unit.undone(() => slots.release(lane));
       }
@@ -394,7 +394,7 @@ export class Lanes {
     const world = { ...this.#parts.world, log: handle.log };
     if (execution.stopReason() !== undefined) return { state: "aborted" };
     try {
-      // As after a crash: steps in the transcript are not repeated.
+      // Continues like after a crash: steps in the transcript are not repeated.
       return await untilStored(world, handle.signal, () => this.#parts.executor.execute(handle));
     } catch (error) {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {

@@ -64,7 +64,7 @@ export interface JobsWaitRequest {
 export interface JobsWaitEnd {
   /** Ended in time. */
   readonly answered: readonly JobWait[];
-  /** Not ended when the waiting ended. */
+  /** Jobs that had not ended when the wait ended. */
   readonly unanswered: readonly JobWait[];
 }
 

@@ -178,7 +178,7 @@ export async function acceptIn(
   limits: AcceptLimits,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
-  // First: this locks the lane, and the count is exact only behind the lock.
+  // Must be the first statement: it locks the lane, and the count is exact only behind the lock.
   const [lane, load] = await together(holdLane(tx, request.sessionKey), countLane(tx, request.sessionKey));
   const before = await acceptedBefore(tx, request);
   if (!before.ok) return before;

@@ -186,7 +186,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
-  // It is not known here which messages an earlier attempt has read.
+  // The messages that an earlier attempt has read are unknown here.
   const reading: Reading = { mayOwe: run.attempt > 1 };
   const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
   const append = async (entry: Entry): Promise<Entry> => {

@@ -111,7 +111,7 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now);
 }
 
-/** Whether this text is already stored as a message and its writer does not know yet. */
+/** Whether this text is already stored as a message that its writer does not know yet. */
 function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
@@ -314,7 +314,7 @@ export async function endInUnit(
   const unfinished = unfinishedOf(facts, messages);
   let answered: boolean;
   if (isWhole) {
-    // Nothing has to be read first, so all of it travels together.
+    // The writes depend on no read, so all are sent together.
     const all = await together(
       endRun(unit.tx, run.runId, row),
       writeFinal(),

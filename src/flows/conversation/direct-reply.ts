@@ -39,7 +39,7 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
     }
     case "error":
     case "timeout": {
-      // Such a run was to report a sub-agent's result, which is now reported in another way.
+      // The run was to report a sub-agent's result, which is now reported in another way.
       const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
       return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }

@@ -18,7 +18,7 @@ export interface DirectMessage {
   readonly text: string;
   readonly images?: readonly ImageBlock[];
   readonly senderName?: string;
-  /** For this run only. */
+  /** Thinking level of this run only. */
   readonly thinking?: string;
   /** Appended to the system prompt, for this run only. */
   readonly extraContext?: string;

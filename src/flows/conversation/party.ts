@@ -1,5 +1,5 @@
-// Answers questions about a session in a flow: its name for others, whether it takes reply turns, where it
-// announces. Send, reply-back and announce all use it.
+// Answers questions about a session in a flow: its name for others, whether it takes reply turns, and its
+// announcement's destination.
 
 import { keyRulesOf } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -32,8 +32,8 @@ export function announceRoute(session: Session): Route | undefined {
 }
 
 /**
- * Returns where the people behind a run read: the place of its message, else the session's own. Other
- * messages may have changed the latter meanwhile.
+ * Returns the place of the people behind a run: that of its message, else the session's own, which other
+ * messages may have changed meanwhile.
  */
 export function placeOfRun(session: Session, run: Run | undefined): Route | undefined {
   const kind = run?.input.provenance?.kind;

@@ -28,9 +28,7 @@ export async function acceptByMode(
   }
 }
 
-/**
- * Only marks the message: the current run reads it between two steps, or ends before and it is the next run.
- */
+/** Only marks the message: the current run reads it between two steps; otherwise it becomes the next run. */
 async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route, input } = request;
   await holdSessions(unit.tx, [sessionKey]);
@@ -40,7 +38,7 @@ async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Prom
 
 async function interrupt(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route } = request;
-  // Before the lane itself, which is one of them, to keep the order of locks.
+  // Locked before the lane itself, which is one of them, to keep the order of locks.
   await holdForAbort(unit.tx, sessionKey);
   const run = interruptedBy(await activeRuns(unit.tx, sessionKey), route);
   const accepted = await engine.acceptIn(unit, request);

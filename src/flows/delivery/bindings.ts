@@ -166,7 +166,7 @@ export async function boundSession(
   const found = await getBinding(unit.tx, route);
   if (found === undefined) return undefined;
   const session = await holdSession(unit.tx, found.sessionKey);
-  // It may have ended before its session was held.
+  // The binding may have ended before its session was locked.
   const binding = await holdBinding(unit.tx, route);
   if (binding === undefined || binding.sessionKey !== found.sessionKey) return undefined;
   const due = endDateOf(binding);

@@ -117,7 +117,7 @@ async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promis
   return place === undefined ? undefined : { route: place };
 }
 
-/** Returns the named place, if it is known. Without an account: the first account that knows it. */
+/** Returns the named place, if it is known. Default account: the first one that knows it. */
 async function knownPlace(
   ctx: AccessContext,
   writer: Writer,

@@ -18,11 +18,11 @@ import { cancelJob } from "./cancel.ts";
 /** Maximum number of sub-agents in a list. */
 const LISTED_MAX = 100;
 
-/** A session that asks for its own sub-agents. */
+/** A session that manages its own sub-agents. */
 export interface Parent extends AccessContext {
   readonly viewer: Viewer;
   readonly session: Session;
-  /** The run that asks. Absent: an operator acts as the session. */
+  /** The calling run. Absent: an operator acts as the session. */
   readonly run?: Run;
 }
 

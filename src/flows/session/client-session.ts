@@ -97,7 +97,7 @@ function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage):
     const from = senderName === undefined ? {} : { senderName };
     return { ...base, role, content: [said, ...images], ...from };
   }
-  // No model of this gateway wrote it.
+  // No model of this gateway wrote the message.
   const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
   return { ...base, role, content: [said], ...author, stopReason: "injected" };
 }
@@ -163,7 +163,7 @@ export async function continuedSession(
       const held = await holdSession(unit.tx, session.key);
       const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
       if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
-      // It was archived when its request ended, and now has another request.
+      // The session was archived when its request ended, and now has another request.
       if (held.archivedAt !== undefined && isTemporaryKey(held.key)) {
         await updateSession(unit.tx, held.key, { archivedAt: null, updatedAt: unit.now });
         unit.publish({ kind: "session", sessionKey: held.key, change: "updated" });

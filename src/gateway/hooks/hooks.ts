@@ -233,7 +233,7 @@ class HookDoor {
 /** Stores the answer, and `once`'s rows, in the transaction that accepts the run. */
 function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
   return async (unit: Unit, run: Run): Promise<Result<void>> => {
-    // First: if two processes got the same delivery, one of them returns the other's answer.
+    // Runs first: if two processes got the same delivery, one of them returns the other's answer.
     await ctx.remember(unit, answerOf(run));
     return once === undefined ? ok(undefined) : once(unit);
   };

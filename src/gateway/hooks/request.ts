@@ -52,7 +52,7 @@ export function readWakeBody(body: unknown): Promise<Result<HookWakeBody>> {
 
 type Headers = (name: string) => string | undefined;
 
-/** Returns the delivery id, which the sender repeats when it retries; undefined: it gives none. */
+/** Returns the delivery id, which the sender repeats when it retries. Undefined: none was given. */
 export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Result<string | undefined> {
   if (proof.kind === "github") {
     const id = checkedKey("X-GitHub-Delivery", header("x-github-delivery"));

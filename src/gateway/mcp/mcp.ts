@@ -178,7 +178,7 @@ class McpDoor {
     if (request.method === "POST") return this.#post(c, caller, exchange);
     const client = await identify(this.#deps, caller, wishesOf(request, undefined));
     if (!client.ok) return refusal(client, this.#deps.world.redactor);
-    // Nothing ends here: the session belongs to the client and stays.
+    // DELETE ends nothing: the session belongs to the client and stays.
     if (request.method === "DELETE") return new Response(null, { status: 204 });
     return this.#stream(request, client.value, exchange);
   }

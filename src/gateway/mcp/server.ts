@@ -254,7 +254,7 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
     {
       capabilities: { tools: {}, resources: { subscribe: true }, extensions: { [TASKS_EXTENSION]: {} } },
       instructions: instructionsFor(deps, client),
-      // It would validate answers that are never requested; the default validator is built again for each
+      // The library's default would validate answers that are never requested, and is built again for each
       // server.
       jsonSchemaValidator: {
         getValidator: () => () => ({

@@ -114,7 +114,7 @@ export class Exchanges {
           return reader.cancel(reason);
         },
       },
-      // No prefetch: `asks` then reflects the reader's own requests.
+      // Without prefetch, `asks` reflects the reader's own requests.
       { highWaterMark: 0 },
     );
     return new Response(stream, { status, headers });

@@ -104,7 +104,7 @@ export async function sendAsTask(
   const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
   decided.abort();
   const task = first === "ended" ? undefined : await readTask(parts, call.callId);
-  // Not accepted yet: there is no task to return.
+  // The send was not accepted yet, so there is no task to return.
   if (task === undefined) return { result: await work };
   // The client polls the task from here on: the end of this request must not abort it.
   signals.request.removeEventListener("abort", giveUp);

@@ -1,6 +1,5 @@
-// Owns the methods about chains: the list of active ones, and one of them as steps along time.
-// A chain is visible to a reader who sees one of its sessions; it learns nothing of the others, and no figure
-// counts them (I9).
+// Owns the methods about chains: the list of active ones, and one chain's steps along time. A chain is
+// visible to a reader who sees one of its sessions, without the others and their figures (I9).
 
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";

@@ -1,6 +1,5 @@
-// Owns the operator's view of the outbox.
-// DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session in
-// its route or its failure is left out for those whose token does not cover that one.
+// Owns the operator's view of the outbox. DE1: a caller sees and settles a delivery only if the token covers
+// its session (I9). Other sessions in its route or its failure are left out unless the token covers them.
 
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";

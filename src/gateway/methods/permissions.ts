@@ -9,7 +9,7 @@ import type { BasicDeps, CallContext, Methods } from "../call.ts";
 
 interface Permissions {
   list(): readonly PermissionQuestion[];
-  /** False: no such request is pending. */
+  /** Returns false if the request is not pending. */
   answer(id: string, decision: "allow" | "deny"): boolean;
 }
 

@@ -254,7 +254,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
       const previews = [];
       for (const key of new Set(keys)) {
         previews.push(await preview(ctx, key, count, charsMax));
-        // A long session takes tens of milliseconds: others get a turn between two.
+        // A long session takes tens of milliseconds, so other work gets a turn between two sessions.
         await ctx.deps.world.gather?.();
       }
       return ok({ ts: ctx.deps.world.clock.now(), previews });

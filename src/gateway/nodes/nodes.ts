@@ -145,7 +145,7 @@ export class NodeHub {
     this.#live.set(node.id, live);
     before?.member.close(CLOSE.policy, NODE_REPLACED);
     if (this.#lookTimer === undefined) this.#lookLater();
-    // It may have been unpaired while it connected.
+    // The node may have been unpaired while it connected.
     this.#later(async () => {
       const row = await getNode(this.#parts.engine().store.db, node.id);
       if (row === undefined && this.#live.get(node.id) === live) this.#end(node.id);

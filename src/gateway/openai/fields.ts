@@ -9,7 +9,7 @@ type Body = Readonly<Record<string, unknown>>;
 /** The API of a request. */
 export type OpenAiApi = "chat" | "responses";
 
-/** Read by `openai/request.ts`. */
+/** The supported fields; `openai/request.ts` reads them. */
 export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: ["model", "messages", "user", "stream", "stream_options", "reasoning_effort"],
   responses: [

@@ -245,7 +245,7 @@ class OpenAiDoor {
       return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
     } catch (error) {
       const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
-      // It may have been accepted all the same: without a key a retry could run twice.
+      // The run may have been accepted: without a key a retry could run twice.
       const accepted = c.req.header("idempotency-key") === undefined;
       return { ...failure, details: { ...failure.details, accepted } };
     } finally {

@@ -26,7 +26,7 @@ export interface AgentRequest {
   readonly text: string;
   readonly images: readonly ImageBlock[];
   readonly senderName?: string;
-  /** For this run only. */
+  /** Instructions for this run only. */
   readonly instructions?: string;
   readonly thinking?: ThinkingLevel;
   readonly stream: boolean;

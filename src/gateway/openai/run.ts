@@ -87,7 +87,7 @@ interface StreamParts {
   readonly shape: StreamShape;
   /** How the run ended, read from its row. If a failure's details contain `ended`, the run itself failed. */
   readonly ended: Promise<Result<EndedRun>>;
-  /** Called when the reader is gone. */
+  /** Called when the reader has disconnected. */
   onGone(): void;
   /** Closes the connection. */
   cut(): void;

@@ -11,7 +11,7 @@ const BREAK = "\n\n";
 /** Splits the texts of one run into pieces. */
 export class TextPieces {
   readonly #redactor: Redactor;
-  /** All text that was sent. */
+  /** The text sent so far. */
   #whole = "";
   /** The text of the current message, as received. */
   #heard = "";

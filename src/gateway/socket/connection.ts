@@ -154,8 +154,7 @@ export class Connection {
       hold: peer.hold?.bind(peer),
     });
     this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
-      // If this process itself was late, the request is already waiting to be read: that happens before the
-      // next timer.
+      // If this process itself was late, the request is already waiting and is read before the next timer.
       this.#deadline = clock.at(clock.now(), () => this.#isTooLate());
     });
     this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));

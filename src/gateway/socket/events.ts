@@ -234,7 +234,7 @@ function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
 
 function flowData(event: Of<"flow">, redactor: Redactor): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
-  // In a refused step `to` may be the call's argument: an agent's words.
+  // In a refused step `to` may be the call's argument: an agent's text.
   const named = step === "refused" ? redactor.mask(to) : to;
   const text = redactor.mask(event.text);
   return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
@@ -277,6 +277,6 @@ function nodeEvent(event: Of<"node">): OutEvent {
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {
   const base = { event: "sessions", sessionKey, payload: { key: sessionKey, change } } as const;
-  // Of several changes of state only the newest matters; the row has the current state.
+  // Only the newest of several changes of state matters; the row has the current state.
   return change === "state" ? { ...base, marks: { replaces: `state:${sessionKey}` } } : base;
 }

@@ -25,7 +25,7 @@ type TextEvent = Extract<LiveEvent, { kind: "text" }>;
 
 /** A client, as live texts see it. */
 export interface TextListener {
-  /** It requested deltas. */
+  /** Whether the client requested deltas. */
   readonly textDeltas: boolean;
   event(event: EncodedEvent): void;
 }
@@ -48,7 +48,7 @@ class LiveText {
   readonly part: string;
   readonly runId: string;
   readonly sessionKey: string;
-  /** As the model wrote it. */
+  /** The model's text, not redacted. */
   raw = "";
   /** The redacted text. */
   masked = "";
@@ -59,10 +59,10 @@ class LiveText {
   timer: Timer | undefined;
   /** Clients that have all of `masked`. */
   readonly inStep = new Set<TextListener>();
-  /** It replaces a text that was sent: the run was resumed, or the model restarted its message. */
+  /** The text replaces a sent one: the run was resumed, or the model restarted its message. */
   beginsAnew = false;
   #stream: MaskStream;
-  /** Written but not redacted yet: nobody subscribed. */
+  /** Text that is not redacted yet, because nobody subscribed. */
   #unread: string[] = [];
   unreadChars = 0;
 
@@ -252,7 +252,7 @@ export class LiveTexts {
     const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: fresh };
     const [, mark] = textMarks(text.runId);
     let whole: EncodedEvent | undefined;
-    // For a reader that was behind, and has missed deltas.
+    // The whole text, for a reader that was behind and has missed deltas.
     const latest = (): EncodedEvent => {
       whole ??= this.#chat(text);
       return whole;

@@ -13,7 +13,7 @@ import { CLOSE, type EventName, type StateVersion } from "../../contract/protoco
 export interface EventMarks {
   /** Events with the same mark replace each other: only the newest matters. */
   readonly replaces?: string;
-  /** Of an event with only the new part: the one with the whole text, for a reader who has missed some. */
+  /** For an event with only the new part: the event with the whole text, for a reader that missed parts. */
   readonly latest?: () => EncodedEvent;
   /** Marks of events that this one makes obsolete: they must not be sent after it. */
   readonly settles?: readonly string[];

@@ -10,7 +10,7 @@ import type { FlowStep } from "../../core/shapes/run.ts";
 
 /** Ended runs that keep their numbers: a flow may still publish events of them. */
 const PAST_RUNS_MAX = 1_000;
-/** Shown notes whose delivery may still come. */
+/** Shown notes that may still be delivered. */
 const NOTES_MAX = 200;
 
 interface Track {

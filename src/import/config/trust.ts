@@ -119,7 +119,7 @@ export async function judgeTrust(
   const unknown = names.find((name) => name !== ACCEPT_ALL && !known.includes(name));
   if (unknown !== undefined) {
     const hint = known.length === 0 ? "Nothing in it needs acceptance." : `There are: ${known.join(", ")}.`;
-    return fail("invalid_argument", `nothing named ${JSON.stringify(unknown)} needs acceptance`, { hint });
+    return fail("invalid_argument", `no setting named ${JSON.stringify(unknown)} needs acceptance`, { hint });
   }
   const settings: (TrustedSetting & { accepted: boolean })[] = [];
   for (const { name, text } of found) {

@@ -10,7 +10,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // It has exited.
+    // The process has exited.
     return "";
   }
 }

@@ -45,7 +45,7 @@ function removeQuietly(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // It is in use, or was removed.
+    // The group is in use, or was removed.
   }
 }
 

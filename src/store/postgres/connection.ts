@@ -161,7 +161,7 @@ export class PostgresConnection implements TransactionConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const beginning = this.#beginning;
     if (beginning !== undefined && (this.#isHeldBack || !isRead(query.sql))) {
-      // Without its transaction, a write would be permanent.
+      // A write outside of its transaction would be permanent.
       this.#isHeldBack = true;
       await beginning;
     }
@@ -257,7 +257,7 @@ export class PostgresConnection implements TransactionConnection {
   #problemOf(error: unknown): unknown {
     const said = this.#lost ?? error;
     const problem = asPostgresProblem(said, this.#connecting.address);
-    // In any other case, the next connection may reach a healthy server.
+    // Otherwise, the next connection may reach a healthy server.
     if (problem instanceof StoreProblem && problem.problem === "unreachable" && codeOf(said) !== TOO_SLOW) {
       this.#lose(problem);
     }

@@ -104,7 +104,7 @@ export class Notifier {
     if (tooLong !== undefined)
       throw new Error(`a text of ${tooLong.length} characters is too long for a message`);
     const room = PENDING_MAX - this.#pending.length;
-    if (texts.length > room) this.#lost(texts.length - room, new Error("too many wait to be sent"));
+    if (texts.length > room) this.#lost(texts.length - room, new Error("too many messages wait to be sent"));
     for (const text of texts.slice(0, Math.max(0, room))) {
       // Numbered, because PostgreSQL merges equal messages of one statement.
       this.#count += 1;

@@ -153,7 +153,7 @@ export async function nodeLeft(
     .execute();
 }
 
-/** False: there is no such node. */
+/** Returns false for an unknown node. */
 export async function renameNode(tx: Tx, id: string, name: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("nodes")
@@ -163,7 +163,7 @@ export async function renameNode(tx: Tx, id: string, name: string): Promise<bool
   return numUpdatedRows > 0n;
 }
 
-/** False: there was no such node. */
+/** Returns false for an unknown node. */
 export async function deleteNode(tx: Tx, id: string): Promise<boolean> {
   const { numDeletedRows } = await tx.deleteFrom("nodes").where("id", "=", id).executeTakeFirst();
   return numDeletedRows > 0n;

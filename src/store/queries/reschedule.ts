@@ -48,7 +48,7 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
     .updateTable("deadlines")
     .set({ due_at: larger("due_at") })
     .where("due_at", ">", at)
-    // All others last hours or days; dates that were due stay due.
+    // Other deadlines last hours or days; dates that were due stay due.
     .where((eb) => eb.or([eb("kind", "=", kinds.short), eb("due_at", "<=", at + back)]))
     .where("kind", "!=", kinds.calendar)
     .execute();

@@ -15,7 +15,7 @@ export interface InboundTable {
   state: string;
   /** Pending messages of one key are joined to one run. */
   burst_key: string;
-  /** Set once it is settled: later edits are compared with it. */
+  /** Set when the message is settled: later edits are compared with it. */
   body_json: string;
   run_id: string | null;
   received_at: number;

@@ -2,7 +2,7 @@
 
 import { POSTGRES_TEXT as T } from "../sql.ts";
 
-/** On the embedded database. */
+/** The schema on the embedded database. */
 export const CRON = `
 create table cron_jobs (
   id text primary key,

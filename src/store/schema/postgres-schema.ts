@@ -378,12 +378,12 @@ create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
-// As in the embedded store.
+// The same as in the embedded store.
 const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-// As in the embedded store.
+// The same as in the embedded store.
 const JOB_WAITS = `
 create table job_waits (
   call_id ${T} not null,

@@ -145,7 +145,7 @@ export interface JobWaitTable {
   waiter_session_key: string;
   /** The sub-agent's session. */
   target_session_key: string;
-  /** As in `WaitTable`. */
+  /** The same states as in `WaitTable`. */
   state: string;
   deadline_at: number;
 }
@@ -284,7 +284,7 @@ export interface ProcessTable {
   host: string;
   version: string;
   started_at: number;
-  /** By the database's clock. */
+  /** Time of the last beat, by the database's clock. */
   beat_at: number;
 }
 

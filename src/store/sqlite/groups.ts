@@ -52,7 +52,7 @@ async function gathered({ gather }: GroupParts): Promise<void> {
   try {
     await gather?.();
   } catch {
-    // Without it the group is only smaller.
+    // A failure here only makes the group smaller.
   }
 }
 
@@ -145,7 +145,8 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
       reject(error);
       throw lost(error);
     }
-    // It may have failed because of uncommitted rows of other members, so it waits for their commit too.
+    // The statement may have failed because of uncommitted rows of other members, so it waits for their
+    // commit, too.
     return { tell: () => reject(error), reject };
   }
 }

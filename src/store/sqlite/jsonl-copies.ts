@@ -53,7 +53,7 @@ class CopyQueue implements JsonlCopies {
   readonly #noted = new Set<string>();
   /** Sessions whose last write failed. */
   readonly #behind = new Set<string>();
-  /** Written since the progress file. */
+  /** Copies written since the progress file. */
   readonly #unsynced = new Set<string>();
   #working: Promise<void> | undefined;
   /** All copies are complete up to this position. */

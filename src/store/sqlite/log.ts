@@ -85,7 +85,7 @@ export class LogView {
     // The index is stored twice; while it is being written the copies differ.
     const copy = bytes.subarray(INDEX_COPY_BYTES);
     if (!bytes.subarray(0, INDEX_COPY_BYTES).equals(copy)) return undefined;
-    // In the machine's byte order, except for the salts, which are as in the log.
+    // The machine's byte order, except for the salts, which have the log's order.
     const view = new DataView(new Uint8Array(bytes).buffer);
     const isLittle = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
     const pageBytes = view.getUint16(PAGE_BYTES_AT, isLittle);

@@ -85,7 +85,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
     const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
-    // After the migrations: their sorts may not fit into memory.
+    // Set after the migrations, whose sorts may not fit into memory.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);

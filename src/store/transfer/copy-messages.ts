@@ -56,7 +56,7 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
 
 /** Returns the agents of these sessions, if they exist. */
 async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string; agent_id: string }[]> {
-  // One parameter, whatever the number of keys.
+  // One parameter for any number of keys.
   const wanted =
     kindOf(tx) === "sqlite"
       ? sql<string>`(select value from json_each(${JSON.stringify(keys)}))`

@@ -21,6 +21,6 @@ export async function tallyOf(db: Db): Promise<Tally> {
     (select count(*) from runs where state in ('queued', 'running', 'waiting')) as "unfinishedRuns",
     (select count(*) from deliveries where state = 'pending') as "pendingDeliveries"`.execute(db);
   const [row] = rows;
-  if (row === undefined) throw new Error("a count has one row");
+  if (row === undefined) throw new Error("the count returned no row");
   return { ...row };
 }

@@ -149,7 +149,7 @@ export function plainSchema(schema: unknown): Result<JsonSchema> {
     // Model APIs refuse a choice at the top level: the server checks it.
     const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
     const made = plain({ root: schema, parts: 0 }, { ...rest, type: "object", description: "" }, 0);
-    // The type may have been behind a reference.
+    // The type may have been in a referenced schema.
     if (made.type !== "object") return broken('is not of type "object"');
     const bytes = Buffer.byteLength(JSON.stringify(made));
     if (bytes <= SCHEMA_MAX_BYTES) return ok(made);

@@ -145,7 +145,7 @@ async function addMessages(
   let truncated = false;
   for (const [index, row] of rows.entries()) {
     if (bytesLeft <= NO_MESSAGES_BYTES) {
-      // Nothing more fits, so nothing is read.
+      // No more messages fit, so none are read.
       Object.assign(shown[index] ?? {}, { messages: [] });
       truncated = true;
       continue;

@@ -12,7 +12,7 @@ export type ToolCall = Extract<
 
 /** A longer result is not parsed. */
 const PARSED_MAX_CHARS = 256 * 1024;
-/** With the ellipsis. */
+/** Maximum length, including the ellipsis. */
 const SUMMARY_MAX_CHARS = 121;
 const FILES_MAX = 50;
 

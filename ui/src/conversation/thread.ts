@@ -100,7 +100,7 @@ export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest")
   };
 }
 
-/** Returns the run that holds the session's lane, as far as this page knows. */
+/** Returns the run that holds the session's lane, if this page knows it. */
 export function currentRun(thread: Thread): [string, Run] | undefined {
   return Object.entries(thread.runs).find(([, { state }]) => state === "running" || state === "waiting");
 }

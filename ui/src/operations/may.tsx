@@ -33,7 +33,7 @@ const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
 interface Group {
   readonly accesses: readonly Explanation["access"][];
   readonly first: Explanation;
-  /** Each rule once. */
+  /** The checks, each rule once. */
   readonly checks: readonly Explanation["checks"][number][];
 }
 

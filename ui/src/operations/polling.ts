@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
 
-/** Calls `ask` `everyMs` after its last answer, while `wanted` is true. Ignores what it throws. */
+/** Calls `ask` again `everyMs` after each answer, while `wanted` is true. Ignores exceptions. */
 export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted = true): void {
   const latest = useRef(ask);
   latest.current = ask;

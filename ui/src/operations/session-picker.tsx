@@ -42,7 +42,7 @@ function useOptions(): { found: Found; search: (words: string) => void } {
   const latest = useRef(0);
   const search = useCallback((words: string) => {
     const mine = ++latest.current;
-    // Without a list a key can still be typed.
+    // Without a list the user can still type a key.
     find(words)
       .catch(() => [])
       .then((options) => mine === latest.current && setFound({ words, options }));

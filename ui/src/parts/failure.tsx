@@ -20,7 +20,7 @@ export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () =>
   );
 }
 
-/** Shows `words` until there is a `value`, and the problem if reading it, or a newer one, failed. */
+/** Shows `words` until there is a `value`, and the problem if the last read failed. */
 export function Awaited(props: { value?: unknown; problem: unknown; again: () => void; words?: string }) {
   const { value, problem, again, words = "Loading…" } = props;
   if (problem !== undefined) return <Failed problem={problem} onRetry={again} />;

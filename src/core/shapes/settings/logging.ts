@@ -48,7 +48,7 @@ function readLevels(text: string): Result<Pick<LoggingSettings, "level" | "parts
     const [first = "", second, ...more] = item.split("=").map((one) => one.trim());
     const [part, wanted] = second === undefined ? [undefined, first] : [first, second];
     if (more.length > 0 || !isOneOf(LOG_LEVELS, wanted)) {
-      return fail("invalid_config", `PARLEY_LOG: "${wanted}" is no level: it is ${WRITTEN}`);
+      return fail("invalid_config", `PARLEY_LOG: "${wanted}" is not a level; write ${WRITTEN}`);
     }
     if (part === undefined) level = wanted;
     else if (isOneOf(LOG_PARTS, part)) parts[part] = wanted;

@@ -109,7 +109,7 @@ export interface SandboxSettings {
   readonly diskMb: number;
   /** Access of sandboxed commands to the git repository of their workspace. */
   readonly git: SandboxGit;
-  /** For docker only. */
+  /** Image for docker. */
   readonly image?: string;
 }
 
@@ -123,9 +123,9 @@ export interface SubagentSettings {
   readonly maxChildren: number;
   /** 1: a sub-agent cannot spawn. */
   readonly maxSpawnDepth: number;
-  /** From the start of execution; 0: none. */
+  /** Time limit from the start of execution; 0: none. */
   readonly runTimeoutSeconds: number;
-  /** From the end of the last run; 0: never. */
+  /** Minutes after the end of the last run; 0: never. */
   readonly archiveAfterMinutes: number;
   readonly announce: "post" | "wake";
 }
@@ -147,7 +147,7 @@ export interface AcpRuntime {
   readonly type: "acp";
   /** The program and its arguments; never empty. */
   readonly command: readonly string[];
-  /** Added to the few variables that every such program gets. */
+  /** Variables added to the few that every such program gets. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute path; absent: the agent's workspace. */
   readonly cwd?: string;
@@ -358,11 +358,11 @@ export interface Settings {
     readonly visibility: VisibilityMode;
     readonly agentToAgent: AgentToAgentSettings;
     /**
-     * For sub-agents, in addition to the general filter. A non-empty `allow` replaces the rule for session
-     * tools.
+     * Filter for sub-agents, in addition to the general one. A non-empty `allow` replaces the rule for
+     * session tools.
      */
     readonly subagents: ToolFilter;
-    /** For sandboxed sessions, in addition to the general filter. */
+    /** Filter for sandboxed sessions, in addition to the general one. */
     readonly sandbox: ToolFilter;
     readonly sessionsSpawn: { readonly attachments: AttachmentSettings };
     readonly history: { readonly maxTextChars: number; readonly maxBytes: number };

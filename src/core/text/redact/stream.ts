@@ -8,7 +8,7 @@ import { BASE64, isOf, type Kind, VALUE } from "./kinds.ts";
 import type { KnownValues } from "./known.ts";
 import { KEY_GAP, KEY_GAP_MAX, KEY_LINE_MIN, PASSES_MAX, Scan, type Tail, type Work } from "./shapes.ts";
 
-/** More than any matcher looks back. */
+/** More characters than any matcher looks back. */
 const CONTEXT_CHARS = 64;
 /** Waiting text is examined again after it has grown by this fraction. */
 const GROWTH = 8;

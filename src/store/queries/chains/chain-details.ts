@@ -37,7 +37,7 @@ export interface WholeChain {
   /** Oldest first. */
   readonly runs: readonly Run[];
   readonly flows: ReadonlyMap<string, FlowOutline>;
-  /** By the id of the waiting call. */
+  /** Waits by the id of the waiting call. */
   readonly waits: ReadonlyMap<string, Wait>;
   readonly refusals: readonly Refusal[];
   readonly deliveries: readonly Delivery[];
@@ -45,7 +45,7 @@ export interface WholeChain {
   readonly receipts: ReadonlyMap<string, Receipt>;
   /** By run id. */
   readonly messages: ReadonlyMap<string, RunMessages>;
-  /** By session key. */
+  /** Sessions by key. */
   readonly sessions: ReadonlyMap<string, ChainSession>;
   readonly truncated: boolean;
 }

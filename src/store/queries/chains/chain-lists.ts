@@ -31,9 +31,9 @@ interface ChainFilter {
   readonly since: number;
   /** 1: chains with a send or spawn between sessions, also a refused one; 0: the others. */
   readonly crossed: 0 | 1;
-  /** This session takes part. */
+  /** Only chains in which this session takes part. */
   readonly sessionKey?: string;
-  /** A session whose key matches one of these takes part. Absent: any session. */
+  /** Only chains in which a session with a matching key takes part. Absent: any. */
   readonly patterns?: readonly string[];
   readonly before?: ChainPlace;
   readonly limit: number;
@@ -106,7 +106,7 @@ export async function chainsAtWork(
   db: Db,
   of: { until: number; kinds: readonly (0 | 1)[]; limit: number },
 ): Promise<ChainHead[]> {
-  // By id, as these are few: the planner would rather scan all inactive chains.
+  // Queried by id, because these are few: the planner would rather scan all inactive chains.
   const busy = await db
     .selectFrom("runs")
     .select("chain_id")

@@ -16,7 +16,7 @@ export interface PeerId {
 }
 
 export interface ChannelPeer extends PeerId {
-  /** As the person wrote it, safe to show on one line. */
+  /** The person's own name, safe to show on one line. */
   readonly name?: string;
   readonly state: PeerState;
   /** Set while the person is pending. */
@@ -115,7 +115,7 @@ export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
   return rows.map(toPeer);
 }
 
-/** Deletes pending persons who asked before `beforeMs`, and counts the remaining ones. */
+/** Deletes pending persons who requested access before `beforeMs`, and counts the remaining ones. */
 export async function openAsks(
   tx: Tx,
   { channel, accountId }: Omit<PeerId, "peerId">,

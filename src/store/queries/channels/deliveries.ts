@@ -267,7 +267,7 @@ export interface Recovery {
   canRepeat(route: Route): boolean;
   /** Only attempts of dead processes. Absent: all, because no other process exists. */
   readonly from?: "the dead" | undefined;
-  /** Only this class. Default: all. */
+  /** Only deliveries of this class. Default: all. */
   readonly of?: DeliveryClass | undefined;
   /**
    * The calling process, and whether it currently makes the attempt of this row. Its other attempts are lost.

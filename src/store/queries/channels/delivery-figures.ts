@@ -10,7 +10,7 @@ const RECENT_MAX = 2_000;
 
 export interface DeliveryFigures {
   readonly pending: number;
-  /** Without dismissed ones. */
+  /** Failed deliveries without the dismissed ones. */
   readonly failed: number;
   /** Pending after a failed attempt. */
   readonly retrying: number;
@@ -57,9 +57,7 @@ async function troubles(
   return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
 }
 
-/**
- * Returns the figures for each prefix of route keys, and at the end those of all rows without one of them.
- */
+/** Returns the figures for each prefix of route keys, and at the end those of the remaining rows. */
 export async function deliveryFigures(db: Db, prefixes: readonly string[]): Promise<DeliveryFigures[]> {
   const way = wayOf(prefixes);
   const open = await sql<Record<"way" | "pending" | "failed" | "retrying" | "next_at", number>>`

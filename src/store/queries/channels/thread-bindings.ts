@@ -11,7 +11,7 @@ import { patternCondition } from "../sessions/session-scope.ts";
 import { routeKeyOf } from "./deliveries.ts";
 
 export interface ThreadBinding {
-  /** As messages from the thread name it in `replyTo`. */
+  /** The thread's route, in the form that its messages have in `replyTo`. */
   readonly route: Route;
   readonly sessionKey: string;
   /** `created`: a thread that was made for the binding. `bound`: an existing chat. */

@@ -58,7 +58,7 @@ function room(
   );
 }
 
-/** Whether the deployment has a slot for a new run. Resuming runs take precedence. */
+/** Returns whether the deployment has a slot for a new run. Resuming runs take precedence. */
 export async function mayStart(tx: Tx, pool: Pool, limits: SlotLimits): Promise<boolean> {
   return room(await slotUse(tx), pool, limits, true) > 0;
 }

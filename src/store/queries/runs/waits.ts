@@ -22,8 +22,8 @@ export interface Wait {
   /** `""` for a caller that is no run: it adds an edge only if it is the client of an external session. */
   readonly waiterRunId: string;
   /**
-   * For a caller that is no run: the session of a client whose transport confirms written answers; otherwise
-   * `""`.
+   * For a caller that is not a run: the session of a client whose transport confirms written answers;
+   * otherwise `""`.
    */
   readonly waiterSessionKey: string;
   readonly targetRunId: string;

@@ -49,9 +49,9 @@ export interface SessionFilter {
   /** The whole label. */
   readonly label?: string;
   readonly spawnedBy?: string;
-  /** Without a spawner that exists and is in the scope. */
+  /** Only sessions without a spawner that exists and is in the scope. */
   readonly roots?: boolean;
-  /** Only these. */
+  /** Only sessions with these keys. */
   readonly keys?: readonly string[];
   readonly includeArchived?: boolean;
   readonly excludeKeys?: readonly string[];
@@ -62,7 +62,7 @@ export interface SessionFilter {
 
 interface SessionRows {
   readonly rows: Session[];
-  /** There may be more; absent: there is not. */
+  /** Cursor of the next page. Absent: no more rows. */
   readonly nextCursor?: string;
 }
 

@@ -217,7 +217,7 @@ interface SessionUsage {
   readonly cost: number;
 }
 
-/** As `SessionUsage`; null leaves a column unchanged. */
+/** Values of `SessionUsage`; null leaves a column unchanged. */
 type UsageValues = Omit<SessionUsage, "aborted" | "systemSent" | "contextUsed"> & {
   readonly [K in "sessionKey" | "sessionId"]: string;
 } & { readonly aborted: number; readonly systemSent: number | null; readonly contextUsed: number | null };

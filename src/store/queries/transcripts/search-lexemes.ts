@@ -86,7 +86,8 @@ export interface LexemeQuestion {
 }
 
 /**
- * Returns the question as tsqueries: all words, in one of the places if given. Undefined: nothing can match.
+ * Returns the question as tsqueries: all words, in one of the given places, if any. Undefined: nothing can
+ * match.
  */
 export function lexemeQuestion(
   words: readonly string[],

@@ -86,7 +86,8 @@ export function wordsOf(question: string): string[] {
 }
 
 /**
- * Builds the match expression: all words, in any order, each also as a prefix; in one of the places if given.
+ * Builds the match expression: all words, in any order, each also as a prefix; in one of the given places, if
+ * any.
  */
 export function matchText(words: readonly string[], places: readonly string[] | undefined): string {
   const phrases = words.map((word) => `"${word}"${word.length < PREFIX_CHARS_MIN ? "" : " *"}`);

@@ -156,7 +156,7 @@ function assistantOf(fields: Fields, base: Base): AssistantMessage {
     provider: isText(provider) ? provider : "unknown",
     model: isText(model) ? model : "unknown",
     usage: usageOf(fields.usage),
-    // Incomplete words of a model must neither end a turn nor be continued.
+    // The incomplete text of a model must neither end a turn nor be continued.
     stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
     ...optionalText("errorMessage", fields),
   };

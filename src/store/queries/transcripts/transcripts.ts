@@ -208,7 +208,7 @@ interface PageRead {
   /** Oldest first. */
   readonly messages: Message[];
   readonly runIds: ReadonlyMap<string, string>;
-  /** More entries follow in the page's direction. */
+  /** Whether more entries follow in the page's direction. */
   readonly more: boolean;
 }
 

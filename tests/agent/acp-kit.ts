@@ -30,7 +30,7 @@ export interface Stage {
   /** Sends a message without waiting. Resolves with the run's id. */
   begin(text: string, sessionKey?: string): Promise<string>;
   end(runId: string): Promise<{ status: string; runStatus: string; error?: string; code?: string }>;
-  messages(sessionKey?: string): Promise<Message[]>;
+  messages(sessionKey?: string): Promise<readonly Message[]>;
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -149,7 +149,7 @@ function talk(home: string, client: GatewayClient, chats: readonly ChatEvent[]) 
       return last?.message?.content.map((block) => block.text).join("\n") ?? "";
     },
     async messages(sessionKey = "main") {
-      const page = await client.call<{ messages: Message[] }>("chat.history", { sessionKey, limit: 500 });
+      const page = await client.request("chat.history", { sessionKey, limit: 500 });
       return page.messages;
     },
   };

@@ -40,7 +40,7 @@ test("a reset starts a new memory; a damaged memory counts as missing", async ()
   await stage.say("say one");
   await stage.client.call("sessions.reset", { key: "main" });
   expect(JSON.parse(await stage.say("prompt"))).toHaveLength(2);
-  const { sessionId } = await stage.client.call<{ sessionId: string }>("chat.history", {
+  const { sessionId } = await stage.client.request("chat.history", {
     sessionKey: "main",
   });
   await stage.stop();
@@ -49,8 +49,8 @@ test("a reset starts a new memory; a damaged memory counts as missing", async ()
   expect(JSON.parse(await second.say("prompt"))).toHaveLength(3);
 });
 
-async function messagesOf(client: GatewayClient): Promise<Json[]> {
-  return (await client.call<{ messages: Json[] }>("chat.history", { sessionKey: "main" })).messages;
+async function messagesOf(client: GatewayClient) {
+  return (await client.request("chat.history", { sessionKey: "main" })).messages;
 }
 
 test("I2, PR3, AP1: a killed gateway leaves no program behind; the run resumes, and the agent is informed", async () => {
@@ -222,7 +222,7 @@ test("refuses a run that must be contained, and never runs it bare", async () =>
     code: "spawn_denied",
     error: expect.stringMatching(/cannot run in a sandbox/),
   });
-  const { key } = await stage.client.call<{ key: string }>("sessions.create", {
+  const { key } = await stage.client.request("sessions.create", {
     agentId: "main",
     idempotencyKey: "boxed",
   });

@@ -255,7 +255,7 @@ interface Question {
 }
 
 async function question(stage: Stage): Promise<Question> {
-  const ask = () => stage.client.call<{ permissions: Question[] }>("permissions.list", {});
+  const ask = () => stage.client.request("permissions.list", {});
   const { permissions } = await until(ask, (answer) => answer.permissions.length > 0);
   return permissions[0] as Question;
 }

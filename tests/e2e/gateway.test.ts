@@ -92,10 +92,7 @@ test("two agents on two providers' formats ask, answer, exchange reply turns and
   expect(new Set(server.requests.map((request) => request.api))).toEqual(
     new Set(["openai-completions", "anthropic-messages"]),
   );
-  const { deliveries } = await client.call<{ deliveries: { state: string; text: string }[] }>(
-    "deliveries.list",
-    {},
-  );
+  const { deliveries } = await client.request("deliveries.list", {});
   expect(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
 }, 60_000);
 

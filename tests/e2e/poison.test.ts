@@ -54,26 +54,20 @@ function scriptOf(kill: () => Promise<void>) {
 
 async function send(client: GatewayClient, sessionKey: string, message: string): Promise<string> {
   const idempotencyKey = `${sessionKey} ${message}`;
-  const { runId } = await client.call<{ runId: string }>("agent", { sessionKey, message, idempotencyKey });
+  const { runId } = await client.request("agent", { sessionKey, message, idempotencyKey });
   return runId;
 }
 
-interface Ended {
-  readonly status: string;
-  readonly code?: string;
-  readonly error?: string;
-}
-
 const endOf = (client: GatewayClient, runId: string) =>
-  client.call<Ended>("agent.wait", { runId, timeoutMs: 30_000 });
+  client.request("agent.wait", { runId, timeoutMs: 30_000 });
 
-async function historyOf(client: GatewayClient, sessionKey: string): Promise<Message[]> {
-  return (await client.call<{ messages: Message[] }>("chat.history", { sessionKey, limit: 200 })).messages;
+async function historyOf(client: GatewayClient, sessionKey: string): Promise<readonly Message[]> {
+  return (await client.request("chat.history", { sessionKey, limit: 200 })).messages;
 }
 
 async function childOf(client: GatewayClient): Promise<string> {
   const params = { spawnedBy: "agent:main:main", includeArchived: true, limit: 10 };
-  const { sessions } = await client.call<{ sessions: { key: string }[] }>("sessions.list", params);
+  const { sessions } = await client.request("sessions.list", params);
   return sessions[0]?.key ?? "";
 }
 

@@ -68,7 +68,7 @@ test("a contained command works in its workspace, and reaches neither token, sto
 test("an operator's call in a sandboxed session's name is contained as well", async (context) => {
   if (reason !== undefined) context.skip(reason);
   const { gateway, client } = await commandIn({ agents: { defaults: MODES } }, () => "true");
-  const result = await client.call<{ output: string }>("tools.invoke", {
+  const result = await client.request("tools.invoke", {
     name: "exec",
     arguments: { command: `cat ${gateway.home}/.parley/parley.json5 || echo contained` },
     sessionKey: "main",

@@ -1,6 +1,7 @@
 // Conversations before a reset: listed, read, searched and exported, until the session is deleted.
 
 import { expect, test } from "vitest";
+import type { ToolResultOf } from "../../src/contract/tools.ts";
 import { type House, openHouse } from "./kit.ts";
 
 const READER = "a-token-for-the-writer-alone";
@@ -50,7 +51,7 @@ test("a search finds messages from before a reset, and marks them", async () => 
   const house = await resetTwice();
   const client = await house.client();
   const search = (query: string) =>
-    client.call<{ hits: object[] }>("tools.invoke", {
+    client.call<ToolResultOf<"sessions_search">>("tools.invoke", {
       name: "sessions_search",
       args: { query },
       sessionKey: "agent:main:work",

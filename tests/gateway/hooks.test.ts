@@ -1,6 +1,7 @@
 // Incoming web hooks: their effects, allowed senders, and refusals.
 
 import { expect, test } from "vitest";
+import { textOf } from "../../src/core/shapes/message.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -18,10 +19,8 @@ async function ended(house: House, runId: string): Promise<Run> {
 
 async function texts(house: House, sessionKey: string): Promise<string[]> {
   const client = await house.client();
-  const { messages } = await client.call<{
-    messages: { role: string; content: { text?: string }[] }[];
-  }>("chat.history", { sessionKey });
-  return messages.map(({ role, content }) => `${role}: ${content.map((block) => block.text).join("")}`);
+  const { messages } = await client.request("chat.history", { sessionKey });
+  return messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
 test("I2: a hook starts a run in its own session, marked as a hook's, and is answered before the run ends", async () => {
@@ -43,7 +42,7 @@ test("I2: a hook starts a run in its own session, marked as a hook's, and is ans
     input: { provenance: { kind: "hook" }, context: expect.stringContaining('("Watcher")') },
   });
   const client = await house.client();
-  const { sessions } = await client.call<{ sessions: object[] }>("sessions.list", {});
+  const { sessions } = await client.request("sessions.list", {});
   expect(sessions).toContainEqual(
     expect.objectContaining({ key: sessionKey, sessionKind: "hook", channel: "internal", label: "Watcher" }),
   );
@@ -66,7 +65,7 @@ test("hook:gmail:42: a caller's key may contain colons, is returned as written, 
   expect([first.body.sessionKey, second.body.sessionKey]).toEqual(["hook:gmail:42", "hook:gmail:42"]);
   expect(await ended(house, second.body.runId)).toMatchObject({ state: "ok", agentId: "main" });
   const client = await house.client();
-  const { sessions } = await client.call<{ sessions: object[] }>("sessions.list", {
+  const { sessions } = await client.request("sessions.list", {
     search: "hook:gmail:42",
   });
   expect(sessions).toMatchObject([{ key: "hook:gmail:42", sessionKind: "hook", channel: "internal" }]);
@@ -116,7 +115,7 @@ test("the send policy applies to hooks, and a refused hook leaves nothing behind
   });
   expect(await runs(house)).toBe(0);
   const client = await house.client();
-  const { sessions } = await client.call<{ sessions: { key: string }[] }>("sessions.list", {});
+  const { sessions } = await client.request("sessions.list", {});
   expect(sessions.filter(({ key }) => key.startsWith("hook:"))).toEqual([]);
 });
 

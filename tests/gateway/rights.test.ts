@@ -3,6 +3,7 @@
 import { request } from "node:http";
 import { expect, test } from "vitest";
 import { METHODS, type MethodName } from "../../src/contract/methods.ts";
+import type { ToolResultOf } from "../../src/contract/tools.ts";
 import type { TokenScope, TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { joined, openHouse, openRaw, TOKEN } from "./kit.ts";
 import { joinedNode, pairedDevice } from "./node-kit.ts";
@@ -110,7 +111,7 @@ test("I9: a token with patterns reaches the sessions that it covers and learns o
 test("a tool called for a session sees what that session sees, within the token's rights", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
-  const list = await client.call<{ sessions: { key: string }[] }>("tools.invoke", {
+  const list = await client.call<ToolResultOf<"sessions_list">>("tools.invoke", {
     name: "sessions_list",
     sessionKey: "agent:research:main",
   });

@@ -1,6 +1,8 @@
 // Rows of the session list for a tree: roots, children, waits, costs, and the rights to see them.
 
 import { expect, test } from "vitest";
+import type { ListedRow } from "../../src/contract/methods/sessions.ts";
+import type { ParamsOf } from "../../src/contract/methods.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../src/store/queries/runs/waits.ts";
@@ -13,9 +15,6 @@ const MAIN = "agent:main:main";
 const OTHERS = ["agent:main:subagent:a", "agent:research:subagent:b", "agent:research:subagent:c"] as const;
 const [A, B, C] = OTHERS;
 const NARROW = { token: "narrow", role: "operator" as const, scopes: ["operator.read" as const] };
-
-type Row = Record<string, unknown> & { key: string };
-type List = { sessions: Row[]; nextCursor?: string };
 
 /** main spawned a and b; a spawned c, which is archived. */
 async function openTree(options: HouseOptions = {}): Promise<House> {
@@ -37,12 +36,12 @@ async function openTree(options: HouseOptions = {}): Promise<House> {
   return house;
 }
 
-async function listed(house: House, params: Record<string, unknown>, token?: string): Promise<Row[]> {
+async function listed(house: House, params: ParamsOf<"sessions.list">, token?: string) {
   const client = await house.client(token === undefined ? {} : { token });
-  return (await client.call<List>("sessions.list", params)).sessions;
+  return (await client.request("sessions.list", params)).sessions;
 }
 
-const keysOf = (rows: readonly Row[]) => rows.map((row) => row.key).toSorted();
+const keysOf = (rows: readonly ListedRow[]) => rows.map((row) => row.key).toSorted();
 
 test("roots are the sessions without a parent, with the number of their children", async () => {
   const house = await openTree();

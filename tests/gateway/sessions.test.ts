@@ -1,11 +1,10 @@
 // The methods about sessions and the outbox, as a dashboard uses them.
 
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import { beginAttempt, endAttempt, insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { type House, openHouse } from "./kit.ts";
-
-type Row = Record<string, unknown> & { key: string };
-type List = { count: number; sessions: Row[]; nextCursor?: string };
 
 async function told(house: House, sessionKey: string, message: string): Promise<void> {
   const client = await house.client();
@@ -20,7 +19,7 @@ test("sessions.list has the protocol's rows: canonical keys, its own kinds, newe
     "the first question of all, which is a little longer than a title may be here",
   );
   const client = await house.client();
-  const list = await client.call<List & Record<string, unknown>>("sessions.list", {
+  const list = await client.request("sessions.list", {
     includeDerivedTitles: true,
     includeLastMessage: true,
     limit: 2,
@@ -46,7 +45,7 @@ test("sessions.list has the protocol's rows: canonical keys, its own kinds, newe
     derivedTitle: "the first question of all, which is a little longer than a…",
     lastMessagePreview: expect.stringMatching(/^echo the first/),
   });
-  const rest = await client.call<List>("sessions.list", { limit: 5, cursor: list.nextCursor });
+  const rest = await client.request("sessions.list", { limit: 5, ...optional({ cursor: list.nextCursor }) });
   expect(rest.sessions).toHaveLength(1);
   await expect(client.call("sessions.list", { cursor: "made up" })).rejects.toMatchObject({
     code: "INVALID_REQUEST",
@@ -56,7 +55,7 @@ test("sessions.list has the protocol's rows: canonical keys, its own kinds, newe
 test("resolves a session by key, id or label, and by exactly one of them", async () => {
   const house = await openHouse();
   const client = await house.client();
-  const made = await client.call<{ key: string; sessionId: string }>("sessions.create", {
+  const made = await client.request("sessions.create", {
     agentId: "writer",
     label: "novel",
     idempotencyKey: "n",
@@ -120,8 +119,8 @@ test("patch sets and clears fields, refuses invalid ones, and a reset keeps them
     verboseLevel: "on",
     model: "offline/rehearsal",
     sendPolicy: "allow",
-  };
-  const patched = await client.call<{ entry: Row }>("sessions.patch", { key: "main", ...set });
+  } as const;
+  const patched = await client.request("sessions.patch", { key: "main", ...set });
   expect(patched.entry).toMatchObject({
     label: "desk",
     thinkingLevel: "low",
@@ -140,10 +139,10 @@ test("patch sets and clears fields, refuses invalid ones, and a reset keeps them
     });
   }
   const before = patched.entry.sessionId;
-  const reset = await client.call<{ sessionId: string; entry: Row }>("sessions.reset", { key: "main" });
+  const reset = await client.request("sessions.reset", { key: "main" });
   expect(reset.sessionId).not.toBe(before);
   expect(reset.entry).toMatchObject({ label: "desk", thinkingLevel: "low", totalTokens: 0 });
-  const cleared = await client.call<{ entry: Row }>("sessions.patch", {
+  const cleared = await client.request("sessions.patch", {
     key: "main",
     label: null,
     thinkingLevel: null,
@@ -159,7 +158,7 @@ test("patch sets and clears fields, refuses invalid ones, and a reset keeps them
 test("a conversation can be deleted, a main session can't", async () => {
   const house = await openHouse();
   const client = await house.client();
-  const { key } = await client.call<{ key: string }>("sessions.create", { idempotencyKey: "d" });
+  const { key } = await client.request("sessions.create", { idempotencyKey: "d" });
   await expect(client.call("sessions.delete", { key: "main" })).rejects.toMatchObject({ code: "CONFLICT" });
   expect(await client.call("sessions.delete", { key })).toEqual({ ok: true, key, deleted: true });
   await expect(client.call("chat.history", { sessionKey: key })).rejects.toMatchObject({ code: "NOT_FOUND" });
@@ -170,21 +169,15 @@ test("reads history in pages, oldest first, with credentials redacted", async ()
   for (const text of ["one", "three", "key sk-abcdefghijklmnopqrstuvwxyz123456"])
     await told(house, "main", text);
   const client = await house.client();
-  type Page = { messages: { id: string; role: string; content: { text: string }[] }[]; nextBefore?: string };
-  const newest = await client.call<Page>("chat.history", { sessionKey: "main", limit: 2 });
+  const newest = await client.request("chat.history", { sessionKey: "main", limit: 2 });
   expect(newest.messages.map((message) => message.role)).toEqual(["user", "assistant"]);
   expect(JSON.stringify(newest)).not.toContain("abcdefghijklmnopqrstuvwxyz");
-  const older = await client.call<Page>("chat.history", {
+  const older = await client.request("chat.history", {
     sessionKey: "main",
     limit: 10,
-    before: newest.nextBefore,
+    ...optional({ before: newest.nextBefore }),
   });
-  expect(older.messages.map((message) => message.content[0]?.text)).toEqual([
-    "one",
-    "echo one",
-    "three",
-    "echo three",
-  ]);
+  expect(older.messages.map(textOf)).toEqual(["one", "echo one", "three", "echo three"]);
   await expect(client.call("chat.history", { sessionKey: "main", before: "no" })).rejects.toMatchObject({
     code: "NOT_FOUND",
   });

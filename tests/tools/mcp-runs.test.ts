@@ -98,7 +98,7 @@ test("the tools catalogue and tools.invoke include outside tools, with the right
     required: ["message"],
   });
   const invoke = (name: string, args: object, sessionKey = MAIN) =>
-    client.call<Record<string, unknown>>("tools.invoke", { name, args, sessionKey });
+    client.request("tools.invoke", { name, args, sessionKey });
   expect(await invoke("mcp__every__echo", { message: "hi" })).toEqual({ status: "ok", text: "Echo: hi" });
   const denied = await invoke("mcp__every__echo", { message: "hi" }, "agent:ops:main");
   expect(denied).toMatchObject({ status: "forbidden", code: "tool_denied" });

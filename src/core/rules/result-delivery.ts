@@ -21,13 +21,22 @@ export function resultRequester({ external, spawn }: Pick<Session, "external" | 
   return { external, isSubagent: spawn !== undefined };
 }
 
-export function resultDelivery(
+function resultDelivery(
   { external, isSubagent }: ResultRequester,
   announce: SpawnFacts["announce"],
 ): ResultDelivery {
   if (external) return "inbox";
   // The job of a sub-agent continues with the result.
   return isSubagent ? "wake" : announce;
+}
+
+/** Decides who gets the result of a job. People read it in the job's thread, if it has one. */
+export function jobDelivery(
+  requester: Pick<Session, "external" | "spawn">,
+  job: Pick<SpawnFacts, "announce" | "thread"> | undefined,
+): ResultDelivery {
+  const announce = job?.thread === undefined ? job?.announce : "post";
+  return resultDelivery(resultRequester(requester), announce ?? "post");
 }
 
 const WAIT = "call subagents with action wait";

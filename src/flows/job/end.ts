@@ -13,6 +13,7 @@ import {
   composeAnnouncement,
   jobOutcome,
 } from "../../core/rules/announcement.ts";
+import { jobDelivery } from "../../core/rules/result-delivery.ts";
 import { isSilent, skipsAnnouncement, subagentAnnounceContext } from "../../core/rules/turn-rules.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
@@ -35,7 +36,7 @@ import {
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { lastToolResult, readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
-import { type Outbound, publishOutbox, queueDelivery } from "../delivery/outbox.ts";
+import { type OutboxListener, publishOutbox, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 
 /** The kind of the stored deadline at which a finished child is archived, deleted or cleaned up. */
@@ -43,7 +44,7 @@ export const CHILD_DEADLINE = "child";
 
 export interface JobParts {
   readonly settings: Settings;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
   /** Returns the path of the readable copy of a transcript; undefined in a cluster. */
   transcriptPath(sessionId: string): string | undefined;
 }
@@ -171,7 +172,8 @@ async function announceToThread(
   const requester = await getSession(unit.tx, flow.requesterKey);
   const isThere = requester?.archivedAt === undefined && requester?.sessionId === flow.requesterSessionId;
   if (requester === undefined || !isThere) return;
-  if (requester.spawn !== undefined && (await wake(context, requester, text, last))) return;
+  const way = jobDelivery(requester, child.spawn);
+  if (way !== "post" && (await wake(context, requester, text, last))) return;
   await hand(context, requester, text, last, { kind: "append" });
 }
 
@@ -205,8 +207,8 @@ async function announceResult(context: JobContext, text: string, last: Run | und
     const code = requester.archivedAt === undefined ? "requester_reset" : "requester_archived";
     return route === undefined ? keep(code) : post();
   }
-  const wakes = requester.spawn !== undefined || child.spawn?.announce === "wake";
-  if (wakes && (await wake(context, requester, text, last))) return;
+  const way = jobDelivery(requester, child.spawn);
+  if (way !== "post" && (await wake(context, requester, text, last))) return;
   await post();
   const appended = await hand(context, requester, text, last, { kind: "append" });
   if (!appended && route === undefined) await keep("requester_refused");

@@ -5,7 +5,7 @@
 // finds its child again and never makes a second one (I4).
 
 import { optional } from "../../core/optional.ts";
-import { resultDelivery, resultRequester } from "../../core/rules/result-delivery.ts";
+import { jobDelivery } from "../../core/rules/result-delivery.ts";
 import { checkChildren, type SpawnPlan } from "../../core/rules/spawn-policy.ts";
 import { maySpawnAt } from "../../core/rules/tool-policy.ts";
 import { subagentContext } from "../../core/rules/turn-rules.ts";
@@ -223,7 +223,7 @@ function contextFor(settings: Settings, child: Session, requester: Session): str
     self: partyOf(settings, child, child),
     depth: child.spawnDepth,
     maySpawn: maySpawnAt(child.spawnDepth, settings),
-    way: resultDelivery(resultRequester(requester), child.spawn?.announce ?? "post"),
+    way: jobDelivery(requester, child.spawn),
     thread: child.spawn?.thread !== undefined,
   });
 }

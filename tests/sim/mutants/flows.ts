@@ -109,8 +109,8 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "job-told-twice",
     breaks: "I4: a result is posted, and the requester is woken with it, too",
     file: "src/flows/job/end.ts",
-    from: "if (wakes && (await wake(context, requester, text, last))) return;",
-    to: "if (wakes) await wake(context, requester, text, last);",
+    from: 'if (way !== "post" && (await wake(context, requester, text, last))) return;\n  await post',
+    to: 'if (way !== "post") await wake(context, requester, text, last);\n  await post',
   },
   {
     name: "no-date-for-the-clean-up",

@@ -47,6 +47,15 @@ test("everybody imports only what the import table of ARCHITECTURE allows", () =
   expect(rules.importTable(tree)).toEqual([]);
 });
 
+test("the build has an entry for each worker that a module starts by its URL", () => {
+  const build = texts.get("tsdown.config.ts") ?? "";
+  expect(rules.unbuiltWorkers(tree, build)).toEqual([]);
+  const started = readTree(new Map([["src/a/b.ts", 'new URL("./other-worker.ts", import.meta.url)']]));
+  expect(rules.unbuiltWorkers(started, build)).toEqual(["src/a/other-worker.ts"]);
+  const withoutEntries = rules.unbuiltWorkers(tree, "");
+  expect(withoutEntries).toEqual(["src/store/sqlite/read-worker.ts", "src/tools/files/file-worker.ts"]);
+});
+
 test("no files import each other in a cycle", () => {
   expect(rules.cycles(tree)).toEqual([]);
 });

@@ -332,10 +332,22 @@ export function headsAndFolders(tree: readonly SourceFact[]): string[] {
   });
 }
 
+/** In the build, too, a worker is in the folder of the module that starts it. */
+const WORKER = /new URL\(\s*"\.\/([^"]+\.ts)",\s*import\.meta\.url/g;
 const COMMENT = /(?<=^|\s)(?:\/\/|\*)\s(.*)$/gm;
 const NAMED_FILE = /(?<![\w./@`-])((?:[\w-]+\/)*[\w-]+\.tsx?)\b/g;
 const NAMED_PART =
   /(?<![\w./@-])((?:core|store|engine|access|flows|channels|gateway|cli)\/[\w-]+(?:\/[\w-]+)*)(?![\w./:-])/g;
+
+/** Workers that a module starts beside it by their URL, and that the build leaves out. */
+export function unbuiltWorkers(tree: readonly SourceFact[], build: string): string[] {
+  return tree
+    .filter(({ path }) => path.startsWith("src/"))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(WORKER)].map(([, name = ""]) => `${path.replace(/[^/]+$/, "")}${name}`),
+    )
+    .filter((worker) => !build.includes(`"parts/${/[^/]+(?=\.ts$)/.exec(worker)?.[0]}": "${worker}"`));
+}
 
 /** Files and folders that a comment names and that do not exist. */
 export function lostMentions(tree: readonly SourceFact[], paths: readonly string[]): string[] {

@@ -13,7 +13,7 @@ import { deadlineHandlers } from "./app/deadlines.ts";
 import { logRuns } from "./app/run-log.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
-import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
+import { both, type DeliveryWorker, OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
@@ -196,7 +196,7 @@ interface Helpers {
 
 interface Working {
   readonly engine: Engine;
-  readonly outbox: Outbox;
+  readonly outbox: DeliveryWorker;
   readonly nodes: NodeHub | undefined;
 }
 
@@ -220,9 +220,13 @@ function buildEngine(
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
   const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
   const executor = createExecutor({
-    ...{ settings, store, world, timeZone },
+    settings,
+    store,
+    world,
+    timeZone,
     port: openModelPort(asPart(world, "agent"), metrics.modelCalled),
-    ...{ answered: metrics.toolAnswered, traces },
+    answered: metrics.toolAnswered,
+    traces,
     outbound,
     threads: threadsOf(channels, asPart(world, "channels")),
     sandboxFor,
@@ -237,7 +241,11 @@ function buildEngine(
     successors,
     executor,
     deadlineHandlers: deadlineHandlers({
-      ...{ settings, world: asPart(world, "flows"), jsonlCopies, burstDue, outbound },
+      settings,
+      world: asPart(world, "flows"),
+      jsonlCopies,
+      burstDue,
+      outbound,
       engine: () => engine,
     }),
     facts: { host: hostname(), version: options.version },
@@ -313,7 +321,7 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
 /** Starts the delivery and the watch over its clock. Returns a function that stops the watch. */
 async function startOutbox(of: {
   engine: Engine;
-  outbox: Outbox;
+  outbox: DeliveryWorker;
   settings: Settings;
   world: World;
 }): Promise<() => Promise<void>> {
@@ -362,15 +370,22 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     world: asPart(world, "gateway"),
     engine,
     outbound: outbox,
-    ...{ channels: ways.channels, channelStatuses: () => ways.statuses() },
+    channels: ways.channels,
+    channelStatuses: () => ways.statuses(),
     version,
     token,
     timeZone,
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel,
-    ...{ sandboxFor, outside, nodes, refusesPeer, pageDir: PAGE_DIR },
-    ...{ passes: acp.passes, permissions: acp.permissions, programs: acp.programs },
+    sandboxFor,
+    outside,
+    nodes,
+    refusesPeer,
+    pageDir: PAGE_DIR,
+    passes: acp.passes,
+    permissions: acp.permissions,
+    programs: acp.programs,
     metrics: watching.metrics,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
     ...optional({ configPath: options.configPath, openDemo: options.openDemo }),

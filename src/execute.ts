@@ -35,7 +35,7 @@ import type { LaneHandle } from "./engine/run/execution.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
-import type { Outbound } from "./flows/delivery/outbox.ts";
+import type { OutboxListener } from "./flows/delivery/outbox.ts";
 import { childContext } from "./flows/job/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
@@ -86,7 +86,7 @@ export interface ExecuteParts {
   /** Records traces. Absent: none are recorded. */
   readonly traces?: Traces | undefined;
   /** Notified of text that a tool sends. Absent: nothing is delivered here. */
-  readonly outbound?: Outbound;
+  readonly outbound?: OutboxListener;
   /** Opens the host of ACP agents, at the first run of one. Absent: they are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** A function, because the engine is created later with this executor. */
@@ -281,10 +281,15 @@ async function executeTurn(
   const nodes = await nodesIn(parts.nodes);
   const ctx: ToolContext = {
     ...optional({ outside, sandbox: sandbox.value }),
-    ...{ session, agent, chain, nodes },
+    session,
+    agent,
+    chain,
+    nodes,
     ...toolPartsOf(parts),
     viewer: sessionViewer(chain, settings),
-    ...{ run, signal, wait: handle.wait },
+    run,
+    signal,
+    wait: handle.wait,
   };
   const { runId } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });

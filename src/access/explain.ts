@@ -121,7 +121,11 @@ async function explainOne(context: ExplainContext, access: Explained): Promise<E
   const refusing = checks.find(({ allowed }) => !allowed);
   const { rule, code, settings = [] } = refusing ?? masked(right);
   return {
-    ...{ access, allowed: refusing === undefined, rule, settings, checks },
+    access,
+    allowed: refusing === undefined,
+    rule,
+    settings,
+    checks,
     ...optional({ code }),
   };
 }

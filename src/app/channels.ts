@@ -11,7 +11,7 @@ import { COMMANDS } from "../core/rules/command.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Outbound } from "../flows/delivery/outbox.ts";
+import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { getCursor, putCursor } from "../store/queries/channels/channel-cursors.ts";
 import type { World } from "../world.ts";
 
@@ -23,7 +23,7 @@ interface ChannelWorld {
 /** The parts of the gateway that channels need. */
 interface Rest {
   readonly engine: Engine;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
   readonly checkModel: CommandParts["checkModel"];
 }
 

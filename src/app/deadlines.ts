@@ -10,7 +10,7 @@ import {
   INBOUND_DEADLINE,
   INBOUND_FILES_DEADLINE,
 } from "../flows/delivery/inbound-files.ts";
-import type { Outbound } from "../flows/delivery/outbox.ts";
+import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { createChildCleanup } from "../flows/job/archive.ts";
 import { removeAttachments } from "../flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../flows/job/end.ts";
@@ -25,7 +25,7 @@ interface DeadlineParts {
   readonly jsonlCopies: JsonlCopies;
   /** Absent: no channel receives messages. */
   readonly burstDue?: DeadlineHandler | undefined;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
   /** A function, because the engine is built later with these handlers. */
   engine(): Engine;
 }

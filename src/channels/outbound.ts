@@ -62,7 +62,7 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
   });
 }
 
-export interface Outbox {
+export interface DeliveryWorker {
   /** Settles attempts left open by a crash and starts delivering. */
   start(): Promise<void>;
   deliveryQueued(): void;
@@ -71,7 +71,7 @@ export interface Outbox {
 }
 
 /** Combines two workers. */
-export function both(first: Outbox, second: Outbox): Outbox {
+export function both(first: DeliveryWorker, second: DeliveryWorker): DeliveryWorker {
   return {
     start: async () => void (await Promise.all([first.start(), second.start()])),
     deliveryQueued() {
@@ -100,7 +100,7 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
   return { deliveryId: id, sessionKey, ...optional({ runId }), channel: route.channel };
 }
 
-export class OutboxWorker implements Outbox {
+export class OutboxWorker implements DeliveryWorker {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
   /** Used for web hook events only. */

@@ -9,7 +9,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Accepted } from "../engine/run/accept.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Outbound } from "../flows/delivery/outbox.ts";
+import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 
@@ -22,7 +22,7 @@ export interface BasicDeps {
 
 /** Dependencies of those that also queue texts to people. */
 export interface SendingDeps extends BasicDeps {
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
 }
 
 /** `Deps`: the dependencies of the method's group. */

@@ -159,7 +159,10 @@ class GatewayServer implements Gateway {
     const dispatcher = createDispatcher(this.#methodDeps);
     this.#dispatcher = dispatcher;
     const listener = createListener({
-      ...{ deps, authority, dispatcher, readings },
+      deps,
+      authority,
+      dispatcher,
+      readings,
       shares: this.#shares,
       stop: this.#stop.signal,
     });

@@ -43,36 +43,26 @@ export interface SourceSession {
   readonly totalTokens: number;
 }
 
-const USED = new Set([
-  ...[
-    "sessionId",
-    "sessionFile",
-    "updatedAt",
-    "sessionStartedAt",
-    "archivedAt",
-    "spawnedBy",
-    "parentSessionKey",
-  ],
-  ...["label", "displayName", "subject", "origin", "channel", "provider", "route", "deliveryContext"],
-  ...["lastChannel", "lastProvider", "lastTo", "lastAccountId", "lastThreadId", "providerOverride"],
-  ...["modelOverride", "thinkingLevel", "verboseLevel", "sendPolicy", "systemSent", "abortedLastRun"],
-  ...["inputTokens", "outputTokens", "totalTokens", "groupChannel", "room", "space", "chatType", "groupId"],
-]);
+const USED = new Set(
+  (
+    "sessionId sessionFile updatedAt sessionStartedAt archivedAt spawnedBy parentSessionKey label " +
+    "displayName subject origin channel provider route deliveryContext lastChannel lastProvider lastTo " +
+    "lastAccountId lastThreadId providerOverride modelOverride thinkingLevel verboseLevel sendPolicy " +
+    "systemSent abortedLastRun inputTokens outputTokens totalTokens groupChannel room space chatType " +
+    "groupId"
+  ).split(" "),
+);
 /** Known fields without a meaning here: caches, reports, settings of missing features. */
-const PASSED_OVER = new Set([
-  ...["contextTokens", "model", "modelProvider", "skillsSnapshot", "systemPromptReport", "compactionCount"],
-  ...["memoryFlushAt", "memoryFlushCompactionCount", "cacheRead", "cacheWrite", "totalTokensFresh", "status"],
-  ...["lastInteractionAt", "lastActivityAt", "lastReadAt", "autoLabel", "spawnDepth", "endedAt", "startedAt"],
-  ...["runtimeMs", "estimatedCostUsd", "authProfileOverride", "authProfileOverrideSource", "pinnedAt"],
-  ...["authProfileOverrideCompactionCount", "cliSessionIds", "claudeCliSessionId", "responseUsage"],
-  ...[
-    "lastHeartbeatText",
-    "lastHeartbeatSentAt",
-    "markedUnreadAt",
-    "spawnedWorkspaceDir",
-    "modelOverrideSource",
-  ],
-]);
+const PASSED_OVER = new Set(
+  (
+    "contextTokens model modelProvider skillsSnapshot systemPromptReport compactionCount memoryFlushAt " +
+    "memoryFlushCompactionCount cacheRead cacheWrite totalTokensFresh status lastInteractionAt " +
+    "lastActivityAt lastReadAt autoLabel spawnDepth endedAt startedAt runtimeMs estimatedCostUsd " +
+    "authProfileOverride authProfileOverrideSource pinnedAt authProfileOverrideCompactionCount " +
+    "cliSessionIds claudeCliSessionId responseUsage lastHeartbeatText lastHeartbeatSentAt markedUnreadAt " +
+    "spawnedWorkspaceDir modelOverrideSource"
+  ).split(" "),
+);
 
 function channelIn(value: unknown): string | undefined {
   const channel = textIn(value, 64)?.toLowerCase();

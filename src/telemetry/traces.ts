@@ -227,7 +227,9 @@ class OtelTraces implements Traces {
       traceId: traceIdOf(run.chainId),
       spanId: modelSpanId(this.#world.ids.uuid()),
       ...times,
-      ...{ parentSpanId: runSpanId(run.runId), name: `chat ${settings.id}`, kind: "client" },
+      parentSpanId: runSpanId(run.runId),
+      name: `chat ${settings.id}`,
+      kind: "client",
       attributes: {
         "gen_ai.operation.name": "chat",
         ...modelAttributes(ref),
@@ -256,7 +258,9 @@ class OtelTraces implements Traces {
     this.#tell({
       traceId: traceIdOf(run.chainId),
       spanId: callSpanId(run.runId, begun.callId),
-      ...{ parentSpanId: runSpanId(run.runId), name: `execute_tool ${name}`, kind: "internal" },
+      parentSpanId: runSpanId(run.runId),
+      name: `execute_tool ${name}`,
+      kind: "internal",
       startMs: begun.atMs,
       endMs: end.endMs,
       attributes: {
@@ -287,7 +291,8 @@ class OtelTraces implements Traces {
         traceId: traceIdOf(run.chainId),
         spanId: runSpanId(runId),
         ...optional({ parentSpanId }),
-        ...{ name: `invoke_agent ${run.agentId}`, kind: "internal" },
+        name: `invoke_agent ${run.agentId}`,
+        kind: "internal",
         startMs: run.startedAt ?? run.acceptedAt,
         endMs: endedAt,
         attributes: this.#runFacts(run, state),

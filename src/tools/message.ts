@@ -6,13 +6,13 @@ import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
 import { type PlaceText, type QueuedText, sendToPlace, sentToPlace } from "../flows/delivery/known-place.ts";
-import type { Outbound } from "../flows/delivery/outbox.ts";
+import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
 
 export interface MessageContext extends CallerContext, WritingContext {
   /** Notified of queued deliveries. Absent: this process delivers nothing. */
-  readonly outbound?: Outbound | undefined;
+  readonly outbound?: OutboxListener | undefined;
 }
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
@@ -50,7 +50,12 @@ export const messageTool: Tool<MessageContext> = tool("message", {
     if (!place.ok) return place;
     const { viewer, session, chain, run, wait } = ctx;
     const sent = await sendToPlace(ctx, {
-      ...{ viewer, session, chain, callId, place: place.value, text: args.message },
+      viewer,
+      session,
+      chain,
+      callId,
+      place: place.value,
+      text: args.message,
       ...optional({ run, wait }),
     });
     return sent.ok ? ok(accepted(sent.value)) : sent;

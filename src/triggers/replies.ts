@@ -13,14 +13,14 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Acceptor, Successors } from "../engine/run/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { lastPlace, leaveVerdict } from "../flows/delivery/destination.ts";
-import { type Outbound, queueDelivery } from "../flows/delivery/outbox.ts";
+import { type OutboxListener, queueDelivery } from "../flows/delivery/outbox.ts";
 import { insertDelivery } from "../store/queries/channels/deliveries.ts";
 import { getJob } from "../store/queries/cron-jobs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 
 interface ReplyParts {
   readonly settings: Settings;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
 }
 
 /** A reply to deliver. */

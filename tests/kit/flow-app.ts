@@ -21,7 +21,7 @@ import {
   INBOUND_DEADLINE,
   INBOUND_FILES_DEADLINE,
 } from "../../src/flows/delivery/inbound-files.ts";
-import type { Outbound } from "../../src/flows/delivery/outbox.ts";
+import type { OutboxListener } from "../../src/flows/delivery/outbox.ts";
 import { removeAttachments } from "../../src/flows/job/attachments.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
@@ -67,7 +67,7 @@ export interface FlowApp {
   /** Receives messages from the channel `chat`. */
   readonly inbound: Inbound;
   /** The places that settings allow for writing. */
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
   tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
   /** Gives sessions a place where people read. */
   route(...keys: string[]): Promise<void>;

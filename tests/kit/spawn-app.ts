@@ -18,7 +18,7 @@ import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { LostLane } from "../../src/engine/run/transcript-writer.ts";
 import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../src/flows/delivery/bindings.ts";
-import type { Outbound } from "../../src/flows/delivery/outbox.ts";
+import type { OutboxListener } from "../../src/flows/delivery/outbox.ts";
 import { createChildCleanup } from "../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../src/flows/job/end.ts";
@@ -160,7 +160,7 @@ async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
   }
 }
 
-function handlersOf(settings: Settings, outbound: Outbound, acceptor: () => Engine) {
+function handlersOf(settings: Settings, outbound: OutboxListener, acceptor: () => Engine) {
   const cleanup = createChildCleanup({
     settings,
     outbound,

@@ -142,7 +142,9 @@ export class AcpAgents {
       role: "toolResult",
       toolCallId: call.id,
       toolName: call.name,
-      ...{ content: [{ type: "text", text }], isError: true, timestamp: clock.now() },
+      content: [{ type: "text", text }],
+      isError: true,
+      timestamp: clock.now(),
     };
   }
 

@@ -217,8 +217,15 @@ export class AcpTurn {
     };
     const callId = `${this.#port.runId}:${segment.id}:${segment.calls.length}`;
     const call: Call = {
-      ...{ block, callId, name, title: name, args: {} },
-      ...{ output: "", details: {}, begun: false, told: false },
+      block,
+      callId,
+      name,
+      title: name,
+      args: {},
+      output: "",
+      details: {},
+      begun: false,
+      told: false,
     };
     segment.blocks.push(call);
     segment.calls.push(call);

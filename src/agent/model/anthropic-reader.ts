@@ -29,8 +29,14 @@ const STOPS: Readonly<Record<string, string>> = {
 
 /** Known events; others are for later clients. A name may be missing. */
 const NAMES = new Set([
-  ...["", "error", "message_start", "message_delta", "message_stop"],
-  ...["content_block_start", "content_block_delta", "content_block_stop"],
+  "",
+  "error",
+  "message_start",
+  "message_delta",
+  "message_stop",
+  "content_block_start",
+  "content_block_delta",
+  "content_block_stop",
 ]);
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 };

@@ -13,14 +13,39 @@ import type { Client } from "./wire.ts";
 
 /** Provider ids and parts of addresses with a dialect in pi-ai. */
 const DIALECT_IDS = new Set([
-  ...["ant-ling", "cerebras", "cloudflare-ai-gateway", "cloudflare-workers-ai", "deepseek", "github-copilot"],
-  ...["moonshotai", "moonshotai-cn", "nvidia", "opencode", "opencode-go", "openrouter", "together", "xai"],
-  ...["zai", "zai-coding-cn"],
+  "ant-ling",
+  "cerebras",
+  "cloudflare-ai-gateway",
+  "cloudflare-workers-ai",
+  "deepseek",
+  "github-copilot",
+  "moonshotai",
+  "moonshotai-cn",
+  "nvidia",
+  "opencode",
+  "opencode-go",
+  "openrouter",
+  "together",
+  "xai",
+  "zai",
+  "zai-coding-cn",
 ]);
 const DIALECT_HOSTS = [
-  ...["api.ant-ling.com", "api.cloudflare.com", "api.moonshot.", "api.together.ai", "api.together.xyz"],
-  ...["api.x.ai", "api.z.ai", "cerebras.ai", "chutes.ai", "deepseek.com", "gateway.ai.cloudflare.com"],
-  ...["integrate.api.nvidia.com", "open.bigmodel.cn", "opencode.ai", "openrouter.ai"],
+  "api.ant-ling.com",
+  "api.cloudflare.com",
+  "api.moonshot.",
+  "api.together.ai",
+  "api.together.xyz",
+  "api.x.ai",
+  "api.z.ai",
+  "cerebras.ai",
+  "chutes.ai",
+  "deepseek.com",
+  "gateway.ai.cloudflare.com",
+  "integrate.api.nvidia.com",
+  "open.bigmodel.cn",
+  "opencode.ai",
+  "openrouter.ai",
 ];
 const SUBSCRIPTION_TOKEN = "sk-ant-oat";
 

@@ -16,13 +16,13 @@ import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
-import type { Outbound } from "../../flows/delivery/outbox.ts";
+import type { OutboxListener } from "../../flows/delivery/outbox.ts";
 
 /** Services that commands use. */
 export interface CommandParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
   /** Checks that a model with this name could run; a failure lists the valid ones. */
   checkModel(name: string): Result<string>;
 }

@@ -165,7 +165,10 @@ export async function readMessage(
     media,
     text: text === "" && media.length === 0 ? "[mention without text]" : text,
     sender: { id: senderId, ...optional({ name: senderName }) },
-    ...{ mentioned, ...optional({ quoted, edit }), sentAt: timeOfId(id), replyTo: spot.replyTo },
+    mentioned,
+    ...optional({ quoted, edit }),
+    sentAt: timeOfId(id),
+    replyTo: spot.replyTo,
     ...(forwarded === undefined ? {} : { forwarded: true }),
   };
 }

@@ -77,7 +77,10 @@ export function createSender(rest: Rest, places: Places): Sender {
 
   async function post(to: string, message: OutgoingMessage): Promise<void> {
     const body = {
-      ...{ content: message.text, nonce: nonceOf(message), enforce_nonce: true, flags: SUPPRESS_EMBEDS },
+      content: message.text,
+      nonce: nonceOf(message),
+      enforce_nonce: true,
+      flags: SUPPRESS_EMBEDS,
       allowed_mentions: { parse: [] },
     };
     const once = () => rest.ask((api, signal) => api.channels.createMessage(to, body, { signal }));

@@ -26,7 +26,7 @@ import type { Unit } from "../../engine/unit.ts";
 import { acceptByMode } from "../../flows/conversation/queue-mode.ts";
 import { boundSession } from "../../flows/delivery/bindings.ts";
 import { INBOUND_DEADLINE } from "../../flows/delivery/inbound-files.ts";
-import { type Outbound, queueNote } from "../../flows/delivery/outbox.ts";
+import { type OutboxListener, queueNote } from "../../flows/delivery/outbox.ts";
 import { type InboundRow, pendingOf, settleInbound } from "../../store/queries/channels/inbound.ts";
 import { dropDeadline } from "../../store/queries/deadlines.ts";
 import { updateSession } from "../../store/queries/sessions/sessions.ts";
@@ -55,7 +55,7 @@ export interface SettledMessage {
 export interface BurstParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
 }
 
 interface Waiting {

@@ -12,8 +12,17 @@ import { grown } from "./text-delta.ts";
 
 const THINKING = ["think", "thinking", "thought", "thoughts", "antthinking"];
 const TOOLS = [
-  ...["invoke", "function_call", "function_calls", "function_result", "function_results"],
-  ...["tool_call", "tool_calls", "tool_use", "tool_result", "tool_results", "tool_response"],
+  "invoke",
+  "function_call",
+  "function_calls",
+  "function_result",
+  "function_results",
+  "tool_call",
+  "tool_calls",
+  "tool_use",
+  "tool_result",
+  "tool_results",
+  "tool_response",
 ];
 const NAME = `(${[...THINKING, ...TOOLS].join("|")})`;
 /** Start of the inside of a tag. Its name may have a prefix, for example `antml:`. */

@@ -21,7 +21,7 @@ import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { type Outbound, queueDelivery } from "../delivery/outbox.ts";
+import { type OutboxListener, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
@@ -32,7 +32,7 @@ interface FlowContext {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
   readonly settings: Settings;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
   readonly flow: Flow;
   readonly run: Run;
   /** Absent: deleted meanwhile. */
@@ -215,7 +215,7 @@ interface EndedRun {
 }
 
 async function flowContextOf(
-  parts: { settings: Settings; outbound: Outbound },
+  parts: { settings: Settings; outbound: OutboxListener },
   { acceptor, unit, flow, run }: EndedRun,
 ): Promise<FlowContext> {
   const requester = await getSession(unit.tx, flow.requesterKey);
@@ -226,7 +226,7 @@ async function flowContextOf(
 
 /** Called when a run of a conversation has ended. */
 export async function conversationRunEnded(
-  parts: { settings: Settings; outbound: Outbound },
+  parts: { settings: Settings; outbound: OutboxListener },
   ended: EndedRun & { readonly answered: boolean },
 ): Promise<void> {
   await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
@@ -234,7 +234,7 @@ export async function conversationRunEnded(
 
 /** The client that waited for the first round is gone: writes an existing outcome into its session. */
 export async function conversationAnswerLost(
-  parts: { settings: Settings; outbound: Outbound },
+  parts: { settings: Settings; outbound: OutboxListener },
   ended: EndedRun,
 ): Promise<void> {
   // An answer to a message in an inbox ends its flow, so there is none yet.

@@ -28,7 +28,7 @@ import {
 import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { CHILD_DEADLINE } from "../job/end.ts";
-import { type Outbound, queueDelivery } from "./outbox.ts";
+import { type OutboxListener, queueDelivery } from "./outbox.ts";
 
 /** The kind of the stored deadline at which a binding may end; its key is the route's. */
 export const BINDING_DEADLINE = "binding";
@@ -41,7 +41,7 @@ const HOURS_MAX = 8_760;
 
 export interface BindingParts {
   readonly settings: Settings;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
 }
 
 type Deadlines = Pick<Acceptor, "setDeadline">;

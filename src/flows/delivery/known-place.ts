@@ -36,7 +36,7 @@ import {
   type NamedPlace,
   sessionsAt,
 } from "./destination.ts";
-import { type Outbound, placeHasRoom, publishOutbox } from "./outbox.ts";
+import { type OutboxListener, placeHasRoom, publishOutbox } from "./outbox.ts";
 
 /** The session or operator that wants to write. */
 interface Writer {
@@ -64,7 +64,7 @@ export type QueuedText = Pick<Delivery, "id" | "route">;
 interface PlaceParts extends AccessContext {
   readonly engine: Engine;
   /** Absent: this process delivers nothing. */
-  readonly outbound?: Outbound | undefined;
+  readonly outbound?: OutboxListener | undefined;
 }
 
 /** A place that may be written to; `reader`: the session of the people there, if it is another one. */
@@ -159,7 +159,13 @@ async function queue(
   const room = await placeHasRoom(unit, route);
   if (!room.ok) return room;
   await insertDelivery(unit.tx, {
-    ...{ id, sessionKey: session.key, kind: "send", route, text, state: "pending", createdAt: unit.now },
+    id,
+    sessionKey: session.key,
+    kind: "send",
+    route,
+    text,
+    state: "pending",
+    createdAt: unit.now,
     ...optional({ runId: run?.runId }),
   });
   publishOutbox(unit, { id, sessionKey: session.key }, "pending");

@@ -22,7 +22,7 @@ import { isBacklogFull } from "../../store/queries/channels/hook-backlog.ts";
 import { leaveVerdict } from "./destination.ts";
 
 /** Notified after the commit that an outbox row waits. The channels implement it. */
-export interface Outbound {
+export interface OutboxListener {
   deliveryQueued(): void;
 }
 
@@ -62,7 +62,7 @@ export function publishOutbox(
 
 /** Writes the outbox row: pending, or skipped if the send policy forbids that text leaves. Returns its id. */
 export async function queueDelivery(
-  ports: { settings: Settings; outbound: Outbound },
+  ports: { settings: Settings; outbound: OutboxListener },
   unit: Unit,
   outgoing: OutgoingText,
 ): Promise<{ id: string; state: "pending" | "skipped" }> {
@@ -70,7 +70,11 @@ export async function queueDelivery(
   const verdict = await leaveVerdict(unit.tx, ports.settings, session, route, isAnswer);
   const id = unit.newId();
   await insertDelivery(unit.tx, {
-    ...{ id, sessionKey: session.key, kind, route, text },
+    id,
+    sessionKey: session.key,
+    kind,
+    route,
+    text,
     state: verdict.allowed ? "pending" : "skipped",
     createdAt: unit.now,
     ...optional({ runId }),
@@ -102,12 +106,21 @@ export function notePrefix(about: Note["about"]): string {
  * about a message that can't be accepted. No session is the sender, so no send policy applies. Returns
  * false, and writes nothing, if too many texts already wait for the same destination.
  */
-export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<boolean> {
+export async function queueNote(
+  ports: { outbound: OutboxListener },
+  unit: Unit,
+  note: Note,
+): Promise<boolean> {
   const { sessionKey, route, text, about } = note;
   if (!(await placeHasRoom(unit, route)).ok) return false;
   const id = `${notePrefix(about)}${unit.newId()}`;
   await insertDelivery(unit.tx, {
-    ...{ id, sessionKey, kind: "send", route, text, state: "pending" },
+    id,
+    sessionKey,
+    kind: "send",
+    route,
+    text,
+    state: "pending",
     createdAt: unit.now,
   });
   unit.after(() => ports.outbound.deliveryQueued());
@@ -119,7 +132,7 @@ export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note:
  * Sends text of an operator to a channel target (RPC `send`) and keeps it in the session's transcript, too.
  */
 export async function sendText(
-  ports: { settings: Settings; outbound: Outbound; engine: Engine },
+  ports: { settings: Settings; outbound: OutboxListener; engine: Engine },
   request: {
     session: Session;
     route: Route;
@@ -154,7 +167,7 @@ interface SettleRequest {
 
 /** Retries or dismisses a failed delivery. Returns it as it is then. */
 export async function settleFailed(
-  ports: { outbound: Outbound },
+  ports: { outbound: OutboxListener },
   unit: Unit,
   { id, how, covers }: SettleRequest,
 ): Promise<Result<Delivery>> {

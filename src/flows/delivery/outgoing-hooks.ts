@@ -15,7 +15,7 @@ import {
   countWaiting,
   rewriteBacklogRow,
 } from "../../store/queries/channels/hook-backlog.ts";
-import type { Outbound } from "./outbox.ts";
+import type { OutboxListener } from "./outbox.ts";
 
 /** The outbox channel that calls hooks. */
 export const WEBHOOK = "webhook";
@@ -111,7 +111,7 @@ function createRooms(pendingMax: number) {
  */
 export function createHookRecorder(
   hooks: readonly OutgoingHook[],
-  outbound: Outbound,
+  outbound: OutboxListener,
   more: { pendingMax?: number; dropped?: (hook: string) => void } = {},
 ): Recorder | undefined {
   if (hooks.length === 0) return undefined;

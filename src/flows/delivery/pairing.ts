@@ -29,12 +29,12 @@ import {
   putPeer,
 } from "../../store/queries/channels/channel-peers.ts";
 import type { Db } from "../../store/sql.ts";
-import { type Outbound, queueNote } from "./outbox.ts";
+import { type OutboxListener, queueNote } from "./outbox.ts";
 
 export interface PairingParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
 }
 
 /** Without `I`, `L`, `O`, `0` and `1`: people read codes out and type them. */
@@ -105,7 +105,12 @@ export async function askToPair(
   const code = isOpen ? (known.code ?? "") : newCode(unit);
   const { channel, accountId, peerId, name, route } = stranger;
   await putPeer(unit.tx, {
-    ...{ channel, accountId, peerId, state: "pending", code, route },
+    channel,
+    accountId,
+    peerId,
+    state: "pending",
+    code,
+    route,
     askedAt: isOpen ? known.askedAt : now,
     toldAt: now,
     ...optional({ name }),

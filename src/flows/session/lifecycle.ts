@@ -38,7 +38,7 @@ import {
 import { expireInbox } from "../conversation/inbox-receipts.ts";
 import { unbind } from "../delivery/bindings.ts";
 import { dropInboundFiles } from "../delivery/inbound-files.ts";
-import type { Outbound } from "../delivery/outbox.ts";
+import type { OutboxListener } from "../delivery/outbox.ts";
 import { removeAttachments } from "../job/attachments.ts";
 import { cancelConversation } from "../job/cancel.ts";
 
@@ -48,7 +48,7 @@ export interface LifecycleContext {
   /** Checks that a model of this name exists; a failure lists valid ones. */
   checkModel(name: string): Result<string>;
   /** Notifies the people in a place that its session is gone. */
-  readonly outbound: Outbound;
+  readonly outbound: OutboxListener;
   /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
 }

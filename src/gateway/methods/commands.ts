@@ -61,7 +61,11 @@ export async function answerCommand(
     const ready = await before(unit);
     if (!ready.ok) return ready;
     const said = await performCommand(deps, unit, {
-      ...{ command, args, sessionKey: session.key, accountId: "", operator: viewer },
+      command,
+      args,
+      sessionKey: session.key,
+      accountId: "",
+      operator: viewer,
       sender: { channel: WEBCHAT, id: "operator", isOwner },
       chatType: "direct",
       route: { channel: WEBCHAT, to: session.key },
@@ -69,8 +73,11 @@ export async function answerCommand(
     const text = `[${safeLine(`/${command} ${args}`.trim())}]\n\n${said}`;
     const accepted = onlyFresh(
       await engine.acceptIn(unit, {
-        ...{ sessionKey: session.key, kind: "append", input: { text, injected: true } },
-        ...{ runId: call.runId, askedBy: keyOwnerOf(ctx.caller) },
+        sessionKey: session.key,
+        kind: "append",
+        input: { text, injected: true },
+        runId: call.runId,
+        askedBy: keyOwnerOf(ctx.caller),
         // A full queue must not prevent the command that stops it.
         successor: true,
       }),

@@ -23,8 +23,13 @@ export const deviceMethods: Methods<keyof typeof DEVICE_METHODS, DeviceDeps> = {
       const ts = engine.now();
       const rows = await listDeviceTokens(engine.store.db, ts);
       const devices = rows.map(({ deviceId, name, platform, role, createdAt, usedAt, expiresAt }) => ({
-        ...{ deviceId, displayName: world.redactor.mask(name), platform, role },
-        ...{ createdAtMs: createdAt, lastUsedAtMs: usedAt, expiresAtMs: expiresAt },
+        deviceId,
+        displayName: world.redactor.mask(name),
+        platform,
+        role,
+        createdAtMs: createdAt,
+        lastUsedAtMs: usedAt,
+        expiresAtMs: expiresAt,
       }));
       return ok({ ts, devices });
     },

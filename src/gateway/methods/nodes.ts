@@ -86,7 +86,14 @@ function rowOf({ node, connected }: NodeStatus, redactor: Redactor): NodeListRow
 function requestRow(request: PairRequest, redactor: Redactor): PairRequestRow {
   const { requestId, code, nodeId, name, platform, version, caps, commands, remote, createdAt } = request;
   return {
-    ...{ requestId, code, nodeId, displayName: redactor.mask(name), platform, version, caps, commands },
+    requestId,
+    code,
+    nodeId,
+    displayName: redactor.mask(name),
+    platform,
+    version,
+    caps,
+    commands,
     remoteIp: remote,
     createdAtMs: createdAt,
     expiresAtMs: createdAt + PAIR_REQUEST_MS,

@@ -95,13 +95,13 @@ interface PeerSocket {
   hold?(): () => void;
 }
 
-type RequestLane = "read" | "write";
+type RequestQueue = "read" | "write";
 
 /** Methods that may wait for a long time. */
 const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke"];
 
 /** Returns the queue of a method. Methods that may wait for a long time use none. */
-function laneOf(method: string): RequestLane | undefined {
+function queueOf(method: string): RequestQueue | undefined {
   const idempotency = idempotencyOf(method);
   if (idempotency === undefined || LONG_METHODS.includes(method)) return undefined;
   return idempotency === "none" ? "read" : "write";
@@ -137,7 +137,7 @@ export class Connection {
   #bytes: FrameBytes | undefined;
   #leave: () => void = () => {};
   #pending = 0;
-  readonly #lines: Record<RequestLane, Promise<unknown>> = {
+  readonly #queues: Record<RequestQueue, Promise<unknown>> = {
     read: Promise.resolve(),
     write: Promise.resolve(),
   };
@@ -393,9 +393,9 @@ export class Connection {
       this.#send(this.#failure(id, place));
       return;
     }
-    const line = laneOf(method);
-    const begun = line === undefined ? this.#run(request) : this.#runInLine(line, request);
-    if (line !== undefined) this.#lines[line] = begun;
+    const queue = queueOf(method);
+    const begun = queue === undefined ? this.#run(request) : this.#runInQueue(queue, request);
+    if (queue !== undefined) this.#queues[queue] = begun;
     void begun.then((later) => later?.last).finally(place.value);
   }
 
@@ -422,10 +422,13 @@ export class Connection {
     });
   }
 
-  async #runInLine(line: RequestLane, request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
-    await this.#lines[line];
+  async #runInQueue(
+    queue: RequestQueue,
+    request: RequestFrame,
+  ): Promise<{ last: Promise<void> } | undefined> {
+    await this.#queues[queue];
     // The embedded store answers without yielding to the event loop: others get a turn between two reads.
-    if (line === "read") await this.#parts.world.gather?.();
+    if (queue === "read") await this.#parts.world.gather?.();
     return this.#run(request);
   }
 

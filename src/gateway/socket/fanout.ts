@@ -49,7 +49,9 @@ export function createFanout(parts: FanoutParts): Fanout {
   const listeners = new Map<Listener, Subscriber>();
   const runs = new RunTracks(() => clock.now(), shared);
   const texts = new LiveTexts({
-    ...{ clock, redactor, runs },
+    clock,
+    redactor,
+    runs,
     watching: (sessionKey) => [...listeners.values()].filter(({ events }) => events(sessionKey)),
   });
   const translator = new Translator({ redactor, runs, texts });

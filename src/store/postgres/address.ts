@@ -14,7 +14,13 @@ const SCHEMA_NAME = /^(?!pg_)[a-z_][a-z0-9_]{0,47}$/;
 /** Schemas that every database reserves. */
 const TAKEN_SCHEMAS = new Set(["information_schema"]);
 const PARAMETERS = [
-  ...["schema", "host", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"],
+  "schema",
+  "host",
+  "sslmode",
+  "sslrootcert",
+  "sslcert",
+  "sslkey",
+  "channel_binding",
 ] as const;
 const SSL_MODES = ["disable", "require", "verify-full", "no-verify"];
 const BINDINGS = ["disable", "prefer", "require"];

@@ -10,7 +10,14 @@ import type { Row } from "./copy-messages.ts";
 const SESSIONS_MAX = 1_000;
 /** Columns that every session fills. */
 const OF_EVERY_SESSION = new Set([
-  ...["row_id", "key", "session_id", "agent_id", "kind", "created_at", "updated_at", "archived"],
+  "row_id",
+  "key",
+  "session_id",
+  "agent_id",
+  "kind",
+  "created_at",
+  "updated_at",
+  "archived",
 ]);
 
 /** Returns the copied tables in this database: an older file lacks some. */

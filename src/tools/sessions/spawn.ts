@@ -92,7 +92,9 @@ function spawnResult(
         mayWait: mayWait(ctx),
       });
       return {
-        ...{ status: "accepted", runId, childSessionKey },
+        status: "accepted",
+        runId,
+        childSessionKey,
         ...optional({ model, note, thread, attachments }),
         ...(withheld.length === 0 ? {} : { withheldTools: withheld }),
       };

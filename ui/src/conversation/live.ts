@@ -10,7 +10,7 @@ export interface Live {
 }
 
 /** Streamed texts of one session. A run streams one message at a time. */
-export class LiveTexts {
+export class StreamedTexts {
   readonly list = signal<readonly Live[]>([]);
   readonly #waiting = new Map<string, string>();
   /** Runs whose text is stored, and will be in the next read of the transcript. */

@@ -10,7 +10,7 @@ import { GatewayError } from "../../../src/contract/client/web.ts";
 import { retryWords } from "../../../src/core/shapes/model-retry.ts";
 import { batched } from "../clock.ts";
 import { ask, on, whenConnected } from "../gateway.ts";
-import { LiveTexts } from "./live.ts";
+import { StreamedTexts } from "./live.ts";
 import { type Message, type Page, type Thread, threadOf, withNewer, withNow, withOlder } from "./thread.ts";
 
 const PAGE_MESSAGES = 100;
@@ -38,7 +38,7 @@ export class SessionReader {
   readonly unseen = signal(0);
   /** The window was replaced: by the messages around one, or by the newest. Increments `count`. */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
-  readonly live = new LiveTexts();
+  readonly live = new StreamedTexts();
   /** The run whose model call will be retried, and a text that says when. */
   readonly retry = signal<{ readonly runId: string; readonly words: string } | undefined>(undefined);
   /** True while the view stays at the newest message. */

@@ -225,8 +225,18 @@ export async function awaitedMessage(
 }
 
 const OUTLINE = [
-  ...(["flow_id", "kind", "chain_id", "requester_key", "requester_session_id", "requester_run_id"] as const),
-  ...(["target_key", "state", "turns_max", "created_at", "ended_at", "end_reason"] as const),
+  "flow_id",
+  "kind",
+  "chain_id",
+  "requester_key",
+  "requester_session_id",
+  "requester_run_id",
+  "target_key",
+  "state",
+  "turns_max",
+  "created_at",
+  "ended_at",
+  "end_reason",
 ] as const;
 
 const NO_TEXTS = { request_text: "", round1_reply: null, latest_reply: null, outcome_json: null };

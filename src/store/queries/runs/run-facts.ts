@@ -30,9 +30,22 @@ function factsQuery(db: Db) {
     .leftJoin("flows", "flows.flow_id", "runs.flow_id")
     .leftJoin("inbox_marks", "inbox_marks.run_id", "runs.run_id")
     .select([
-      ...(["runs.run_id", "runs.kind", "runs.state", "accepted_at", "started_at", "runs.ended_at"] as const),
-      ...(["model", "usage_json", "code", "error", "crashes", "runs.chain_id"] as const),
-      ...(["runs.flow_id", "flow_step", "flow_turn", "turns_max"] as const),
+      "runs.run_id",
+      "runs.kind",
+      "runs.state",
+      "accepted_at",
+      "started_at",
+      "runs.ended_at",
+      "model",
+      "usage_json",
+      "code",
+      "error",
+      "crashes",
+      "runs.chain_id",
+      "runs.flow_id",
+      "flow_step",
+      "flow_turn",
+      "turns_max",
       // A skip token is short: the rule needs no other reply.
       sql<string | null>`case when length(reply) <= ${REPLY_CHARS_MAX} then reply else 'more' end`.as("said"),
       sql<number | null>`case when flow_step in ('round1', 'reply') then (select m.created_at from messages m

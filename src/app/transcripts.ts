@@ -12,7 +12,10 @@ import type { Log, World } from "../world.ts";
 export function jsonlCopiesOf(of: { settings: Settings; world: World }, store: Store): JsonlCopies {
   const { settings, world } = of;
   if (store.shared === undefined)
-    return openJsonlCopies({ dir: settings.store.dir, log: world.log, db: store.db });
+    return openJsonlCopies({
+      ...{ dir: settings.store.dir, log: world.log, clock: world.clock },
+      db: store.db,
+    });
   return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 

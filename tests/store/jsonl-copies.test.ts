@@ -10,6 +10,8 @@ import type { Store } from "../../src/store/sql.ts";
 import { type JsonlCopies, openJsonlCopies } from "../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+import { until } from "../kit/until.ts";
+import { fakeWorld } from "../kit/world.ts";
 import {
   assistantMessage,
   keptLog,
@@ -67,6 +69,22 @@ function lines(): unknown[] {
     .split("\n")
     .map((line) => JSON.parse(line));
 }
+
+test("writes entries a moment after they were noted, and at once if somebody waits", async () => {
+  await jsonlCopies.close();
+  const world = fakeWorld();
+  jsonlCopies = openJsonlCopies({ dir, log, db: store.db, clock: world.clock });
+  await append(userMessage("m1", "first"));
+  jsonlCopies.note(ID);
+  const delayMs = await world.timerWithin(100);
+  expect(lines()).toEqual([HEADER]);
+  await world.advance(delayMs);
+  await until(() => lines().length === 2);
+  await append(userMessage("m2", "second"));
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  expect(lines()).toHaveLength(3);
+});
 
 test("removes a copy that was kept under another name together with its transcript", async () => {
   await append(userMessage("m1", "stored"));

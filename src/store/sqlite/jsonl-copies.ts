@@ -13,6 +13,8 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sql } from "kysely";
+import { pause } from "../../world/pause.ts";
+import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import type { Db } from "../sql.ts";
 import { CopyWriter } from "./jsonl-copy-file.ts";
@@ -21,6 +23,8 @@ import { CopyWriter } from "./jsonl-copy-file.ts";
 export const PROGRESS_FILE = "mirror.progress";
 /** Entries after which the progress file is written again: the most that a start after a crash reads. */
 const PROGRESS_STEP = 1_000;
+/** Time in which entries gather: those of one session are then one write. */
+const GATHER_MS = 100;
 /** Number of newest sessions whose copies are checked when the gateway starts. */
 const CHECKED_AT_START = 200;
 
@@ -39,6 +43,8 @@ interface Parts {
   readonly dir: string;
   readonly log: Log;
   readonly db: Db;
+  /** Lets entries gather. Absent: each is written as soon as possible. */
+  readonly clock?: Clock;
 }
 
 /** Opens the copies of a store directory and updates them in the background. */
@@ -58,6 +64,9 @@ class CopyQueue implements JsonlCopies {
   #working: Promise<void> | undefined;
   /** All copies are complete up to this position. */
   #written = 0;
+  /** Number of callers that wait for the queue to be empty. */
+  #flushes = 0;
+  #gathering = new AbortController();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -76,7 +85,10 @@ class CopyQueue implements JsonlCopies {
   }
 
   async flush(): Promise<void> {
+    this.#flushes += 1;
+    this.#gathering.abort();
     while (this.#working !== undefined) await this.#working;
+    this.#flushes -= 1;
   }
 
   async remove(sessionId: string): Promise<void> {
@@ -113,6 +125,7 @@ class CopyQueue implements JsonlCopies {
 
   async #work(): Promise<void> {
     while (this.#noted.size > 0) {
+      await this.#gather();
       const upTo = await lastSeq(this.#parts.db).catch(() => 0);
       for (const sessionId of [...this.#noted]) {
         this.#noted.delete(sessionId);
@@ -120,6 +133,13 @@ class CopyQueue implements JsonlCopies {
       }
       if (this.#behind.size === 0 && upTo - this.#written >= PROGRESS_STEP) await this.#saveProgress(upTo);
     }
+  }
+
+  async #gather(): Promise<void> {
+    const { clock } = this.#parts;
+    if (clock === undefined || this.#flushes > 0) return;
+    this.#gathering = new AbortController();
+    await pause(clock, GATHER_MS, this.#gathering.signal);
   }
 
   async #attempt(sessionId: string): Promise<void> {

@@ -1,5 +1,6 @@
 // Opens an engine over an embedded store, without a gateway, for benchmarks in this process.
 
+import { optional } from "../src/core/optional.ts";
 import type { Settings } from "../src/core/shapes/settings/settings.ts";
 import type { Engine } from "../src/engine/engine.ts";
 import type { Store } from "../src/store/sql.ts";
@@ -17,8 +18,11 @@ export interface Bench {
   readonly settings: Settings;
 }
 
-/** Opens an engine over a store in its own folder, with a model that answers at once. */
-export async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
+/**
+ * Opens an engine over a store in its own folder, with a model that answers at once. `maxConcurrent`: runs that
+ * execute at once. Default: the setting's default.
+ */
+export async function withEngine<T>(work: (bench: Bench) => Promise<T>, maxConcurrent?: number): Promise<T> {
   return inFolder(async (dir) => {
     const settings = benchSettings(dir);
     const store = await openSqlite({
@@ -26,9 +30,10 @@ export async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise
       durability: "full",
       log: world.log,
       clock: world.clock,
+      ...optional({ gather: world.gather }),
     });
-    const { maxConcurrent } = settings;
-    const engine = await instantEngine({ store, world, settings, maxConcurrent });
+    const slots = maxConcurrent ?? settings.maxConcurrent;
+    const engine = await instantEngine({ store, world, settings, maxConcurrent: slots });
     try {
       return await work({ engine, store, settings });
     } finally {

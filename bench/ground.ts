@@ -37,7 +37,7 @@ export interface Memory {
   readonly heapUsed: number;
   /** Returns the longest block of the event loop in ms since the last call. */
   readonly worstDelayMs: number;
-  /** Returns the processor time, in ms, of the longest step since then. */
+  /** Processor time, in ms, of the longest step since the last reset. */
   readonly worstStepMs: number;
 }
 

@@ -1,5 +1,5 @@
-// The prose of the sources by hand: `npm run words -- --seed 7` draws a sample for a fresh reader to rate, each with its code line or describe block, and
-// `npm run words -- --check src/store` lists what is against the rules of words.
+// Shows the prose of the sources: `npm run words -- --seed 7` draws a sample for a fresh reader to rate, each text with
+// its code line or describe block; `npm run words -- --check src/store` lists violations of the rules of words.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -32,7 +32,7 @@ export function followTranscripts(engine: Engine, store: Store, jsonlCopies: Jso
   };
   engine.bus.subscribe((event: LiveEvent) => {
     if (event.kind === "message") jsonlCopies.note(event.sessionId);
-    // Messages of a commit whose answer was lost are not published; the end of the run is.
+    // If the answer to a commit was lost, its messages are not published, but the end of the run is.
     if (event.kind === "run_ended" && event.sessionId !== undefined) jsonlCopies.note(event.sessionId);
     if (event.kind === "session" && (event.change === "created" || event.change === "reset")) {
       void noteSession(event.sessionKey);

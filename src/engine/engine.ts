@@ -478,7 +478,7 @@ export class Engine {
           : { unfinishedText: mine.textSoFar() }),
       };
       await holdRun(unit.tx, run.runId);
-      // False: it was a successor of an earlier run in this list, and ended with it.
+      // False: the run was a successor of an earlier run in this list, and ended with it.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
       unit.after(() => this.#lanes.stopEnded(run));

@@ -1,6 +1,5 @@
-// Applies a session's pass: its caller, its viewer, and its run.
-// The caller is the session: it sees exactly the sessions that the session sees.
-// A call counts as part of the session's running run; without one it is refused.
+// Applies a session's pass: a caller with a pass acts as the session and sees what the session sees. A call
+// is part of the session's running run; without a running run it is refused.
 
 import { sessionViewer } from "../access/access.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";

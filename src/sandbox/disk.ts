@@ -84,7 +84,7 @@ export class DiskBook {
     return usedBytes;
   }
 
-  /** Returns an estimate without a walk: the last size plus the free space lost since. */
+  /** Estimates the size without reading the folder: the last size plus the free space lost since. */
   estimate(): number {
     const free = this.free();
     const lostBytes = this.#freeThen.bytes - free.bytes;

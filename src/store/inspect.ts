@@ -20,7 +20,7 @@ export interface StoreInspection {
   readonly damage?: string;
 }
 
-/** Absent if the file cannot be read as a store: then the text says why. */
+/** Returns the differences; none if the file cannot be read as a store, which the text then explains. */
 function differencesOf(file: string): string[] {
   const known = checkFile(file, { whole: false });
   return known.ok ? known.value.differences.map((one) => `${one.kind} ${shownObject(one)}`) : [];

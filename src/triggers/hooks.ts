@@ -78,7 +78,7 @@ function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<
   return key.ok ? covered(ctx, outsider(caller), key.value) : key;
 }
 
-/** Returns a chat on a channel if a session that hooks reach belongs to it. */
+/** Returns a chat on a channel if hooks may write to the chat's session. */
 async function channelPlace(
   ctx: HookContext,
   caller: HookCaller,

@@ -54,7 +54,7 @@ export interface Device extends NodeFacts {
 /** Writes in the same transaction, for example the answer under an idempotency key. */
 type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
-/** Without letters and digits that look alike. */
+/** Letters and digits of a code, without those that look alike. */
 const CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_CHARS = 8;
 const NAME_MAX_CHARS = 64;

@@ -173,7 +173,7 @@ test("names the author of a message in a separate block", () => {
   );
 });
 
-test("V5: no line of a session, a hook, a node or a guest reads like the runtime's, nor a person's words like theirs", () => {
+test("V5: no line of a session, a hook, a node or a guest looks like the runtime's, and no person's text looks like theirs", () => {
   const source = { sourceSessionKey: "agent:a:main", sourceTool: "sessions_send", chainId: "c", hop: 1 };
   const labels = [
     "[from Ada]",

@@ -64,7 +64,7 @@ const fileIn = async (app: FlowApp, workspace: string): Promise<string> => {
 };
 
 describe("a picture", () => {
-  test("a picture goes to a model that sees, by the type of its bytes", async () => {
+  test("a model with vision gets a picture, by the type of its bytes", async () => {
     const { app, workspace, receive } = await open();
     await receive(said("what is this?", { media: [offered(PNG, { kind: "file", mimeType: "text/html" })] }));
     await app.quiet();
@@ -76,7 +76,7 @@ describe("a picture", () => {
     expect(folders(workspace)).toEqual([]);
   });
 
-  test("a picture is a file for a model that does not see", async () => {
+  test("a model without vision gets a picture as a file", async () => {
     const { app, workspace, receive } = await open({ sees: false });
     await receive(said("", { media: [offered(PNG, { kind: "image" })] }));
     await app.quiet();

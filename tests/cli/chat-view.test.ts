@@ -236,7 +236,7 @@ test("a stopped run and a failed run are shown", () => {
   expect(lines()).toEqual(["agent: Wait", "  (stopped)", "  ✗ the run failed: no\\x1b[31m key"]);
 });
 
-test("CV1: every text of a transcript is shown once and in order, for any part of it seen live", () => {
+test("CV1: every text of a transcript is shown once and in order, whichever part of it was shown live", () => {
   // Each message streams in some pieces, some of which arrive; after each the transcript may or may not be read.
   const said = fc.record({
     pieces: fc.array(fc.nat({ max: 12 }), { maxLength: 4 }),

@@ -1,4 +1,4 @@
-// Hints on the command line name real commands, wherever they come from.
+// Every hint on the command line names an existing command.
 
 import { expect, test } from "vitest";
 import { inCommands } from "../../src/cli/command-words.ts";

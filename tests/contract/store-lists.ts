@@ -319,7 +319,7 @@ export function listContract(store: () => Store): void {
     expect([await since(999.5), await since(1_000.5)]).toEqual([["agent:main:main"], []]);
   });
 
-  test("a cursor that is not from a list finds nothing", async () => {
+  test("an invented cursor finds nothing", async () => {
     await store().transaction((tx) => insertSession(tx, sampleSession()));
     for (const cursor of [
       "",

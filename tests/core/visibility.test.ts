@@ -102,7 +102,7 @@ test("I9: self ⊆ tree ⊆ agent ⊆ all, for every world and viewer, with or w
   );
 });
 
-test("I9: a sandbox or its limit never shows more", () => {
+test("I9: a sandbox or its limit never makes more sessions visible", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), (given, by, pick) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -267,7 +267,7 @@ test("a refusal names exactly the settings that would allow it", () => {
   expect(settingsFor(sibling, CLOSED, boxed)).toEqual(['tools.sessions.visibility: "agent"', clamp]);
 });
 
-test("I9: applying the settings that a refusal names makes it allowed", () => {
+test("I9: with the settings that a refusal names, the access is allowed", () => {
   const apply = (by: AccessRules, settings: readonly string[]): AccessRules & { lifted?: true } => {
     let next: AccessRules & { lifted?: true } = by;
     for (const setting of settings) {

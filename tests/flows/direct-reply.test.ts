@@ -92,7 +92,7 @@ test("a secret in an answer does not leave, and the transcript keeps it", async 
   expect((await app.texts(MAIN))[1]).toContain(secret);
 });
 
-test("an agent that is woken by a sub-agent's result answers at its people's place", async () => {
+test("an agent that is woken by a sub-agent's result answers where its people read", async () => {
   const { app, chat } = await open(() => "in my own words");
   const provenance = {
     kind: "inter_session",

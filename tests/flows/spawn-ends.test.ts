@@ -266,7 +266,7 @@ describe("chain budgets", () => {
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
     const busy = await app.tell(MAIN, "wait");
-    // 15 tokens are used when the wake is accepted behind that message, and 20 when it could start.
+    // When the wake is accepted, 15 tokens are used; when it could start, after that message, 20 are.
     const child = await only(app, MAIN);
     await until(async () => (await app.runs(child.key)).filter((run) => run.state === "ok").length >= 2);
     await app.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 20 }).execute());

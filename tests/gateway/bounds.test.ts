@@ -42,7 +42,7 @@ test("an agent with endless permission requests is denied, and leaves room for t
   expect(desk.list()).toEqual([]);
 });
 
-test("MX2: one token has at most 512 MCP requests under way, all tokens 1,000, and each end frees one", () => {
+test("MX2: one token has at most 512 MCP requests under way, all tokens 1,000; each finished request frees a place", () => {
   const exchanges = new Exchanges(fakeWorld().clock);
   const begin = (caller: string, count: number) =>
     Array.from({ length: count }, () => exchanges.begin(caller)).filter((one) => one.ok);

@@ -118,7 +118,7 @@ test("reads a small body without a length like any other", async () => {
   expect(await answer.json()).toMatchObject({ ok: true, result: { count: expect.any(Number) } });
 });
 
-test("measures a body without a length while it comes", async () => {
+test("measures a body without a length while it arrives", async () => {
   const house = await openHouse();
   const piece = new Uint8Array(64 * 1024);
   let left = 32;

@@ -141,7 +141,7 @@ test("limits unfinished bodies per token; another token is served, and the bytes
   }
 });
 
-test("limits connections per token: others still connect, and each end frees one", async () => {
+test("limits connections per token: other tokens still connect, and each closed connection frees a place", async () => {
   const house = await openBoth();
   const links: Raw[] = [];
   // Connects in rounds, because few connections may be waiting for their handshake.

@@ -190,7 +190,7 @@ async function play(options: LoadOptions, fleet: Fleet): Promise<LoadFigures> {
   load.over = true;
   await failed;
   const took = performance.now() - from;
-  // A client that gets an answer now has received everything before it.
+  // An answer to each client proves that it has received everything before it.
   const staying = [...cast.writers, ...cast.watchers];
   await Promise.all(staying.map((reader) => reader.request("health")));
   const lost = (await Promise.all(roaming)).reduce((sum, one) => sum + one, 0);

@@ -201,7 +201,7 @@ export class Client {
     const strange = [...namedIn(story, payload, ""), about].filter(
       (key) => key !== "" && !covers(story, this.token, key),
     );
-    // Arguments and results of a tool belong to the session, which the token covers.
+    // A tool event may name other sessions, because its arguments and results belong to a covered session.
     const [named] = payload.stream === "tool" ? strange.filter((key) => key === about) : strange;
     if (named !== undefined)
       story.wrong("I9", `${this.name} (${this.token}) hears of ${named}: ${text.slice(0, 500)}`);

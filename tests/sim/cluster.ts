@@ -303,7 +303,7 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
       }
       later(lasts, () => {
         cluster.isUp = true;
-        // A shorter one may fall between two beats and go unnoticed.
+        // A shorter outage may fall between two beats and stay unnoticed.
         if (lasts >= NOTICED_MS) cluster.upSince = time.now();
         // Some processes reach it before others.
         for (const one of members) later(luck.below(2_000), () => cluster.isUp && one.setLink("pass"));

@@ -263,7 +263,7 @@ function placeOf(roll: Dice): DeathPlan {
   }
 }
 
-/** Longer than it takes to check a commit without an answer. */
+/** Must exceed the time that checking a commit without an answer takes. */
 const CALM_MS = 6_000;
 
 function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {

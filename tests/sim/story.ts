@@ -31,7 +31,7 @@ export interface KeyedRequest {
   readonly token: string;
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** When it was first sent. */
+  /** Time at which the request was first sent. */
   readonly sinceMs: number;
   /** Its successful answer, as JSON; undefined: none yet. */
   answer: string | undefined;

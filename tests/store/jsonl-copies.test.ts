@@ -227,7 +227,7 @@ test("a start removes a leftover copy of a deleted transcript and keeps copies t
   await append(userMessage("m1", "a secret"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
-  // A copy of another database: it may be all that is left of it.
+  // A copy of another database, which may be its only remaining data.
   const foreign = join(dir, "foreign.jsonl");
   writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
   writeFileSync(`${path()}.new`, "half a head");

@@ -1,4 +1,4 @@
-// Messages between processes, and their shared time.
+// Messages between processes, and the database's time that they share.
 
 import { afterEach, describe, expect, test } from "vitest";
 import { DatabaseClock } from "../../src/store/postgres/clock.ts";

@@ -101,7 +101,10 @@ async function stateOf(db: Db): Promise<Map<string, string[]>> {
   return state;
 }
 
-/** Returns the existing copies, except for these, with the ids of their lines; half a header is no copy. */
+/**
+ * Returns the copies whose sessions are not in `but`, with the ids of their lines. A file with half a header
+ * does not count.
+ */
 function copiesIn(dir: string, but: ReadonlySet<string>): Map<string, string[]> {
   const copies = [...readFiles(dir).others].filter(([name, bytes]) => {
     return name.endsWith(".jsonl") && bytes.includes("\n") && !but.has(name.slice(0, -6));

@@ -176,7 +176,7 @@ test("damage: refuses an older file in place of the database, with or without a 
   expect((await problemIn(crashed)).problem).toBe("behind");
 });
 
-test("damage: without a mark, a copy that is ahead makes the store refused, and is not cut", async () => {
+test("damage: without a mark, a store behind one of its copies is refused, and the copy is not cut", async () => {
   const dir = await killedStore(async (store) => {
     const other = new DatabaseSync(join(store.transcriptPath("x") ?? "", "..", STORE_FILE));
     other.exec("pragma wal_checkpoint(restart)");

@@ -69,7 +69,7 @@ test("D4: a long transaction yields to other work between its statements", async
   expect(count()).toBe(5);
 });
 
-test("a database that may not grow is a `full` problem, and later work succeeds", async () => {
+test("a database that may not grow gives a `full` problem, and later work succeeds", async () => {
   database.exec("pragma max_page_count = 10");
   const big = "x".repeat(100_000);
   const work = transaction(async (tx) => {

@@ -52,7 +52,7 @@ const from = (sourceSessionKey: string): Pick<Run, "input"> => {
   return { input: { text: "x", provenance } };
 };
 
-test("LN1: the parent is the agent's own call; for a call by an external program it is that program's run", async () => {
+test("LN1: the parent span of a run is the call that started it; for a call by an external program, the program's run", async () => {
   const store = await openStore(temporaryFolder());
   const call = runOf("r2", 2, { parentRunId: "r1", callId: "r1:m1:0" });
   expect(await parentSpanOf(store.db, call)).toBe(callSpanId("r1", "r1:m1:0"));
@@ -61,7 +61,7 @@ test("LN1: the parent is the agent's own call; for a call by an external program
   expect(await parentSpanOf(store.db, runOf("r4", 4))).toBeUndefined();
 });
 
-test("LN1: the parent of a step is the step that ended when it was accepted, whatever else happened in the chain", async () => {
+test("LN1: the parent span of a step is the step whose end accepted it, whatever else happened in the chain", async () => {
   const store = await openStore(temporaryFolder());
   await write(store, runOf("one", 1, { sessionKey: B, ...flow("round1", 1) }), 10);
   await write(store, runOf("noise", 5, { sessionKey: B }), 9);
@@ -82,7 +82,7 @@ test("LN1: the parent of a step is the step that ended when it was accepted, wha
   expect(await parentSpanOf(store.db, said)).toBe(runSpanId("three"));
 });
 
-test("LN1: the parent of a woken run is the last run of the session that woke it; a run without cause begins the trace", async () => {
+test("LN1: the parent span of a woken run is the last run of the session that woke it; a run without a cause begins the trace", async () => {
   const store = await openStore(temporaryFolder());
   await write(store, runOf("work", 1, { sessionKey: B, ...flow("task", 1) }), 10);
   await write(store, runOf("words", 10, { sessionKey: B, ...flow("announce", 1) }), 20);

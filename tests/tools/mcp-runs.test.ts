@@ -149,7 +149,7 @@ test("a server is started by the first run that may use it, and by no other; run
   expect(model.requests.at(-1)?.tools.map(({ name }) => name)).toContain("mcp__theirs__hello");
 });
 
-test("without a server its runs continue, and the prompt names the missing tools", async () => {
+test("if a server is missing, runs continue, and the prompt names the missing tools", async () => {
   const gone = httpServer("gone", `http://127.0.0.1:${await freePort()}/mcp`, {
     headers: { authorization: "Bearer sesame-open-7788" },
   });

@@ -193,7 +193,7 @@ test("I9: a tree viewer lists only rows of its tree, at any depth", async () => 
   expect(result.visibility).toBe("tree");
 });
 
-test("a token's patterns limit an operator's list as a session", async () => {
+test("a token's patterns limit the list of an operator who acts as a session", async () => {
   const as = { key: MAIN, agentId: "main", sandboxed: false, sandboxClamp: "spawned" } as const;
   const viewer: Viewer = { kind: "operator", scopes: ["operator.admin"], patterns: ["agent:research:*"], as };
   expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);

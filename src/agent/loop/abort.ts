@@ -1,5 +1,5 @@
-// Waits that an abort ends at once, whatever the awaited work does: after the signal the wait settles in the
-// same tick, and a late outcome of the work is dropped.
+// Waits for work until an abort. After the signal the wait settles in the same tick, and a late outcome of
+// the work is dropped.
 
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";

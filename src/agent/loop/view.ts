@@ -245,7 +245,7 @@ function textOnly(message: AssistantMessage): AssistantMessage {
   return { ...rest, content: [{ type: "text", text: textOf(message) }], stopReason: "stop" };
 }
 
-/** Label of a person's text after text of others, which would otherwise seem to be theirs (V5). */
+/** Label of a person's text that follows text of others. Without it the text would seem to be theirs (V5). */
 const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
 
 const isOfPerson = (message: UserMessage): boolean =>

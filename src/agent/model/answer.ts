@@ -56,7 +56,7 @@ export class Answer {
     this.#onText = onText;
   }
 
-  /** Counts received bytes. The count restarts when the answer grows. */
+  /** Counts received bytes since the answer last grew. */
   heard(bytes: number): void {
     this.#rawBytes += bytes;
   }

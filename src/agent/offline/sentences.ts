@@ -95,7 +95,7 @@ const SENTENCES: readonly (readonly [RegExp, SentenceParser])[] = [
   ],
 ];
 
-/** Parses one sentence to agent `ownAgentId`. */
+/** Parses one sentence that was said to the agent `ownAgentId`. */
 export function readSentence(text: string, ownAgentId: string): Intent | undefined {
   const sentence = text
     .trim()

@@ -223,7 +223,7 @@ export async function startProgram(command: readonly string[], world: World): Pr
     }
   });
   const program = new Running(child, world);
-  // Older versions reject the method; that is an answer, too.
+  // Older versions reject the method, which also shows that the program answers.
   const answer = await program.request("status", {}, START_MS);
   if (answer.kind !== "failed") return program;
   await program.stop();

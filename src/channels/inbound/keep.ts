@@ -117,7 +117,7 @@ async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Prom
   return bound?.key ?? keyOfChat(parts.settings, place) ?? "";
 }
 
-/** Stores the message of a command. False: it is known. */
+/** Stores the message of a command. Returns false if it was stored before. */
 async function keepSettled(
   unit: Unit,
   admitted: AdmittedMessage,

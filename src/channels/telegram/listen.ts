@@ -47,7 +47,7 @@ interface ReadPosition {
 export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<void> {
   const { clock } = host.world;
   const reader = await introduce(bot, host, ear.signal);
-  // Stopped during startup.
+  // The listener was stopped during startup.
   if (reader === undefined) return;
   const place: ReadPosition = { failures: 0 };
   let isFirst = true;

@@ -22,7 +22,7 @@ export interface InboundQuestion {
   readonly sender: { readonly id: string; readonly alsoKnownAs?: readonly string[] };
   /** The message mentions the agent's account, or replies to it. */
   readonly mentioned: boolean;
-  /** `native`: chosen in the platform's menu, which addresses the account. */
+  /** `native`: chosen in the platform's menu, so it is for this account. */
   readonly command?: "native" | "written" | undefined;
   /** Absent: unknown person, or not looked up. */
   readonly peer?: PeerState | undefined;

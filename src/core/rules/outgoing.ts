@@ -32,7 +32,7 @@ export type Reach =
 
 const PROTOCOLS = ["http:", "https:"];
 
-/** Decides where a request for `url` may connect to. `configured`: the address from the configuration. */
+/** Decides which addresses a request for `url` may use. `configured`: the address from the configuration. */
 export function reachOf(purpose: Purpose, url: string, configured: string): Reach {
   if (!URL.canParse(url) || !URL.canParse(configured))
     return { kind: "refused", why: "the address is invalid" };

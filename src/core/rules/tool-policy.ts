@@ -169,7 +169,9 @@ function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] 
   return filters;
 }
 
-/** Filters of a session whose requester was deleted: facts that the requester's key shows still apply. */
+/**
+ * Filters of a session whose requester was deleted. The requester's key still shows some facts, which apply.
+ */
 function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): PlacedFilter[] {
   const agent = findAgent(settings, agentIdInKey(spawnedBy) ?? "");
   const because = "the session that spawned this one is gone, and with it the right to session tools";

@@ -272,9 +272,8 @@ function isMainName(key: ParsedKey, rules: KeyRules): key is Extract<ParsedKey, 
 }
 
 /**
- * Returns whether a person or a client creates a session of this canonical key by using it: conversations by
- * name, and those that an editor's client numbers. All other sessions are created by their channel, job or
- * spawn.
+ * Returns whether using this canonical key creates its session: true for named conversations and sessions of
+ * an editor. All other sessions are created by their channel, job or spawn.
  */
 export function opensOnUse(key: string, rules: KeyRules): boolean {
   const parsed = readKey(key);

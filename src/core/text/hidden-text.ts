@@ -53,7 +53,7 @@ const HELD_MAX = 512;
 export interface NewText {
   /** Append it to the text shown before. */
   readonly text: string;
-  /** Withdraw the text shown before. */
+  /** Withdraws the text shown before. */
   readonly restarted: boolean;
 }
 

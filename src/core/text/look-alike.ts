@@ -79,7 +79,7 @@ const LABEL_MAX = 400;
 const spelling = (letters: string): string =>
   letters.replaceAll("i", "l").replaceAll("m", "rn").replaceAll("w", "vv");
 
-/** Returns the letters and brackets of a line: labels differ in nothing else. */
+/** Returns the letters and brackets of a line, because only these distinguish labels. */
 function skeleton(signs: Iterable<string>): string {
   let kept = "";
   for (const sign of signs) {
@@ -125,7 +125,7 @@ const SPEAKER = spelling("from(?:theperson|session|cron|hook|node|theowner)");
 const BEGUN = new RegExp(`^[\\]}]*(?:${LABEL}|${FROM}|[[{]+${SPEAKER})`);
 const LABEL_END = /[\]}]|$/;
 
-/** Returns the end of the runtime's label that begins at `at`. undefined: none begins there. */
+/** Returns the end of a runtime label that begins at `at`. Undefined: no label begins there. */
 function labelEnd(letters: string, at: number): number | undefined {
   const begun = letters.slice(at, at + LABEL_MAX);
   const head = BEGUN.exec(begun)?.[0];

@@ -234,7 +234,7 @@ export class Dispatch {
     if (lease.silent().length === 0 && !(await hasOrphans(store.db))) return false;
     const { dead, runs } = await commit(async (unit) => {
       const dead: string[] = [];
-      // Judge only after the database has answered: it may have been down since the check above.
+      // Judges only after the database has answered, because it may have been down since the check above.
       await beats(unit.tx);
       for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
       await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));

@@ -60,7 +60,7 @@ function markOf(hint: Hint): string | undefined {
   return event.kind === "session" && event.change === "state" ? `state ${event.sessionKey}` : undefined;
 }
 
-/** Joins a hint and the waiting one with the same key. */
+/** Merges a hint with a waiting hint of the same key. */
 function mergedHint(before: Hint | undefined, hint: Hint): Hint {
   if (before?.kind !== "event" || before.event.kind !== "text") return hint;
   if (hint.kind !== "event" || hint.event.kind !== "text") return hint;

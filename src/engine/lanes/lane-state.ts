@@ -15,7 +15,7 @@ export type LaneState =
       readonly lane: WaitingLane | undefined;
       /** Whether the lane was woken meanwhile. */
       readonly again: boolean;
-      /** Runs that ended meanwhile. */
+      /** Runs that ended during the claim. */
       readonly ended: readonly string[];
     }
   | { readonly kind: "executing"; readonly execution: Execution };

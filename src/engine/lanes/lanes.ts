@@ -302,8 +302,8 @@ export class Lanes {
       if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
       return;
     }
-    // A slot may have been freed meanwhile, this lane may not have taken the slot it was woken for, or a lane
-    // that comes last may have waited for this claim.
+    // Another lane may start now: a slot was freed meanwhile, this lane did not take its slot, or a lane that
+    // must come last waited for this claim.
     if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
   }
 
@@ -475,7 +475,10 @@ export class Lanes {
     }
   }
 
-  /** Locks the rows of an execution's end. False: it has lost its lane, or its row has ended. */
+  /**
+   * Locks the rows that the end of an execution changes. False: the execution has lost its lane, or its run
+   * has ended.
+   */
   async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
     const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));
     return held;

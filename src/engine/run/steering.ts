@@ -45,7 +45,7 @@ export async function takeSteering(
   const { store, commit } = parts;
   if (run.route === undefined) return undefined;
   if (!takesOver(run, await nextIn(store.db, run.sessionKey))) return undefined;
-  // Before the commit, because it may be stored without an answer.
+  // Set before the commit, because it may be stored without an answer.
   reading.mayOwe = true;
   let read = "";
   const taken = await commit(async (unit): Promise<UserMessage | "lost" | undefined> => {

@@ -24,7 +24,7 @@ export interface DirectMessage {
   readonly extraContext?: string;
   /** The idempotency key. Default: a new id. */
   readonly runId?: string;
-  /** The owner of that key. */
+  /** The owner of the idempotency key. */
   readonly askedBy?: string;
   /** Aborts the run this long after it started. Default 0: never. */
   readonly timeoutMs?: number;

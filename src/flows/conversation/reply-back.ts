@@ -184,7 +184,7 @@ async function takeStep(context: FlowContext, next: NextStep, words: string): Pr
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
   const { unit, flow, run } = context;
   if (isInInbox(run)) {
-    // Its reader answers with its own send.
+    // The reader of an inbox answers with its own send.
     if (!(await isAwaited(unit.tx, run))) await close(context, "inbox");
     return;
   }
@@ -237,7 +237,7 @@ export async function conversationAnswerLost(
   parts: { settings: Settings; outbound: OutboxListener },
   ended: EndedRun,
 ): Promise<void> {
-  // An answer to a message in an inbox ends its flow, so there is none yet.
+  // An answer to a message in an inbox ends its flow, so no flow is open yet.
   if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
   else await notifySender(await flowContextOf(parts, ended));
 }

@@ -255,7 +255,7 @@ export async function setBindingLimits(
     ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
   });
   const found = await getBinding(unit.tx, route);
-  // The date first: its handler locks the date before the binding.
+  // The date is planned first, because its handler locks the date before the binding.
   if (found !== undefined) await planEnd(acceptor, unit, limited(found));
   const before = await holdBinding(unit.tx, route);
   if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
@@ -264,7 +264,7 @@ export async function setBindingLimits(
   return ok(binding);
 }
 
-/** Returns the binding of a place, with its session. */
+/** Returns the binding of a place together with the bound session. */
 export async function bindingOf(
   db: Db,
   route: Route,

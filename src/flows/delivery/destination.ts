@@ -166,9 +166,8 @@ async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<S
 }
 
 /**
- * Whether the send policy lets text of this session leave for this place (DE3). `isAnswer`: the text goes to
- * the place of its question, and the session counts as being there, even if others have used it elsewhere
- * since.
+ * Whether the send policy allows text of this session to this place (DE3). `isAnswer`: the text answers a
+ * message from this place, so the session counts as used here, even if it was used elsewhere since.
  */
 export async function leaveVerdict(
   db: Db,

@@ -37,7 +37,7 @@ export interface PairingParts {
   readonly outbound: OutboxListener;
 }
 
-/** Without `I`, `L`, `O`, `0` and `1`: people read codes out and type them. */
+/** Letters of a code, without `I`, `L`, `O`, `0` and `1`, because people read codes out and type them. */
 const LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_LENGTH = 8;
 const CODE_MS = 3_600_000;

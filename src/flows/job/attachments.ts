@@ -173,7 +173,7 @@ async function writeAll(
   const root = await work.open(await realpath(workspace));
   const own = await work.make(await work.make(await work.make(root, TOP), FOLDER), folder.id, true);
   const files = plan.files.map(({ name, bytes, sha256, mimeType }) => ({ name, bytes, sha256, mimeType }));
-  // First, so that a folder left by a crash names its owner (AF4).
+  // Written first, so that a folder left by a crash names its owner (AF4).
   const manifest = { owner: folder.owner, files };
   await work.write(own, MANIFEST_NAME, `${JSON.stringify(manifest, null, 2)}\n`);
   for (const { name, data } of plan.files) await work.write(own, name, data);

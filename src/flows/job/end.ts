@@ -224,8 +224,8 @@ function isWake(run: Run, session: Session): boolean {
 }
 
 /**
- * After a wait has returned these results to a run of their requester: writes the pending wakes into its
- * transcript instead of waking it.
+ * Appends results that a wait has returned to the requester's transcript, and cancels the wakes that were
+ * pending for them.
  */
 export async function writeDownWakes(
   unit: Unit,

@@ -187,7 +187,7 @@ export async function planArchiving(
 export const archiveTemporary: DeadlineHandler = async (unit, key) => {
   const session = await holdSession(unit.tx, key);
   if (session === undefined || session.archivedAt !== undefined) return "done";
-  // Their end sets the date again.
+  // The end of these runs sets the date again.
   if ((await activeRuns(unit.tx, key)).length > 0) return "done";
   // The result of a sub-agent is still to come.
   if ((await openFlowsOf(unit.tx, key)).length > 0) return unit.now + AGAIN_MS;

@@ -333,7 +333,7 @@ export async function deleteSession(
       await ctx.engine.abortIn(unit, { sessionKey: below, reason });
       await release(below, "requester");
     }
-    // Again: the end of those may have left a notice here.
+    // Cancels again, because the end of the sub-agents may have left a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     await dropInboundFiles(ctx.engine, unit, key);
     await release(key, "deleted");

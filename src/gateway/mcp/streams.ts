@@ -14,7 +14,10 @@ const READER_GONE_MS = 60_000;
 
 /** One request, from its headers to the last byte of its answer. */
 export interface Exchange {
-  /** Runs at the end, or at once if that has passed. `written`: the connection got the whole answer. */
+  /**
+   * Runs `action` when the exchange ends, or at once if it has ended. `written`: the connection got the whole
+   * answer.
+   */
   atEnd(action: (written: boolean) => void): void;
   /** Returns the same response; the exchange ends with its body. */
   until(response: Response): Response;

@@ -99,7 +99,7 @@ class Steps {
     const { runs, refusals, deliveries } = this.#chain;
     const drafts = [
       ...runs.flatMap((run) => [this.#run(run), ...this.#wait(run)]),
-      // Leaves out a refused call that was accepted when it was repeated after a crash.
+      // Removes refused calls that were repeated after a crash and then accepted.
       ...refusals.filter(({ callId }) => !this.#runOfCall.has(callId)).map((one) => this.#refused(one)),
       ...deliveries.map((one) => this.#delivery(one)),
     ];

@@ -58,7 +58,7 @@ function whereNodesAre<P, T>(
   };
 }
 
-/** Returns the check of which nodes the caller's token covers, for this access. */
+/** Returns a function that checks whether the caller's token covers a node. */
 function covering(ctx: CallContext, access: "list" | "send"): (nodeId: string) => boolean {
   const gate = createGate(ctx.deps.settings, ctx.caller, access);
   return (nodeId) => gate(nodeKey(nodeId));

@@ -11,7 +11,7 @@ import { Output } from "../output.ts";
 
 /** A command that writes more is stopped: reading it would block all other work. */
 export const OUTPUT_RUNAWAY_BYTES = 256 * 1024 * 1024;
-/** Size of a separate error stream; only people who look for a cause read it. */
+/** Maximum size of a separate error stream, which is only read to find a cause. */
 const ERRORS_KEPT_BYTES = 4 * 1024;
 
 /** Why it ended: it exited, or the limit or person that stopped it. */
@@ -36,7 +36,7 @@ export interface ProcessPlan {
   /** Contents of file descriptors 3, 4, … */
   readonly data?: readonly (Buffer | string)[];
   readonly outputMaxBytes: number;
-  /** Milliseconds from the start. Absent: `watch` measures the time. */
+  /** Time limit in ms, from the start. Absent: `watch` measures the time. */
   readonly timeoutMs?: number;
   readonly signal: AbortSignal;
   /** Stops all its processes. May be called more than once. */

@@ -115,8 +115,8 @@ async function runGroup({ connection, committed }: GroupParts, waiting: Member[]
 }
 
 /**
- * Runs the first member without a savepoint: if it fails, the whole transaction is rolled back. Undefined: it
- * failed, and there is no group yet.
+ * Runs the first member without a savepoint: if it fails, the whole transaction is rolled back. Undefined:
+ * the member failed, so the group does not exist yet.
  */
 async function runFirst(connection: GroupConnection, member: Member): Promise<Done | undefined> {
   const { reject } = member;

@@ -79,7 +79,8 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   if (below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below)) {
     return outside(shown, "is outside the workspace");
   }
-  // Asked of the whole path, before a folder is made: else some would be, and then the system would refuse.
+  // Checks the whole path before any folder is created; otherwise the system would refuse after some were
+  // created.
   if (Buffer.byteLength(join(root, below)) >= PATH_MAX_BYTES) {
     return fail("invalid_argument", `path ${shown} is too long when appended to the workspace`);
   }

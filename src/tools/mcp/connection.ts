@@ -56,7 +56,7 @@ function endOfFailure(error: unknown): CallEnd {
   if (typeof code === "number") return { kind: "refused", error: text, mayHaveRun: code === INTERNAL_ERROR };
   if (code === "NOT_CONNECTED" || UNCONNECTED.test(text))
     return { kind: "unsent", error: text, link: "same" };
-  // The server does not know the session: it was restarted.
+  // The server does not know the session, because it was restarted.
   if (status === 404) return { kind: "unsent", error: "it answered 404", link: "new" };
   if (status !== undefined && status < 500)
     return { kind: "unsent", error: `it answered ${status}`, link: "same" };

@@ -2,7 +2,7 @@
 
 export interface Mutant {
   readonly name: string;
-  /** The invariant, and in which way. */
+  /** The broken invariant, and how it breaks. */
   readonly breaks: string;
   /** From the top of the project. */
   readonly file: string;

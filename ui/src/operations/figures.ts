@@ -43,7 +43,7 @@ export interface Plotted {
   readonly lines: readonly PlotLine[];
 }
 
-/** Groups of figures that share a plot, with their short names there. */
+/** Groups of figures that share a plot, with the short name of each. */
 const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<string, string>> }[] = [
   { title: "Runs", of: { runs: "ended", failures: "failed" } },
   { title: "Lanes", of: { running: "running", waiting: "waiting", queued: "queued" } },

@@ -108,7 +108,7 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   return { frame, show, leave, rowsInSight };
 }
 
-/** The frame of the tree: a pointer or a finger above it holds the rows in place. */
+/** The frame of the tree. While a pointer or a finger is above it, no row moves. */
 function Frame(props: {
   within: RefObject<HTMLDivElement | null>;
   onUse: () => void;

@@ -86,7 +86,7 @@ function maskBegun(text: string): number {
   return isBegun ? text.length - at : 0;
 }
 
-/** The decided part of an unfinished text. */
+/** The part of an unfinished text that later text cannot change. */
 export interface DecidedValues {
   readonly text: string;
   /** The undecided end. The caller passes it again before the next text. */

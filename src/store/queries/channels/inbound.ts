@@ -97,7 +97,7 @@ interface Burst {
   readonly count: number;
   /** Total characters of their bodies. */
   readonly chars: number;
-  /** When the first one arrived. */
+  /** Time at which the first message arrived. */
   readonly firstAt: number | undefined;
 }
 

@@ -7,7 +7,7 @@ import type { Db } from "../../sql.ts";
 export interface EarlierConversation {
   readonly sessionId: string;
   readonly startedAt: number;
-  /** When its last message was written. */
+  /** Time of its last message. */
   readonly endedAt: number;
   readonly messages: number;
 }

@@ -67,6 +67,20 @@ test.each(SPEAKERS)(
   },
 );
 
+test.each(SPEAKERS)(
+  "%s: a call that waits for its inbox gets progress, and returns the inbox as it is when the gateway stops",
+  async (speaker) => {
+    const world = fakeWorld();
+    const house = await openHouse({ world });
+    const peer = await openPeer(house, speaker, { headers: ME });
+    const told = Promise.withResolvers<{ progress: number; message?: string | undefined }>();
+    const waiting = peer.call("sessions_inbox", { waitSeconds: 300 }, { onprogress: told.resolve });
+    expect(await timeUntil(world, told.promise)).toMatchObject({ message: "nothing new yet" });
+    await timeUntil(world, house.stop());
+    expect(await waiting).toMatchObject({ sessionKey: "agent:main:mcp:patient", count: 0, more: false });
+  },
+);
+
 test("a quick reply is the answer itself, also for a client that supports tasks", async () => {
   const house = await openHouse();
   const request = { method: "tools/call", params: SEND, name: "sessions_send", extensions: TASKS };

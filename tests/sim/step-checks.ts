@@ -6,6 +6,7 @@ import { type CrashCount, cautionFor } from "../../src/core/rules/crash-policy.t
 import { isEnded, type RunState } from "../../src/core/shapes/run.ts";
 import type { Row } from "./database.ts";
 import type { GatewayProcess } from "./process.ts";
+import { ReceiptChecks } from "./receipt-checks.ts";
 import type { Story, Work } from "./story.ts";
 
 /** Tolerance for late timers and a slow store. */
@@ -45,9 +46,11 @@ export class StepChecks {
   #sinceMs = 0;
   #commits = -1;
   readonly #story: Story;
+  readonly #receipts: ReceiptChecks;
 
   constructor(story: Story) {
     this.#story = story;
+    this.#receipts = new ReceiptChecks(story);
   }
 
   async check(processes: readonly GatewayProcess[]): Promise<void> {
@@ -60,6 +63,7 @@ export class StepChecks {
       await this.#checkMessages(active);
       await this.#checkChains();
       await this.#checkEnds();
+      await this.#receipts.check();
       await this.#checkJobs();
     }
     for (const process of processes) {

@@ -205,7 +205,10 @@ const MESSAGE_STATUS = object(
   {
     messageId: text(),
     state: declared<ReceiptState>("ReceiptState"),
-    times: about(declared<Receipt["times"]>("Receipt.times"), "ms since 1970, by state that it has reached."),
+    times: about(
+      declared<Receipt["times"]>('Receipt["times"]'),
+      "ms since 1970, by state that it has reached.",
+    ),
     from: text(),
     to: text(),
   },

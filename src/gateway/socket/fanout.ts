@@ -62,7 +62,8 @@ export function createFanout(parts: FanoutParts): Fanout {
     let without: EncodedEvent | undefined;
     for (const [listener, gates] of listeners) {
       const admits = gates[access];
-      if (!admits(sessionKey) || (unless !== undefined && admits(unless))) continue;
+      if (!admits(sessionKey)) continue;
+      if (unless !== undefined && admits(unless)) continue;
       if (other === undefined || admits(other.sessionKey)) {
         whole ??= encodeEvent(event, payload, marks);
         listener.event(whole);

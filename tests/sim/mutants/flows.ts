@@ -39,6 +39,20 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     to: `step === "round1" && !answered`,
   },
   {
+    name: "receipt-lost-by-a-crash",
+    breaks: "I2: a message that was offered before a crash is offered again, at another time",
+    file: "src/store/queries/runs/claims.ts",
+    from: "startedAt: run.startedAt ?? at };",
+    to: "startedAt: at };",
+  },
+  {
+    name: "receipt-without-its-mark",
+    breaks: "I2: a message in an inbox is accepted without its receipt",
+    file: "src/engine/run/accept.ts",
+    from: "isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,",
+    to: "undefined,",
+  },
+  {
     name: "notice-left-out",
     breaks: "I2: a sender that no longer waits never learns what became of its message",
     file: "src/flows/conversation/reply-back.ts",
@@ -77,9 +91,8 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "internal-traffic-moves-the-route",
     breaks: "I10: a result that wakes its requester moves the requester's route",
     file: "src/engine/run/accept.ts",
-    from: "    insertRun(tx, run),\n  );\n",
-    to: `    insertRun(tx, run),
-  );
+    from: `  publishReceipt(unit, run, "queued");\n`,
+    to: `  publishReceipt(unit, run, "queued");
   const { updateSession } = await import("../store/sessions.ts");
   if (request.route) await updateSession(tx, session.key, { lastRoute: request.route });
 `,

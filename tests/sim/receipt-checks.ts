@@ -1,0 +1,88 @@
+// Checks the receipts of a story: no message goes back, each fact is stored once, and a message whose run has
+// ended is in a final state.
+
+import { receiptOf } from "../../src/core/rules/receipt.ts";
+import type { Receipt, ReceiptState, Run } from "../../src/core/shapes/run.ts";
+import type { Row } from "./database.ts";
+import type { Story } from "./story.ts";
+
+/** Messages between sessions that are on their way, or have ended since. */
+const MESSAGES = `select r.run_id, r.kind, r.state, r.code, r.reply, r.model, r.accepted_at, r.started_at,
+  r.ended_at, r.flow_id, r.flow_step, k.run_id as marked, k.offered_at, k.in_turn_at, k.ended_at as mark_ended_at,
+  k.outcome, (select m.created_at from messages m where m.run_id = r.run_id and m.role = 'assistant'
+    order by m.seq limit 1) as heard_at
+  from runs r left join inbox_marks k on k.run_id = r.run_id
+  where r.flow_step in ('round1', 'reply')
+    and (r.state in ('queued', 'running', 'waiting') or r.ended_at >= ?1 or k.ended_at >= ?1
+      or (k.run_id is not null and k.ended_at is null))`;
+
+const ORDER: readonly ReceiptState[] = ["queued", "offered", "in_turn"];
+
+const rankOf = (state: ReceiptState): number => (ORDER.includes(state) ? ORDER.indexOf(state) : ORDER.length);
+
+const set = <K extends string>(name: K, value: unknown): { [P in K]?: number } =>
+  value === null ? {} : ({ [name]: Number(value) } as { [P in K]?: number });
+
+function receiptIn(row: Row): Receipt | undefined {
+  const run = {
+    runId: String(row.run_id),
+    kind: String(row.kind) as Run["kind"],
+    state: String(row.state) as Run["state"],
+    acceptedAt: Number(row.accepted_at),
+    ...set("startedAt", row.started_at),
+    ...set("endedAt", row.ended_at),
+    ...(row.code === null ? {} : { code: String(row.code) }),
+    ...(row.reply === null ? {} : { reply: String(row.reply) }),
+    ...(row.model === null ? {} : { model: String(row.model) }),
+    flow: { flowId: String(row.flow_id), step: row.flow_step as "round1" | "reply", turn: 1 },
+  };
+  const mark = {
+    ...set("offeredAt", row.offered_at),
+    ...set("inTurnAt", row.in_turn_at),
+    ...set("endedAt", row.mark_ended_at),
+    ...(row.outcome === null ? {} : { outcome: row.outcome as "answered" | "declined" | "expired" }),
+  };
+  const heardAt = row.heard_at === null ? {} : { heardAt: Number(row.heard_at) };
+  return receiptOf({ run, ...heardAt, ...(row.marked === null ? {} : { mark }) });
+}
+
+/** Remembers the receipt of each message. */
+export class ReceiptChecks {
+  readonly #known = new Map<string, Receipt>();
+  readonly #story: Story;
+  #sinceMs = 0;
+
+  constructor(story: Story) {
+    this.#story = story;
+  }
+
+  async check(): Promise<void> {
+    for (const row of await this.#story.look(MESSAGES, this.#sinceMs)) {
+      const receipt = receiptIn(row);
+      if (receipt === undefined) this.#story.wrong("I2", `message ${String(row.run_id)} has no receipt`);
+      else this.#compare(receipt, row);
+    }
+    this.#sinceMs = this.#story.time.now();
+  }
+
+  #compare(receipt: Receipt, row: Row): void {
+    const { messageId, state, times } = receipt;
+    const before = this.#known.get(messageId);
+    this.#known.set(messageId, receipt);
+    const isModelRun = row.kind === "turn";
+    if (isModelRun && row.ended_at !== null && rankOf(state) < ORDER.length)
+      this.#story.wrong("I2", `the run of message ${messageId} has ended, and the message is ${state}`);
+    if (before === undefined) return;
+    const isBack = rankOf(state) < rankOf(before.state);
+    const isOther = rankOf(before.state) === ORDER.length && state !== before.state;
+    if (isBack || isOther)
+      this.#story.wrong("I2", `message ${messageId} was ${before.state} and is ${state}`);
+    for (const [name, at] of Object.entries(before.times)) {
+      if (times[name as ReceiptState] !== at)
+        this.#story.wrong(
+          "I2",
+          `message ${messageId} was ${name} at ${at}, and now at ${times[name as ReceiptState]}`,
+        );
+    }
+  }
+}

@@ -47,7 +47,7 @@ const CONFIGURATION = [
 ];
 /** Files of /proc that everybody may read but that help an attacker. */
 const PROC_TELLING = ["cmdline", "iomem", "ioports", "kallsyms", "key-users", "keys"];
-/** Isolated by namespaces, so not covered. */
+/** Not hidden, because namespaces isolate it. */
 const PROC_OWN = ["sysvipc"];
 const READ_BY_ALL_WRITTEN_BY_NONE = 0o444;
 /** The kernel's settings: programs read them, but must never write them. */

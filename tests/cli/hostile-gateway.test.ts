@@ -167,7 +167,7 @@ const ANSWERS: Record<string, unknown> = {
   send: { messageId: "m" },
 };
 
-/** Words that tell kinds apart stay unchanged. */
+/** Words that distinguish kinds stay unchanged. */
 const HISTORY = {
   sessionKey: "k",
   sessionId: "s",

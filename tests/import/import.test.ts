@@ -296,7 +296,7 @@ test("makes a transcript valid: each call has one result, broken lines and other
   expect(remark(report, "role wizard")).toMatchObject({ count: 1 });
 });
 
-test("a later result never gives a call a second one", async () => {
+test("a call keeps its first result, even if a later one follows", async () => {
   const talk = new Talk();
   talk.user("one");
   talk.call("c1");

@@ -75,7 +75,7 @@ function planIn(words: string): Plan {
   return { levels: Number(found?.[1] ?? 0), words: list };
 }
 
-/** Returns the error in the order of roles, like a provider; undefined: none. */
+/** Checks the order of roles like a provider. Returns the error; undefined: none. */
 function rolesProblem(messages: readonly ServedMessage[]): string | undefined {
   const open: string[] = [];
   let before: ServedMessage["role"] | undefined;

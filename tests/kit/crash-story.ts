@@ -47,7 +47,7 @@ export interface StoryOptions {
   readonly seed: string;
   readonly rounds: number;
   readonly ground: Ground;
-  /** Default: the ground's. */
+  /** Number of processes. Default: the ground's. */
   readonly processes?: number;
   /** How long a process is paused in the first round. Default: sometimes, for some seconds. */
   readonly pauseMs?: number;

@@ -11,7 +11,7 @@ const TICKS_A_SECOND = 100;
 export interface MemorySample {
   /** Resident memory, in MB. */
   readonly rss: number;
-  /** The part of it without a file behind it: heap and stacks. */
+  /** Resident memory without a file behind it: heap and stacks. */
   readonly anonymous: number;
 }
 

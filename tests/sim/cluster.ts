@@ -305,7 +305,7 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
         cluster.isUp = true;
         // A shorter outage may fall between two beats and stay unnoticed.
         if (lasts >= NOTICED_MS) cluster.upSince = time.now();
-        // Some processes reach it before others.
+        // Some processes reach the database before others.
         for (const one of members) later(luck.below(2_000), () => cluster.isUp && one.setLink("pass"));
       });
       return;

@@ -57,7 +57,7 @@ function agent(settings: Settings, id: string): AgentSettings {
   return found;
 }
 
-/** Returns the session, its spawner, and so on; `lost`: the last one's spawner, if that is deleted. */
+/** Returns the session, its spawner, and so on. `lost`: the deleted spawner of the last one, if any. */
 function lineOf(key: string, sessions: SessionMap): { line: SessionFacts[]; lost: string | undefined } {
   const line: SessionFacts[] = [];
   let at: string | undefined = key;

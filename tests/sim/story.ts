@@ -101,7 +101,7 @@ export class Story {
   deaths = 0;
   /** Deliveries that an operator put back into the queue. */
   readonly retried = new Set<string>();
-  /** By word: how often a command was executed that must not be repeated. */
+  /** Number of executions of each command that must not be repeated, by its word. */
   readonly commands = new Map<string, number>();
   /** Settings, each with its start time. */
   readonly epochs: { readonly fromMs: number; readonly settings: Settings }[] = [];

@@ -111,7 +111,7 @@ test("a sandboxed requester gets contained children only, and its child is conta
   expect((await childOf(app, await app.call(RESEARCH, SPAWN, required))).spawn?.sandboxed).toBe(true);
 });
 
-test("a call with everything makes the child that it describes", async () => {
+test("a call with every argument makes the child that it describes", async () => {
   const args = {
     task: "count",
     label: " beans ",

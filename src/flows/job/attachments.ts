@@ -296,8 +296,8 @@ async function isOwned(above: Folder, id: string, owner: string, beforeMs: numbe
 }
 
 /**
- * Returns the owner's attachment folders in a workspace, as in receipts, to find those that a crash left.
- * `beforeMs`: only folders last changed before that time.
+ * Returns the owner's attachment folders in a workspace, to find those that a crash left behind. `beforeMs`:
+ * only folders last changed before that time.
  */
 export async function attachmentDirs(
   workspace: string,

@@ -9,7 +9,7 @@ import { StoreProblem } from "../problems.ts";
 
 const DEFAULT_SCHEMA = "parley";
 const DEFAULT_PORT = 5432;
-/** Needs no quoting rules, and leaves room for a prefix in a channel name. */
+/** Valid schema names: they need no quotes, and are short enough for a prefixed channel name. */
 const SCHEMA_NAME = /^(?!pg_)[a-z_][a-z0-9_]{0,47}$/;
 /** Schemas that every database reserves. */
 const TAKEN_SCHEMAS = new Set(["information_schema"]);

@@ -73,7 +73,7 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   }
   const fromHome = path === "~" || path.startsWith("~/") ? `.${path.slice(1)}` : path;
   const named = resolve(workspace);
-  // The workspace may be reached through a link; an absolute path below either name is inside.
+  // The workspace may be a link, so an absolute path may begin with the link or with its target.
   const base = isAbsolute(path) && isInside(named, resolve(path)) ? named : root;
   const below = relative(base, resolve(base, fromHome));
   if (below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below)) {

@@ -82,7 +82,7 @@ interface Template {
   readonly messages: number;
 }
 
-/** Longer than the JSONL copies of a template take to write. */
+/** Time limit for writing the JSONL copies of a template. */
 const COPIES_MAX_MS = 30_000;
 
 const world = realWorld({ level: "silent" });

@@ -36,7 +36,10 @@ function toldOf(books: Books, job: Row, own: readonly RunBook[]): Told {
   };
 }
 
-/** I4: appended, woken with, posted or kept, once; or silent, or cancelled. */
+/**
+ * Checks I4: a result is appended, wakes its requester, is posted or is kept, once; or the job was silent or
+ * cancelled.
+ */
 function checkTold(story: Story, job: Row, { wakes, appends, posts }: Told): void {
   const counts = `${wakes.length} wakes, ${appends.length} appends, ${posts.length} posts`;
   const about = `the job of ${String(job.target_key)} (${String(job.end_reason)}) is told by ${counts}`;

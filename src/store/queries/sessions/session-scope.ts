@@ -107,7 +107,7 @@ export async function fewInScope(db: Db, scope: Scope, max: number): Promise<num
   return [...found];
 }
 
-/** Returns the row ids of the tree alone, for scopes that also contain whole agents. */
+/** Returns the row ids of the scope's tree, without its whole agents. */
 export async function fewInTree(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return [];
   const { self, treeOf: treeKey } = scope;

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { type House, openHouse } from "./kit.ts";
-import { type Answer, askNew, heldModel, objectOf, openPeer, SPEAKERS, written } from "./mcp-kit.ts";
+import { type Answer, askNew, heldModel, objectOf, openPeer, SPEAKERS, sendAs, written } from "./mcp-kit.ts";
 
 const TASKS = { "io.modelcontextprotocol/tasks": {} };
 const SEND = {
@@ -80,6 +80,19 @@ test.each(SPEAKERS)(
     expect(await waiting).toMatchObject({ sessionKey: "agent:main:mcp:patient", count: 0, more: false });
   },
 );
+
+test("a call that has waited for its inbox returns with the message that comes", async () => {
+  const world = fakeWorld();
+  const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
+  const house = await openHouse({ world, choices });
+  const peer = await openPeer(house, "version 1", { headers: ME });
+  const told = Promise.withResolvers<unknown>();
+  const waiting = peer.call("sessions_inbox", { waitSeconds: 300 }, { onprogress: told.resolve });
+  await timeUntil(world, told.promise);
+  const sent = timeUntil(world, sendAs(house, "agent:research:main", "agent:main:mcp:patient", "one"));
+  expect(await timeUntil(world, waiting)).toMatchObject({ count: 1, messages: [{ text: "one" }] });
+  expect(await sent).toMatchObject({ status: "accepted", receipt: "queued" });
+});
 
 test("a quick reply is the answer itself, also for a client that supports tasks", async () => {
   const house = await openHouse();

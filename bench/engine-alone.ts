@@ -19,7 +19,7 @@ export interface Bench {
 }
 
 /**
- * Opens an engine over a store in its own folder, with a model that answers at once. `maxConcurrent`: runs that
+ * Opens an engine over a store in its own folder, with a model that answers at once. `maxConcurrent`: runs
  * execute at once. Default: the setting's default.
  */
 export async function withEngine<T>(work: (bench: Bench) => Promise<T>, maxConcurrent?: number): Promise<T> {

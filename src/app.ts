@@ -200,6 +200,17 @@ interface Working {
   readonly nodes: NodeHub | undefined;
 }
 
+function engineSettings(settings: Settings) {
+  const { queueMax, agentToAgent } = settings.session;
+  return {
+    queueMax,
+    ...agentToAgent,
+    dailyBudgets: dailyBudgets(settings),
+    maxConcurrent: settings.maxConcurrent,
+    pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
+  };
+}
+
 /** Builds the engine with the parts that execute and deliver. */
 function buildEngine(
   options: AppOptions,
@@ -208,7 +219,6 @@ function buildEngine(
   { watching: { metrics, traces }, sandboxFor, outside, acp, ways }: Helpers,
 ): Working {
   const { settings, world } = options;
-  const { queueMax, agentToAgent } = settings.session;
   const { channels, burstDue } = ways;
   const hooks = createWebhooks(settings.outgoingHooks, asPart(world, "channels"));
   const told = { deliveryQueued: () => news.deliveryQueued() };
@@ -249,13 +259,7 @@ function buildEngine(
       engine: () => engine,
     }),
     facts: { host: hostname(), version: options.version },
-    settings: {
-      queueMax,
-      ...agentToAgent,
-      dailyBudgets: dailyBudgets(settings),
-      maxConcurrent: settings.maxConcurrent,
-      pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
-    },
+    settings: engineSettings(settings),
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
     record,
     committed: metrics.committed,
@@ -333,14 +337,20 @@ async function startOutbox(of: {
   return () => watch.stop();
 }
 
-async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
-  const { settings, version } = options;
+/** Opens the store and its readable copies. */
+async function openRecords(options: AppOptions, undo: (() => Promise<void>)[]) {
   const store = watchWrites(await openStore(options));
   undo.push(() => store.close());
   const world = sharedWorld(store, options.world);
-  const token = await tokenOf(options);
-  const jsonlCopies = jsonlCopiesOf({ settings, world: asPart(world, "store") }, store);
+  const jsonlCopies = jsonlCopiesOf({ settings: options.settings, world: asPart(world, "store") }, store);
   undo.push(() => jsonlCopies.close());
+  return { store, world, jsonlCopies };
+}
+
+async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
+  const { settings, version } = options;
+  const { store, world, jsonlCopies } = await openRecords(options, undo);
+  const token = await tokenOf(options);
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
@@ -359,12 +369,8 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   await ways.open({ engine, outbound: outbox, checkModel });
   undo.push(await startOutbox({ engine, outbox, settings, world }));
   const forget = forgetSent(engine.commit, asPart(world, "channels"));
-  undo.push(
-    () => outbox.stop(),
-    forget,
-    acp.close,
-    async () => nodes?.close(),
-  );
+  undo.push(() => outbox.stop(), forget, acp.close);
+  undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,
     world: asPart(world, "gateway"),

@@ -4,7 +4,7 @@
 
 import { keyRulesOf, sessionViewer } from "./access/access.ts";
 import { spawnChainOf } from "./access/spawn-chain.ts";
-import { runTurn, type TurnEnd } from "./agent/loop/loop.ts";
+import { runTurn, type TurnArgs, type TurnEnd } from "./agent/loop/loop.ts";
 import { buildSystemPrompt } from "./agent/loop/prompt.ts";
 import type { ToolEvent } from "./agent/loop/tool-calls.ts";
 import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model/model.ts";
@@ -252,6 +252,22 @@ function toolPartsOf(parts: ExecuteParts) {
   return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 
+/** Passes the steps of a turn on to its lane. */
+function callbacksOf(
+  handle: LaneHandle,
+  everyTool: readonly ToolSpec[],
+  clock: Clock,
+  trace: RunTrace | undefined,
+): Pick<TurnArgs, "append" | "steered" | "onText" | "onTool" | "onRetry"> {
+  return {
+    append: (entry) => handle.append(storedEntry(entry)),
+    steered: () => handle.steered(),
+    onText: (delta) => handle.text(delta),
+    onTool: (event) => publishTool(handle, everyTool, event, trace),
+    onRetry: (retry) => publishRetry(handle, retry, clock.now()),
+  };
+}
+
 async function executeTurn(
   parts: ExecuteParts,
   handle: LaneHandle,
@@ -309,13 +325,9 @@ async function executeTurn(
     entries,
     tools: tools.map((tool) => tool.spec),
     everyTool,
-    append: (entry) => handle.append(storedEntry(entry)),
-    steered: () => handle.steered(),
+    ...callbacksOf(handle, everyTool, world.clock, trace),
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
-    onText: (delta) => handle.text(delta),
-    onTool: (event) => publishTool(handle, everyTool, event, trace),
-    onRetry: (retry) => publishRetry(handle, retry, world.clock.now()),
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,

@@ -68,7 +68,7 @@ function noting(told: string[], promise: Promise<unknown>, name: string): Promis
   );
 }
 
-test("LS1: members of a group and readers of their rows are told after the sync", async () => {
+test("I2: members of a group and readers of their rows are told after the sync", async () => {
   const store = await open();
   // Starts the thread of the read worker.
   expect(await chainsIn(store.readWorker as Db)).toEqual([]);

@@ -82,7 +82,7 @@ test("LN1: the parent span of a step is the step whose end accepted it, whatever
   expect(await parentSpanOf(store.db, said)).toBe(runSpanId("three"));
 });
 
-test("LN1: the parent span of a woken run is the last run of the session that woke it; a run without a cause begins the trace", async () => {
+test("LN1: the parent span of a woken run is the last run of the session that woke it; one without a cause begins the trace", async () => {
   const store = await openStore(temporaryFolder());
   await write(store, runOf("work", 1, { sessionKey: B, ...flow("task", 1) }), 10);
   await write(store, runOf("words", 10, { sessionKey: B, ...flow("announce", 1) }), 20);

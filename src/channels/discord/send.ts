@@ -114,9 +114,7 @@ export function createSender(rest: Rest, places: Places): Sender {
   async function deliver(message: OutgoingMessage): Promise<DeliveryOutcome> {
     const { to, threadId } = message.route;
     const place = idOf(threadId ?? to);
-    if (place === undefined) {
-      return { kind: "refused", error: noId(threadId ?? to) };
-    }
+    if (place === undefined) return { kind: "refused", error: noId(threadId ?? to) };
     try {
       const known = directChats.get(place) ?? place;
       const refused = await post(known, message).then(() => undefined, asProblem);

@@ -205,10 +205,7 @@ const MESSAGE_STATUS = object(
   {
     messageId: text(),
     state: declared<ReceiptState>("ReceiptState"),
-    times: about(
-      declared<Receipt["times"]>('Receipt["times"]'),
-      "ms since 1970, by state that it has reached.",
-    ),
+    times: about(declared<Receipt["times"]>('Receipt["times"]'), "ms since 1970, by reached state."),
     from: text(),
     to: text(),
   },

@@ -63,8 +63,8 @@ function configOf(connecting: Connecting): ClientConfig {
   const settings = {
     search_path: address.schema,
     plan_cache_mode: "auto",
-    // A kept plan of a table that was small must not read all of it when it is large. Every frequent query has
-    // an index.
+    // A kept plan of a table that was small must not read all of it when it is large. Every frequent query
+    // has an index.
     enable_seqscan: "off",
     // The costs of a plan with such a step would make the server compile it.
     jit: "off",

@@ -1,7 +1,7 @@
 // Keeps the files of an open embedded store current: the high-water mark follows the commits, and the log is
 // checkpointed into the database after a bounded time. No commit waits for it.
-// KP1: mark and checkpoint wait for a sync of the log that is under way, so that the mark names no row that is
-//      not on disk (I2).
+// KP1: mark and checkpoint wait for a sync of the log that is under way, so that the mark names no row that
+//      is not on disk (I2).
 // With durability "normal" the mark names no log position: a power loss may remove the end of the log.
 
 import { statSync } from "node:fs";

@@ -1,7 +1,7 @@
 // Syncs the log of an open embedded store outside SQLite, so that the event loop does not wait for the disk.
 // SQLite writes a commit into the log and syncs only for a checkpoint and for a new round of the log.
-// LS1: nobody sees a row that is not on disk: members of a group, readers and the high-water mark wait for the
-//      sync of each commit before them. Nothing is committed while a sync is under way.
+// LS1: nobody sees a row that is not on disk: members of a group, readers and the high-water mark wait for
+//      the sync of each commit before them. Nothing is committed while a sync is under way.
 // LS2: a failed sync is final, because the system may have dropped the pages: the store refuses everything
 //      from then on, and no checkpoint reads the log. A start compares the log with its checksums.
 // LS3: one descriptor is kept: the system reports a failed write only to descriptors that were open then.

@@ -1,8 +1,8 @@
 // Owns the embedded store: one database file that one process writes.
 // A file that is newer, damaged, foreign or not writable is refused before anything is written to it.
 // Rows of a transaction are on disk when its promise resolves (durability "full": also after a power loss).
-// Reads never wait for an open transaction; they see the last committed state, once it is on disk. Slow reads run in the read
-// worker (sqlite/read-connection.ts).
+// Reads never wait for an open transaction; they see the last committed state, once it is on disk. Slow reads
+// run in the read worker (sqlite/read-connection.ts).
 
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

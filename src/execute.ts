@@ -47,6 +47,7 @@ import { invokeTool, type ToolContext, toolNames, toolSpecs, toolsFor } from "./
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions/spawn.ts";
 import type { OutsideSet, OutsideTools, ToolAnswered } from "./tools/tool.ts";
+import type { Clock } from "./world/plain.ts";
 import { type World, withFields } from "./world.ts";
 
 /** Called for every run and every call, with the settings of that time (I13). */

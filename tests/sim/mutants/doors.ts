@@ -149,7 +149,7 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "writes-of-a-client-out-of-order",
     breaks: "I3: two messages of one client are accepted in any order",
     file: "src/gateway/socket/connection.ts",
-    from: "    await this.#lines[line];\n",
+    from: "    await this.#queues[queue];\n",
     to: "    await Promise.resolve();\n",
   },
 ];

@@ -19,7 +19,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "claim-of-a-lost-commit-forgotten": 58,
   "copy-from-the-wrong-place": 25,
   "crashed-run-starts-first": 1,
-  "crashed-runs-side-by-side": 700,
+  "crashed-runs-side-by-side": 721,
   "crashes-not-counted": 1,
   "cycle-check-left-out": 6,
   "cycle-check-one-step-deep": 322,

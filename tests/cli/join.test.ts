@@ -11,7 +11,7 @@ import { cleanup } from "../kit/engine.ts";
 import { LAUNCHER } from "../kit/fleet.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-const PROGRAMS = ["claude-code", "gemini", "qwen"] as const;
+const PROGRAMS = ["claude-code", "codex", "gemini", "qwen"] as const;
 
 function project(): string {
   return mkdtempSync(join(tmpdir(), "parley-project-"));
@@ -32,9 +32,10 @@ test.each(PROGRAMS)("%s: leaving removes exactly what joining wrote", async (pro
   expect(again.out).toContain("Nothing to change");
   expect((await run(home, ["leave", program, "--yes"], { folder })).code).toBe(0);
   expect(
-    ["", ".mcp.json", ".claude", ".gemini", ".qwen"].filter((name) => existsSync(join(folder, name))),
+    ["", ".mcp.json", ".claude", ".codex", ".gemini", ".qwen"].filter((name) =>
+      existsSync(join(folder, name)),
+    ),
   ).toEqual([""]);
-  expect(existsSync(join(folder, ".."))).toBe(true);
   expect((await run(home, ["leave", program, "--yes"], { folder })).code).toBe(1);
 });
 
@@ -90,6 +91,19 @@ test("a file that cannot be parsed is left alone, and nothing else is written", 
   expect(joined).toMatchObject({ code: 1 });
   expect(joined.err).toContain("settings.local.json is not valid");
   expect(existsSync(join(folder, ".mcp.json"))).toBe(false);
+});
+
+test("an existing configuration of Codex is left alone, and the lines for it are shown", async () => {
+  const { home } = await makeHome();
+  const folder = project();
+  const file = join(folder, ".codex", "config.toml");
+  mkdirSync(join(folder, ".codex"));
+  writeFileSync(file, 'model = "some-model"\n');
+  const joined = await run(home, ["join", "codex", "--yes"], { folder });
+  expect(joined).toMatchObject({ code: 1 });
+  expect(joined.err).toContain("[mcp_servers.parley]");
+  expect(readFileSync(file, "utf8")).toBe('model = "some-model"\n');
+  expect(existsSync(join(folder, ".codex", "hooks.json"))).toBe(false);
 });
 
 test("without a terminal and without --yes nothing is changed", async () => {

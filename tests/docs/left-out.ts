@@ -66,6 +66,24 @@ async function checkReady(ground: Ground): Promise<void> {
 
 export const LEFT_OUT: readonly LeftOut[] = [
   {
+    command: /^npm install --prefix (?:\S+) @anthropic-ai\/claude-code @openai\/codex$/,
+    why: "tests download nothing",
+    instead: () => checkScript("woken"),
+  },
+  {
+    command: /^npm run (woken) -- \S+$/,
+    why: "needs two programs of the registry",
+    instead: (_, [, script = ""]) => checkScript(script),
+  },
+  {
+    command: /^npx parley join (\S+) --session \S+$/,
+    why: "asks at a terminal; tests/cli/join.test.ts joins with --yes",
+    instead: async (ground, [, program]) => {
+      const { out } = await ground.run("parley join --help");
+      expectThat(out.includes(`"${program}"`), `nothing joins as ${program}`);
+    },
+  },
+  {
     pages: ["README.md", "CONTRIBUTING.md", "docs/TOUR.md"],
     command: /^npm (?:ci|install)(?: && npm (\w+))?$/,
     why: "installs into the tree in which the tests run; .ci/run does that in a clean clone, before all tests",

@@ -126,8 +126,11 @@ function responsesItems(event: SendEvent) {
         event("response.reasoning_summary_text.delta", { ...at, summary_index: 0, delta: text });
       });
     },
-    call: (call_id: string, name: string, json: string): void => {
-      const open = { type: "function_call", call_id, name, arguments: "", status: "in_progress" };
+    /** `space/name`: a tool of a namespace. */
+    call: (call_id: string, called: string, json: string): void => {
+      const [name, namespace] = called.split("/").toReversed();
+      const tool = { name, ...optional({ namespace }) };
+      const open = { type: "function_call", call_id, ...tool, arguments: "", status: "in_progress" };
       add("fc", open, { arguments: json, status: "completed" }, (at) => {
         for (const delta of pieces(json, 2))
           event("response.function_call_arguments.delta", { ...at, delta });

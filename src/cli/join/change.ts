@@ -23,10 +23,9 @@ export interface Insertion {
   readonly value: unknown;
 }
 
-/** A wanted change of one file: values of a JSON file, text behind its end, or a whole new file. */
+/** A wanted change of one file: values of a JSON file, or a whole new file. */
 export type Edit = { readonly file: string } & (
   | { readonly kind: "json"; readonly insertions: readonly Insertion[] }
-  | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "new"; readonly text: string }
 );
 
@@ -52,11 +51,9 @@ function textOf(file: string): string | undefined {
 function editedText(edit: Edit, before: string | undefined): Result<string> {
   const { file } = edit;
   if (edit.kind === "new")
-    return before === undefined ? ok(edit.text) : fail("invalid_config", `${file} already exists`);
-  if (edit.kind === "text") {
-    const joint = before === undefined || before === "" || before.endsWith("\n") ? "" : "\n";
-    return ok(`${before ?? ""}${joint}${edit.text}`);
-  }
+    return before === undefined
+      ? ok(edit.text)
+      : fail("invalid_config", `${file} exists. Add by hand:\n${edit.text}`);
   let text = before ?? "";
   for (const { path, value } of edit.insertions) {
     const next = insertAt(text, path, value, "json", file);
@@ -129,11 +126,6 @@ export type Undo = { readonly text?: string; readonly problems: readonly string[
 function undoneText(edit: Edit, now: string): Undo {
   const { file } = edit;
   if (edit.kind === "new") return { text: now, problems: [`${file} was changed since. Remove it by hand.`] };
-  if (edit.kind === "text") {
-    const parts = now.split(edit.text);
-    if (parts.length === 2) return { text: parts.join(""), problems: [] };
-    return { text: now, problems: [`Parley's part of ${file} was changed since. Remove it by hand.`] };
-  }
   const problems: string[] = [];
   let text = now;
   for (const { path, value } of edit.insertions.toReversed()) {

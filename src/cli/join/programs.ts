@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import type { Edit } from "./change.ts";
 
-export const PROGRAMS = ["claude-code", "gemini", "qwen"] as const;
+export const PROGRAMS = ["claude-code", "codex", "gemini", "qwen"] as const;
 export type ProgramId = (typeof PROGRAMS)[number];
 
 /** Commands that a program's configuration names. */
@@ -81,6 +81,43 @@ const claudeCode: Program = {
   tell: (text) => ({ stderr: text, code: 2 }),
 };
 
+/** Blocks the end of a turn, so that the model goes on with the messages. */
+function goOn(text: string): HookOutput {
+  return { stdout: JSON.stringify({ decision: "block", reason: text }), code: 0 };
+}
+
+const codex: Program = {
+  name: "Codex",
+  notes: [
+    "Windows that are open already need a restart. The folder must be trusted.",
+    "Codex asks you to review the hooks before it runs them: /hooks.",
+  ],
+  edits(folder, { mcp, hook }) {
+    const { command, args } = entryOf(mcp);
+    // Strings of JSON are strings of TOML, too.
+    const lines = [
+      "[mcp_servers.parley]",
+      `command = ${JSON.stringify(command)}`,
+      `args = ${JSON.stringify(args)}`,
+      'default_tools_approval_mode = "approve"',
+    ];
+    const hooks = [{ hooks: [{ type: "command", command: hook, timeout: HOOK_SECONDS }] }];
+    return [
+      { file: join(folder, ".codex", "config.toml"), kind: "new", text: `${lines.join("\n")}\n` },
+      {
+        file: join(folder, ".codex", "hooks.json"),
+        kind: "json",
+        insertions: [
+          { path: ["hooks", "Stop"], value: hooks },
+          { path: ["hooks", "SessionStart"], value: hooks },
+        ],
+      },
+    ];
+  },
+  waits: false,
+  tell: (text, event) => (event === "SessionStart" ? contextAtStart(text) : goOn(text)),
+};
+
 const settingsProgram = (
   name: string,
   place: { folder: string; stop: string; milliseconds: boolean },
@@ -103,14 +140,12 @@ const settingsProgram = (
     ];
   },
   waits: false,
-  tell: (text, event) =>
-    event === "SessionStart"
-      ? contextAtStart(text)
-      : { stdout: JSON.stringify({ decision: "block", reason: text }), code: 0 },
+  tell: (text, event) => (event === "SessionStart" ? contextAtStart(text) : goOn(text)),
 });
 
 export const PROGRAM: Readonly<Record<ProgramId, Program>> = {
   "claude-code": claudeCode,
+  codex,
   gemini: settingsProgram("Gemini CLI", { folder: ".gemini", stop: "AfterAgent", milliseconds: true }),
   qwen: settingsProgram("Qwen Code", { folder: ".qwen", stop: "Stop", milliseconds: true }),
 };

@@ -5,13 +5,14 @@
 // prints that table again. Exit code 1 if a command fails that is expected to work.
 
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { optional } from "../src/core/optional.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
+import { install, type Manifest } from "./coding-agents.ts";
 
 const run = promisify(execFile);
 const STEP_MAX_MS = 90_000;
@@ -21,7 +22,7 @@ const SHOWN_CHARS = 160;
 interface Peer {
   readonly name: string;
   readonly version: string;
-  readonly manifest: object;
+  readonly manifest: Manifest;
   /** The folder of its settings, below its home. */
   readonly settings: string;
   /** The prefix of its variables. */
@@ -155,17 +156,6 @@ function stepsOf(id: string): readonly Step[] {
   ];
 }
 
-async function install(peer: Peer, folder: string): Promise<string> {
-  const bin = join(folder, "node_modules/.bin", peer.name);
-  if (existsSync(bin)) return bin;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, ...peer.manifest }));
-  process.stderr.write(`installing ${peer.name} ${peer.version} into ${folder} …\n`);
-  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-  await run("nice", ["-n", "15", "npm", "install", ...flags], { cwd: folder, maxBuffer: OUTPUT_MAX_BYTES });
-  return bin;
-}
-
 interface Ground {
   readonly peer: Peer;
   readonly bin: string;
@@ -209,7 +199,9 @@ async function tryOne(ground: Ground, step: Step): Promise<boolean> {
 }
 
 async function meet(peer: Peer, folder: string, url: string): Promise<boolean> {
-  const bin = await install(peer, join(folder, peer.name));
+  const own = join(folder, peer.name);
+  await install(own, peer.manifest, ["--ignore-scripts"]);
+  const bin = join(own, "node_modules/.bin", peer.name);
   const home = mkdtempSync(join(tmpdir(), `parley-peer-${peer.name}-`));
   const ground: Ground = { peer, bin, home, url };
   console.log(`\n### ${peer.name} ${peer.version}\n\n| | works | why not |\n|---|---|---|`);

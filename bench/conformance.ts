@@ -1,0 +1,320 @@
+// Finds out by runs which states of a receipt a message reaches at each kind of recipient.
+// Real coding agents come from the npm registry (a gigabyte, some minutes) into a temporary folder, or into
+// `--dir FOLDER`, which is reused the next time. All models are one server here, which follows the message.
+// The table goes between two marks of docs/DELIVERY.md. Exit code 1 if a state is not
+// reached that has to be.
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import OpenAI from "openai";
+import { connect, type GatewayClient } from "../src/contract/client/node.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
+import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
+import { call, hang, text, usage } from "../tests/kit/model-server-steps.ts";
+import { startTelegram, type TelegramServer } from "../tests/kit/telegram-server.ts";
+import type { FakeBot } from "../tests/kit/telegram-state.ts";
+import { typed } from "../tests/kit/typed.ts";
+import { CODING_AGENTS, type CodingAgent, install, runtimeOf } from "./coding-agents.ts";
+
+const PAGE = fileURLToPath(new URL("../docs/DELIVERY.md", import.meta.url));
+const MARKS = ["<!-- conformance -->", "<!-- /conformance -->"] as const;
+const STATES = ["queued", "offered", "in_turn", "answered", "declined", "expired", "failed"] as const;
+type State = (typeof STATES)[number];
+
+/** Time for a state: some programs need half a minute to start. */
+const STATE_MAX_MS = 90_000;
+const ASKER = "agent:asker:main";
+const BOT = { token: "123456789:AAH-not-a-real-token-of-any-bot-0", username: "parley_conformance_bot" };
+const ADA = { id: 1001, is_bot: false, first_name: "Ada" };
+
+/** Present while the model holds requests back; resolves at the first. */
+let held: PromiseWithResolvers<void> | undefined;
+
+/** Keeps a request without an answer. A program may repeat it after an abort: then it gets one. */
+function hold(): Answer {
+  held?.resolve();
+  return held === undefined ? [text("Done."), usage({ input: 100, output: 20 })] : [hang()];
+}
+
+/** Aborts a session's work once its model has the request. */
+async function abortHeld({ client }: Ground, sessionKey: string): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, STATE_MAX_MS);
+  await Promise.race([held?.promise, late.promise]);
+  clearTimeout(timer);
+  held = undefined;
+  await client.call("chat.abort", { sessionKey });
+}
+
+/** The models' part: what a message asks for, in capitals so that nothing else looks like it. */
+function play(request: ServedRequest): Answer {
+  const users = request.messages.filter(({ role }) => role === "user").flatMap(({ texts }) => texts);
+  const asked = /TASK-([A-Z]+)/.exec(users.findLast((said) => said.includes("TASK-")) ?? "")?.[1];
+  // Programs ask side questions, without tools: titles, summaries.
+  if (request.agentId === "asker" || request.toolNames.length === 0) return "REPLY_SKIP";
+  const counted = usage({ input: 100, output: 20 });
+  switch (asked) {
+    case "HANG":
+      return hold();
+    case "WORK":
+      return request.messages.at(-1)?.role === "tool" ? hold() : [text("I look."), anyCall(request), counted];
+    case "SKIP":
+      return [text("REPLY_SKIP"), counted];
+    default:
+      return [text("Done."), counted];
+  }
+}
+
+/** A call that every program can make: whether it succeeds is no matter. */
+function anyCall({ toolNames }: ServedRequest) {
+  const name = toolNames.find((one) => /sessions_list$|^(Read|read|read_file|exec_command)$/.test(one));
+  return call(name ?? toolNames[0] ?? "none", { file_path: "/none", cmd: "true", filePath: "/none" });
+}
+
+interface Ground {
+  readonly client: GatewayClient;
+  readonly httpUrl: string;
+  readonly telegram: TelegramServer;
+  readonly bot: FakeBot;
+}
+
+async function tool<T>(client: GatewayClient, name: string, args: Record<string, unknown>): Promise<T> {
+  return client.call<T>("tools.invoke", { name, arguments: args, sessionKey: ASKER });
+}
+
+/** Sends a message and does not wait. Returns its id. */
+async function send({ client }: Ground, sessionKey: string, message: string): Promise<string> {
+  const args = { sessionKey, message, timeoutSeconds: 0 };
+  const sent = await tool<{ messageId?: string; error?: string }>(client, "sessions_send", args);
+  if (sent.messageId === undefined) throw new Error(`not sent: ${JSON.stringify(sent)}`);
+  return sent.messageId;
+}
+
+/** Waits for a message's state; false if it ends in another one, or not in time. */
+async function reaches({ client }: Ground, messageId: string, wanted: State): Promise<boolean> {
+  const until = Date.now() + STATE_MAX_MS;
+  for (;;) {
+    const { state } = await tool<{ state: State }>(client, "session_status", { messageId });
+    if (state === wanted) return true;
+    if (STATES.indexOf(state) > STATES.indexOf("in_turn") || Date.now() > until) {
+      process.stderr.write(`  ${wanted}: it is ${state}\n`);
+      return false;
+    }
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+type Reached = Partial<Record<State, boolean>>;
+
+/** Takes a session with a model through every state. */
+async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
+  const reached: Reached = {};
+  held = Promise.withResolvers();
+  const hanging = await send(ground, sessionKey, "TASK-HANG");
+  reached.offered = await reaches(ground, hanging, "offered");
+  const waiting = await send(ground, sessionKey, "TASK-SAY");
+  reached.queued = await reaches(ground, waiting, "queued");
+  await abortHeld(ground, sessionKey);
+  reached.expired = await reaches(ground, waiting, "expired");
+  reached.failed = await reaches(ground, hanging, "failed");
+  const asking = await send(ground, sessionKey, "TASK-SAY");
+  reached.answered = await reaches(ground, asking, "answered");
+  reached.declined = await reaches(ground, await send(ground, sessionKey, "TASK-SKIP"), "declined");
+  held = Promise.withResolvers();
+  const working = await send(ground, sessionKey, "TASK-WORK");
+  reached.in_turn = await reaches(ground, working, "in_turn");
+  await abortHeld(ground, sessionKey);
+  return reached;
+}
+
+/** Takes the session of the protocol's reference client through every state. */
+async function tryMcp(ground: Ground): Promise<Reached> {
+  const headers = { authorization: `Bearer ${TOKEN}`, "x-parley-handle": "reference" };
+  const transport = new StreamableHTTPClientTransport(new URL(`${ground.httpUrl}/mcp`), {
+    requestInit: { headers },
+  });
+  const mcp = new Client({ name: "reference", version: "0" });
+  // The types of its two transports differ in one optional field.
+  await mcp.connect(transport as Parameters<Client["connect"]>[0]);
+  const own = async (name: string, args: Record<string, unknown> = {}) => {
+    const { content } = (await mcp.callTool({ name, arguments: args })) as { content: { text: string }[] };
+    return JSON.parse(content[0]?.text ?? "{}") as Record<string, unknown>;
+  };
+  await own("sessions_inbox");
+  const listed = await ground.client.request("sessions.list", { search: "reference" });
+  const key = listed.sessions[0]?.key ?? "";
+  const reached: Reached = {};
+  const asked = await send(ground, key, "a question");
+  reached.queued = await reaches(ground, asked, "queued");
+  await own("sessions_inbox");
+  reached.offered = await reaches(ground, asked, "offered");
+  await own("sessions_inbox", { ack: [asked] });
+  reached.in_turn = await reaches(ground, asked, "in_turn");
+  const answer = (message: string) => own("sessions_send", { sessionKey: ASKER, message, timeoutSeconds: 0 });
+  await answer("an answer");
+  reached.answered = await reaches(ground, asked, "answered");
+  const second = await send(ground, key, "a second question");
+  await own("sessions_inbox");
+  await answer("REPLY_SKIP");
+  reached.declined = await reaches(ground, second, "declined");
+  const third = await send(ground, key, "a third question");
+  await ground.client.request("sessions.reset", { key });
+  reached.expired = await reaches(ground, third, "expired");
+  await mcp.close();
+  return reached;
+}
+
+/** Opens a conversation with the official client of OpenAI. */
+async function openaiSession({ httpUrl }: Ground): Promise<string> {
+  const sessionKey = "agent:built-in:from-openai";
+  const openai = new OpenAI({ apiKey: TOKEN, baseURL: `${httpUrl}/v1`, maxRetries: 0 });
+  const messages = [{ role: "user" as const, content: "TASK-SAY" }];
+  const options = { headers: { "x-parley-session-key": sessionKey } };
+  await openai.chat.completions.create({ model: "parley/built-in", messages }, options);
+  return sessionKey;
+}
+
+/** Opens a conversation with a person who writes to the bot. */
+async function telegramSession({ client, telegram, bot }: Ground): Promise<string> {
+  const chat = { id: ADA.id, type: "private", first_name: "Ada" };
+  telegram.push(bot, { message: { message_id: 1, date: 1, from: ADA, chat, text: "TASK-SAY" } });
+  const until = Date.now() + STATE_MAX_MS;
+  while (Date.now() < until) {
+    const { sessions } = await client.request("sessions.list", { search: "telegram" });
+    const [row] = sessions;
+    if (row !== undefined) return row.key;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error("no session of Telegram");
+}
+
+interface Recipient {
+  readonly name: string;
+  readonly how: string;
+  /** States that it cannot reach. */
+  readonly never?: readonly State[];
+  reach(ground: Ground): Promise<Reached>;
+}
+
+const idOf = ({ name }: CodingAgent): string => name.toLowerCase().replaceAll(" ", "-");
+
+const RECIPIENTS: readonly Recipient[] = [
+  {
+    name: "built-in agent",
+    how: "scripted model",
+    reach: (ground) => tryModel(ground, "agent:built-in:main"),
+  },
+  ...CODING_AGENTS.map((agent) => ({
+    name: `${agent.name}, ACP`,
+    how: `\`${agent.packageName}\` ${agent.version}`,
+    reach: (ground: Ground) => tryModel(ground, `agent:${idOf(agent)}:main`),
+  })),
+  { name: "MCP client", how: "`@modelcontextprotocol/sdk`", never: ["failed"], reach: tryMcp },
+  {
+    name: "OpenAI client",
+    how: "`openai`, built-in agent",
+    reach: async (ground) => tryModel(ground, await openaiSession(ground)),
+  },
+  {
+    name: "Telegram chat",
+    how: "Bot API server of the tests, built-in agent",
+    reach: async (ground) => tryModel(ground, await telegramSession(ground)),
+  },
+];
+
+function rowOf({ name, how, never = [] }: Recipient, reached: Reached): string {
+  const missing = (state: State): string => (never.includes(state) ? "–" : "no");
+  const cells = STATES.map((state) => (reached[state] === true ? "yes" : missing(state)));
+  return `| ${[name, how, ...cells].join(" | ")} |`;
+}
+
+/** Replaces the table in the page. */
+function write(table: readonly string[]): void {
+  const page = readFileSync(PAGE, "utf8");
+  const [from, to] = MARKS.map((mark) => page.indexOf(mark));
+  if (from === undefined || to === undefined || from < 0 || to < from)
+    throw new Error(`${PAGE} lacks ${MARKS}`);
+  writeFileSync(PAGE, `${page.slice(0, from + MARKS[0].length)}\n${table.join("\n")}\n${page.slice(to)}`);
+}
+
+const USAGE = `npm run conformance -- [options]
+  --dir DIR    keep what is installed there, for the next time
+  --only NAME  one recipient: ${RECIPIENTS.map(({ name }) => name).join("; ")}
+  --print      leave docs/DELIVERY.md as it is`;
+const values = typed(USAGE, {
+  dir: { type: "string" },
+  only: { type: "string" },
+  print: { type: "boolean" },
+});
+const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-coding-agents-")));
+const chosen = RECIPIENTS.filter(({ name }) => values.only === undefined || values.only === name);
+const home = mkdtempSync(join(tmpdir(), "parley-conformance-"));
+const server = await startModelServer(play);
+const telegram = await startTelegram();
+const bot = telegram.addBot(BOT.token, BOT.username);
+telegram.addChat({ id: ADA.id, type: "private" });
+const needed = CODING_AGENTS.filter(({ name }) => chosen.some((one) => one.name === `${name}, ACP`));
+if (needed.length > 0) {
+  await install(folder, {
+    dependencies: Object.fromEntries(needed.map((one) => [one.packageName, one.version])),
+  });
+}
+const programs = needed.map((agent) => {
+  const own = join(home, idOf(agent));
+  mkdirSync(join(own, "work"), { recursive: true });
+  const runtime = runtimeOf(agent, folder, server, own);
+  return { id: idOf(agent), runtime: { ...runtime, cwd: join(own, "work") } };
+});
+const { id: _, ...provider } = server.provider("openai-completions");
+writeHome(home, {
+  gateway: { port: 0, auth: { token: TOKEN } },
+  models: { providers: { one: provider } },
+  agents: {
+    defaults: { model: "one/test-model" },
+    list: [
+      { id: "built-in", default: true },
+      { id: "asker" },
+      ...programs.map((one) => ({ ...one, model: undefined })),
+    ],
+  },
+  session: { dmScope: "per-peer" },
+  tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
+  channels: { telegram: { botToken: BOT.token, apiRoot: telegram.url, dmPolicy: "open", allowFrom: ["*"] } },
+});
+const gateway = launch(home, ["gateway"]);
+gateway.stderr?.pipe(process.stderr);
+const ended = new Promise((done) => gateway.once("exit", done));
+const rows: string[] = [];
+let holds = true;
+try {
+  const httpUrl = await addressOf(gateway);
+  const client = await connect({ url: httpUrl.replace("http", "ws"), token: TOKEN });
+  const ground: Ground = { client, httpUrl, telegram, bot };
+  for (const recipient of chosen) {
+    process.stderr.write(`${recipient.name} …\n`);
+    const reached = await recipient.reach(ground);
+    holds &&= STATES.every((state) => reached[state] === true || recipient.never?.includes(state) === true);
+    rows.push(rowOf(recipient, reached));
+  }
+  client.close();
+} finally {
+  gateway.kill("SIGTERM");
+  await ended;
+  await telegram.close();
+  await server.close();
+  rmSync(home, { recursive: true, force: true });
+  if (values.dir === undefined) rmSync(folder, { recursive: true, force: true });
+}
+const table = [
+  `| recipient | tried with | ${STATES.map((state) => `\`${state}\``).join(" | ")} |`,
+  `|---|---|${"---|".repeat(STATES.length)}`,
+  ...rows,
+];
+console.log(table.join("\n"));
+if (values.print !== true && values.only === undefined) write(table);
+process.exitCode = holds ? 0 : 1;

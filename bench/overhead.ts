@@ -6,7 +6,7 @@ import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";
 
 const SESSIONS_AT_ONCE = 16;
-/** Number of runs of a session before the next one takes its place: a long transcript is a separate figure. */
+/** Number of runs of a session before the next one begins: a long transcript is a separate figure. */
 const RUNS_OF_A_SESSION = 25;
 const ROUND_RUNS = 3_000;
 const ROUNDS = 5;

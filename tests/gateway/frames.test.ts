@@ -220,9 +220,9 @@ test.each(Object.keys(METHODS) as MethodName[])(
   "%s: an error names each invalid param, for every kind of wrong value",
   async (method) => {
     const raw = await asker(method);
-    const { properties, required } = METHODS[method].params as unknown as {
+    const { properties, required = [] } = METHODS[method].params as unknown as {
       properties: Record<string, Schema>;
-      required: string[];
+      required?: string[];
     };
     const good = rightFields(properties, required);
     let count = 0;

@@ -90,7 +90,7 @@ test("TX2: a finished transaction refuses further statements", async () => {
     kept = tx;
     await put(tx, 1, "in time");
   });
-  await expect(put(kept as Tx, 2, "late")).rejects.toThrow("this transaction is over");
+  await expect(put(kept as Tx, 2, "late")).rejects.toThrow("this transaction has ended");
   expect(count()).toBe(1);
 });
 

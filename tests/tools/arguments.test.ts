@@ -173,7 +173,7 @@ const OUT_OF_BOUNDS: [string, Record<string, unknown>, string][] = [
   ["sessions_send", { sessionKey: "main", agentId: "research", message: "x" }, "agentId goes with label"],
   ["sessions_send", { label: "x".repeat(201), message: "x" }, "label has 201 characters"],
   ["sessions_send", { label: "x", agentId: "A B", message: "x" }, "agentId must be 1 to 64"],
-  ["session_status", { sessionKey: "main", runId: "r" }, "not both"],
+  ["session_status", { sessionKey: "main", runId: "r" }, "give only one of sessionKey, runId and messageId"],
   ["sessions_search", { query: "  " }, "query must not be empty"],
   ["sessions_search", { query: "x".repeat(501) }, "query has 501 characters"],
   ["sessions_search", { query: "x", limit: -1 }, "limit must be at least 1"],

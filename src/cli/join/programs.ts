@@ -81,7 +81,7 @@ const claudeCode: Program = {
   tell: (text) => ({ stderr: text, code: 2 }),
 };
 
-/** Blocks the end of a turn, so that the model goes on with the messages. */
+/** Blocks the end of a turn, so that the model continues with the messages. */
 function goOn(text: string): HookOutput {
   return { stdout: JSON.stringify({ decision: "block", reason: text }), code: 0 };
 }

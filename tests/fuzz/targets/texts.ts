@@ -368,7 +368,9 @@ export const turnSteps: FuzzTarget<StepInput> = {
       const party = { key, channel: "telegram", label: label.replace(/[\p{Cc}\p{Cs}\u2028\u2029]/gu, "") };
       const parties = { requester: party, self: party };
       const message = messageContext(parties);
-      must(message.split(LINE_BREAK).length === 7, "a name broke out of its line");
+      const plain = messageContext({ requester: { ...party, label: "a" }, self: { ...party, label: "a" } });
+      const lines = (context: string): number => context.split(LINE_BREAK).length;
+      must(lines(message) === lines(plain), "a name broke out of its line");
       const told = announceContext({ ...parties, request: text, round1Reply: label, latestReply: reply });
       const empty = announceContext({ ...parties, request: "", round1Reply: "", latestReply: "" });
       must(spoken(told) === spoken(empty), "a quoted text speaks as the runtime");

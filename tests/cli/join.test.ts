@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { insertAt, removeAt } from "../../src/config/insert.ts";
+import { sessionToken } from "../../src/contract/session-token.ts";
 import { cleanup } from "../kit/engine.ts";
 import { LAUNCHER } from "../kit/fleet.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
@@ -153,11 +154,18 @@ test("the token of a session is valid for MCP requests of that session only", as
   expect(await ask("?session=agent:main:main", token)).toContain("only");
   expect(await ask("", `${token.slice(0, -3)}abc`)).toContain("not valid");
   expect(await run(home, ["--token", token, "sessions"])).toMatchObject({ code: 1 });
-  const models = await fetch(`http://127.0.0.1:${port}/v1/models`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
-  expect(models.status).toBe(403);
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const statusOf = async (path: string, more: RequestInit = {}): Promise<number> =>
+    (await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...more })).status;
+  expect(await statusOf("/v1/models")).toBe(403);
+  expect(await statusOf("/metrics")).toBe(403);
+  const call = JSON.stringify({ tool: "sessions_list", args: {} });
+  expect(await statusOf("/tools/invoke", { method: "POST", body: call })).toBe(403);
   await gateway.stop();
+  const other = sessionToken("a-token-of-another-gateway", "agent:main:mcp:writer.2");
+  const again = await startGateway(home);
+  expect(await ask("", other)).toContain("not valid");
+  await again.stop();
 });
 
 /** A process that stands for a window: it starts the MCP server and hooks, as a program does. */

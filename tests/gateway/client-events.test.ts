@@ -192,3 +192,18 @@ test("events unknown to this client reach listeners of everything, and no reader
   expect(await events.next()).toEqual({ done: false, value: { event: "tick", payload: { ts: 7 } } });
   expect(names).toEqual(["of.tomorrow", "tick"]);
 });
+
+test("an event that comes with the greeting reaches every listener that is added at once", async () => {
+  const gateway = await scriptedGateway("tick");
+  const client = await connect({ url: gateway.url, reconnect: false });
+  cleanup(() => client.close());
+  const heard: string[] = [];
+  client.onEvent(({ event }) => heard.push(`first ${event}`));
+  client.onEvent(({ event }) => heard.push(`second ${event}`));
+  const answer = client.call("anything");
+  (await gateway.request()).answer({});
+  await answer;
+  gateway.event("shutdown", {});
+  await expect.poll(() => heard.at(-1)).toBe("second shutdown");
+  expect(heard).toEqual(["first tick", "second tick", "first shutdown", "second shutdown"]);
+});

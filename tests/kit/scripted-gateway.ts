@@ -1,7 +1,7 @@
 // A gateway controlled by the test, for answers that a real one gives too rarely, too late or never.
 
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { RequestFrame } from "../../src/contract/protocol.ts";
 import { cleanup } from "./engine.ts";
@@ -43,7 +43,8 @@ const HELLO = {
   auth: { role: "operator", scopes: [] },
 };
 
-export async function scriptedGateway(): Promise<ScriptedGateway> {
+/** `withHello`: an event that each client gets in one piece with the greeting. */
+export async function scriptedGateway(withHello?: string): Promise<ScriptedGateway> {
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
   await once(server, "listening");
   cleanup(() => {
@@ -55,7 +56,12 @@ export async function scriptedGateway(): Promise<ScriptedGateway> {
   const heard = (socket: WebSocket, { id, method, params }: RequestFrame): void => {
     const say = (frame: object): void => socket.send(JSON.stringify({ type: "res", id, ...frame }));
     if (method === "connect") {
+      const line = Reflect.get(socket, "_socket") as Socket;
+      line.cork();
       say({ ok: true, payload: HELLO });
+      if (withHello !== undefined)
+        socket.send(JSON.stringify({ type: "event", event: withHello, payload: {} }));
+      line.uncork();
       return;
     }
     const request: Request = {

@@ -31,6 +31,7 @@ import type {
 
 const BACKOFF_FIRST_MS = 250;
 const BACKOFF_MAX_MS = 10_000;
+const EARLY_MAX = 100;
 
 interface Pending {
   readonly method: string;
@@ -81,6 +82,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #reconnect: boolean;
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
+  /** Events before the first listener and request: some come with the greeting. Undefined: given. */
+  #early: [frame: EventFrame, chars: number][] | undefined = [];
   readonly #stateListeners = new Set<StateListener>();
   #socket: ClientSocket;
   #state: ClientState = "connected";
@@ -158,8 +161,15 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     });
 
   onEvent(listener: (frame: EventFrame, chars: number) => void): () => void {
+    if (this.#listeners.size === 0) queueMicrotask(() => this.#tellEarly());
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  #tellEarly(): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const event of early) this.#tell(this.#listeners, (listener) => listener(...event));
   }
 
   onState(listener: StateListener): () => void {
@@ -190,6 +200,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   }
 
   #ask(asked: Omit<Pending, "waitsUntil">, signal: AbortSignal | undefined): void {
+    this.#tellEarly();
     const refused = this.#refusal(asked.method, signal);
     if (refused !== undefined) {
       asked.reject(refused);
@@ -249,7 +260,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
 
   #onFrame(frame: ResponseFrame | EventFrame, chars: number): void {
     if (frame.type === "event") {
-      this.#tell(this.#listeners, (listener) => listener(frame, chars));
+      if (this.#early === undefined) this.#tell(this.#listeners, (listener) => listener(frame, chars));
+      else if (this.#early.length < EARLY_MAX) this.#early.push([frame, chars]);
       return;
     }
     const pending = this.#pending.get(frame.id);

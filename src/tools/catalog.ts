@@ -66,7 +66,8 @@ export interface ToolContext
 
 type AnyTool = Tool<ToolContext>;
 
-const TOOLS: readonly AnyTool[] = [
+/** Every built-in tool. */
+export const TOOLS: readonly AnyTool[] = [
   sessionsList,
   sessionsHistory,
   sessionsSend,

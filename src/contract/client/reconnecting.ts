@@ -161,7 +161,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     });
 
   onEvent(listener: (frame: EventFrame, chars: number) => void): () => void {
-    if (this.#listeners.size === 0) queueMicrotask(() => this.#tellEarly());
+    if (this.#listeners.size === 0) void Promise.resolve().then(() => this.#tellEarly());
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }

@@ -1,10 +1,9 @@
 // ACP agents that nobody here wrote, by hand. In an empty folder F of its own (nothing of it belongs to this
 // project):
 //
-//   npm install --prefix F @agentclientprotocol/sdk@1.0.0    the protocol's own example agent
-//   npm install --prefix F @qwen-code/qwen-code              a coding agent, on a model server started here
-//   node bench/acp.ts example F
-//   node bench/acp.ts qwen F [--no-tools]
+//   npm install --prefix F @agentclientprotocol/sdk@1.0.0
+//   node bench/acp.ts example F                the protocol's own example agent
+//   node bench/acp.ts qwen F [--no-tools]      a coding agent, on a model server started here; installs it
 //
 // A gateway is started in a temporary home with the agent in it; each line says what was tried and whether it
 // held.
@@ -13,12 +12,13 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { connect, type GatewayClient } from "../src/contract/client/node.ts";
+import type { GatewayClient } from "../src/contract/client/node.ts";
 import { type Message, textOf, toolCallsOf } from "../src/core/shapes/message.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
 import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
 import { call, hang, text, usage } from "../tests/kit/model-server-steps.ts";
+import { CODING_AGENTS, installAgent, runtimeOf } from "./coding-agents.ts";
+import { withGateway } from "./with-gateway.ts";
 
 const [which = "", folder = "", flag] = process.argv.slice(2);
 const modules = join(resolve(folder), "node_modules");
@@ -65,29 +65,18 @@ function isValid(messages: readonly Message[]): boolean {
   return open.length === 0;
 }
 
-async function withGateway(
+async function withAgent(
   runtime: Record<string, unknown>,
   work: (client: GatewayClient) => Promise<void>,
 ): Promise<void> {
   const agents = { list: [{ id: "main", runtime: { type: "acp", ...runtime } }, { id: "other" }] };
   const tools = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
-  writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, agents, tools });
-  const child = launch(home, ["gateway"]);
-  child.stderr?.pipe(process.stderr);
-  const ended = new Promise((done) => child.once("exit", done));
-  const client = await connect({ url: (await addressOf(child)).replace("http", "ws"), token: TOKEN });
-  try {
-    await work(client);
-  } finally {
-    client.close();
-    child.kill("SIGTERM");
-    await ended;
-  }
+  await withGateway(home, { agents, tools }, ({ client }) => work(client));
 }
 
 async function exampleAgent(): Promise<void> {
   const command = [process.execPath, join(modules, "@agentclientprotocol/sdk/dist/examples/agent.js")];
-  await withGateway({ command, permissions: "allow" }, async (client) => {
+  await withAgent({ command, permissions: "allow" }, async (client) => {
     const { status, messages, error } = await turn(client, "please help");
     check("the example agent's turn ends ok", status === "ok", error);
     check("its calls and results are a valid transcript", isValid(messages), messages);
@@ -97,7 +86,7 @@ async function exampleAgent(): Promise<void> {
     const said = last === undefined ? "" : textOf(last);
     check("it was allowed, and says so", /successfully updated the configuration/.test(said), said);
   });
-  await withGateway({ command, permissions: "deny" }, async (client) => {
+  await withAgent({ command, permissions: "deny" }, async (client) => {
     const { messages } = await turn(client, "please help");
     const last = messages.at(-1);
     check(
@@ -151,23 +140,19 @@ function play(request: ServedRequest): Answer {
 
 async function qwen(): Promise<void> {
   const server = await startModelServer(play);
-  const { baseUrl } = server.provider("openai-completions");
-  const model = { OPENAI_API_KEY: "none", OPENAI_BASE_URL: baseUrl, OPENAI_MODEL: "test-model" };
-  const env = { ...model, HOME: home };
-  const command = [
-    process.execPath,
-    join(modules, "@qwen-code/qwen-code/cli.js"),
-    "--acp",
-    "--auth-type",
-    "openai",
-  ];
-  const runtime = { command, env, sessionTools: flag !== "--no-tools" };
+  const agent = CODING_AGENTS.find(({ name }) => name === "Qwen Code");
+  if (agent === undefined) throw new Error("no Qwen Code");
+  await installAgent(agent, resolve(folder));
+  const runtime = {
+    ...runtimeOf(agent, resolve(folder), server, home),
+    sessionTools: flag !== "--no-tools",
+  };
   const file = join(home, ".parley", "workspace", "made.txt");
-  await withGateway({ ...runtime, permissions: "deny" }, async (client) => {
+  await withAgent({ ...runtime, permissions: "deny" }, async (client) => {
     const denied = await turn(client, "TASK write a file");
     check("denied, the file is not written", !existsSync(file) && isValid(denied.messages), denied);
   });
-  await withGateway({ ...runtime, permissions: "allow" }, async (client) => {
+  await withAgent({ ...runtime, permissions: "allow" }, async (client) => {
     const { status, messages, error } = await turn(client, "TASK write a file");
     const last = messages.at(-1);
     check("allowed, it is; the turn ends ok", status === "ok" && existsSync(file), { error, messages });
@@ -206,7 +191,7 @@ async function qwen(): Promise<void> {
       recalled,
     );
   });
-  await withGateway({ ...runtime, permissions: "allow" }, async (client) => {
+  await withAgent({ ...runtime, permissions: "allow" }, async (client) => {
     const recalled = await turn(client, "TASK recall");
     check(
       "after a restart it finds its session",

@@ -1,5 +1,6 @@
-// Owns the coding agents that are tried with a gateway: their packages, and how each is started as an ACP
-// agent on a model server of the tests. They come from the npm registry, into a folder of their own.
+// Owns the coding agents that are tried with a gateway: their packages, and how each is started on a model
+// server of the tests: as an ACP agent, or as an MCP client. Each comes from the npm registry, into a folder
+// of its own.
 
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -10,96 +11,172 @@ import type { ModelServer } from "../tests/kit/model-server.ts";
 const run = promisify(execFile);
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 
-export interface CodingAgent {
-  readonly name: string;
+/** A way to start a program: a file of a package, and its arguments. */
+interface Door {
   readonly packageName: string;
   readonly version: string;
-  /** Its program, below its package. */
+  /** Below its package. */
   readonly file: string;
   readonly args?: readonly string[];
-  /** Its environment, and files below its home. */
-  start(server: ModelServer, home: string): { env: Record<string, string>; files?: Record<string, string> };
+}
+
+/** Returns a program's ways to start that use the same file. */
+function doorsOf(
+  program: Omit<Door, "args">,
+  args: { readonly acp: readonly string[]; readonly headless: readonly string[] },
+): { acp: Door; headless: Door } {
+  return { acp: { ...program, args: args.acp }, headless: { ...program, args: args.headless } };
+}
+
+/** A program that serves MCP over standard input and output. */
+export interface McpEntry {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The environment of a program, files below its home, and arguments that only a headless run gets. */
+interface Settings {
+  readonly env: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly args?: readonly string[];
+}
+
+export interface CodingAgent {
+  readonly name: string;
+  /** As an ACP agent. */
+  readonly acp: Door;
+  /** Without a terminal; the prompt follows the arguments. */
+  readonly headless: Door;
+  /** `mcp`: the only server that it connects to, as `parley`, and whose tools it may call. */
+  settings(server: ModelServer, home: string, mcp?: McpEntry): Settings;
 }
 
 /** With a model that it knows: it begins each answer of another one with a warning. */
-const codexConfig = (baseUrl: string): string => `model = "gpt-5.5"
+const codexConfig = (baseUrl: string, mcp?: McpEntry): string => `model = "gpt-5.5"
 model_provider = "local"
 [model_providers.local]
 name = "local"
 base_url = "${baseUrl}"
 wire_api = "responses"
 env_key = "OPENAI_API_KEY"
-`;
+${
+  mcp === undefined
+    ? ""
+    : `[mcp_servers.parley]
+command = ${JSON.stringify(mcp.command)}
+args = ${JSON.stringify(mcp.args)}
+default_tools_approval_mode = "approve"
+[mcp_servers.parley.env]
+${Object.entries(mcp.env)
+  .map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
+  .join("\n")}
+`
+}`;
+
+/** Returns the settings of Gemini CLI, and of Qwen Code, which is made from it. */
+const geminiSettings = (own: object, mcp?: McpEntry): string =>
+  JSON.stringify({
+    ...own,
+    ...(mcp === undefined ? {} : { mcpServers: { parley: { ...mcp, trust: true } } }),
+  });
 
 export const CODING_AGENTS: readonly CodingAgent[] = [
   {
     name: "Claude Code",
-    packageName: "@agentclientprotocol/claude-agent-acp",
-    version: "0.100.0",
-    file: "dist/index.js",
-    start: (server) => ({
+    acp: { packageName: "@agentclientprotocol/claude-agent-acp", version: "0.100.0", file: "dist/index.js" },
+    headless: {
+      packageName: "@anthropic-ai/claude-code",
+      version: "2.1.330",
+      file: "bin/claude.exe",
+      args: ["-p"],
+    },
+    settings: (server, _home, mcp) => ({
       env: {
         ANTHROPIC_BASE_URL: server.provider("anthropic-messages").baseUrl,
         ANTHROPIC_API_KEY: "none",
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       },
+      ...(mcp === undefined
+        ? {}
+        : {
+            files: { "mcp.json": JSON.stringify({ mcpServers: { parley: mcp } }) },
+            args: ["--mcp-config=../mcp.json", "--strict-mcp-config", "--allowedTools=mcp__parley"],
+          }),
     }),
   },
   {
     name: "Codex",
-    packageName: "@agentclientprotocol/codex-acp",
-    version: "2.6.0",
-    file: "dist/index.js",
-    start: (server, home) => ({
-      env: { CODEX_HOME: join(home, ".codex"), OPENAI_API_KEY: "none" },
-      files: { ".codex/config.toml": codexConfig(server.provider("openai-responses").baseUrl) },
+    acp: { packageName: "@agentclientprotocol/codex-acp", version: "2.6.0", file: "dist/index.js" },
+    headless: {
+      packageName: "@openai/codex",
+      version: "0.166.0",
+      file: "bin/codex.js",
+      args: ["exec", "--skip-git-repo-check"],
+    },
+    settings: (server, home, mcp) => ({
+      // Below the system's folder for temporary files it makes no sandbox, and then no command runs.
+      env: { CODEX_HOME: join(home, ".codex"), OPENAI_API_KEY: "none", TMPDIR: join(home, "tmp") },
+      files: { ".codex/config.toml": codexConfig(server.provider("openai-responses").baseUrl, mcp) },
     }),
   },
   {
     name: "opencode",
-    packageName: "opencode-ai",
-    version: "1.18.33",
-    file: "bin/opencode.exe",
-    args: ["acp"],
-    start: (server) => {
+    ...doorsOf(
+      { packageName: "opencode-ai", version: "1.18.33", file: "bin/opencode.exe" },
+      { acp: ["acp"], headless: ["run"] },
+    ),
+    settings: (server, _home, mcp) => {
       const options = { baseURL: server.provider("openai-completions").baseUrl, apiKey: "none" };
       const local = { npm: "@ai-sdk/openai-compatible", options, models: { "test-model": {} } };
-      return {
-        env: { OPENCODE_CONFIG_CONTENT: JSON.stringify({ model: "local/test-model", provider: { local } }) },
+      const parley = mcp && {
+        ...{ type: "local", enabled: true, environment: mcp.env },
+        command: [mcp.command, ...mcp.args],
       };
+      const config = { model: "local/test-model", provider: { local }, ...(parley && { mcp: { parley } }) };
+      return { env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) } };
     },
   },
   {
     name: "Gemini CLI",
-    packageName: "@google/gemini-cli",
-    version: "0.61.0",
-    file: "bundle/gemini.js",
-    args: ["--acp", "-m", "gemini-2.5-flash"],
-    start: (server) => ({
+    ...doorsOf(
+      { packageName: "@google/gemini-cli", version: "0.61.0", file: "bundle/gemini.js" },
+      { acp: ["--acp", "-m", "gemini-2.5-flash"], headless: ["-m", "gemini-2.5-flash", "-p"] },
+    ),
+    settings: (server, _home, mcp) => ({
       env: {
         GEMINI_API_KEY: "none",
         GOOGLE_GEMINI_BASE_URL: server.provider("google-generative-ai").baseUrl.replace("/v1beta", ""),
         // It connects to MCP servers only in a folder that it trusts.
         GEMINI_CLI_TRUST_WORKSPACE: "true",
       },
-      files: { ".gemini/settings.json": '{"security":{"auth":{"selectedType":"gemini-api-key"}}}' },
+      files: {
+        ".gemini/settings.json": geminiSettings(
+          { security: { auth: { selectedType: "gemini-api-key" } } },
+          mcp,
+        ),
+      },
     }),
   },
   {
     name: "Qwen Code",
-    packageName: "@qwen-code/qwen-code",
-    version: "0.24.4",
-    file: "cli.js",
-    args: ["--acp", "--auth-type", "openai"],
-    start: (server) => ({
+    ...doorsOf(
+      { packageName: "@qwen-code/qwen-code", version: "0.24.4", file: "cli.js" },
+      { acp: ["--acp", "--auth-type", "openai"], headless: ["--auth-type", "openai", "-p"] },
+    ),
+    settings: (server, _home, mcp) => ({
       env: {
         OPENAI_API_KEY: "none",
         OPENAI_BASE_URL: server.provider("openai-completions").baseUrl,
         OPENAI_MODEL: "test-model",
       },
+      files: { ".qwen/settings.json": geminiSettings({}, mcp) },
     }),
   },
 ];
+
+/** Returns the id of a coding agent: the name of its folder, and of Parley's agent that is this program. */
+export const idOf = ({ name }: CodingAgent): string => name.toLowerCase().replaceAll(" ", "-");
 
 /** The parts of a package.json that say what to install. */
 export interface Manifest {
@@ -107,7 +184,7 @@ export interface Manifest {
   readonly overrides?: Readonly<Record<string, string>>;
 }
 
-/** Installs packages into a folder, unless they are there. */
+/** Installs packages into a folder of their own, unless they are there. */
 export async function install(
   folder: string,
   manifest: Manifest,
@@ -125,14 +202,46 @@ export async function install(
   });
 }
 
-/** Returns the `runtime` of an agent that is this program. */
-export function runtimeOf(agent: CodingAgent, folder: string, server: ModelServer, home: string) {
-  const { env, files = {} } = agent.start(server, home);
+/** Installs a coding agent into its folder below `folder`. */
+export async function installAgent(agent: CodingAgent, folder: string): Promise<void> {
+  const doors = [agent.acp, agent.headless];
+  const dependencies = Object.fromEntries(doors.map((door) => [door.packageName, door.version]));
+  await install(join(folder, idOf(agent)), { dependencies });
+}
+
+/** A command line with its environment. */
+interface Started {
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Writes the settings of a program into its home, and returns how to start it. */
+function prepare(door: Door, { env, files = {} }: Settings, folder: string, home: string): Started {
+  mkdirSync(join(home, "tmp"), { recursive: true });
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(join(home, path, ".."), { recursive: true });
     writeFileSync(join(home, path), text);
   }
-  const file = join(folder, "node_modules", agent.packageName, agent.file);
-  const command = [...(file.endsWith(".js") ? [process.execPath] : []), file, ...(agent.args ?? [])];
-  return { type: "acp", command, env: { HOME: home, ...env } };
+  const file = join(folder, "node_modules", door.packageName, door.file);
+  const command = [...(file.endsWith(".js") ? [process.execPath] : []), file, ...(door.args ?? [])];
+  return { command, env: { HOME: home, ...env } };
+}
+
+/** Returns the `runtime` of an agent that is this program. */
+export function runtimeOf(agent: CodingAgent, folder: string, server: ModelServer, home: string) {
+  const settings = agent.settings(server, home);
+  return { type: "acp", ...prepare(agent.acp, settings, join(folder, idOf(agent)), home) };
+}
+
+/** Returns how to start this program for one prompt, with the tools of one MCP server. */
+export function headlessOf(
+  agent: CodingAgent,
+  folder: string,
+  server: ModelServer,
+  home: string,
+  mcp: McpEntry,
+): Started {
+  const settings = agent.settings(server, home, mcp);
+  const { command, env } = prepare(agent.headless, settings, join(folder, idOf(agent)), home);
+  return { command: [...command, ...(settings.args ?? [])], env };
 }

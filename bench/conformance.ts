@@ -4,6 +4,7 @@
 // The table goes between two marks of docs/DELIVERY.md. Exit code 1 if a state is not
 // reached that has to be.
 
+import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -11,15 +12,25 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import OpenAI from "openai";
-import { connect, type GatewayClient } from "../src/contract/client/node.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import type { GatewayClient } from "../src/contract/client/node.ts";
+import type { Receipt } from "../src/core/shapes/run.ts";
+import { LAUNCHER, TOKEN } from "../tests/kit/fleet.ts";
 import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
 import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
-import { call, hang, text, usage } from "../tests/kit/model-server-steps.ts";
+import { hang, httpError, text, usage } from "../tests/kit/model-server-steps.ts";
 import { startTelegram, type TelegramServer } from "../tests/kit/telegram-server.ts";
 import type { FakeBot } from "../tests/kit/telegram-state.ts";
 import { typed } from "../tests/kit/typed.ts";
-import { CODING_AGENTS, type CodingAgent, install, runtimeOf } from "./coding-agents.ts";
+import {
+  CODING_AGENTS,
+  type CodingAgent,
+  headlessOf,
+  idOf,
+  installAgent,
+  runtimeOf,
+} from "./coding-agents.ts";
+import { anyCall, Puppet } from "./puppet.ts";
+import { type RunningGateway, withGateway } from "./with-gateway.ts";
 
 const PAGE = fileURLToPath(new URL("../docs/DELIVERY.md", import.meta.url));
 const MARKS = ["<!-- conformance -->", "<!-- /conformance -->"] as const;
@@ -28,6 +39,8 @@ type State = (typeof STATES)[number];
 
 /** Time for a state: some programs need half a minute to start. */
 const STATE_MAX_MS = 90_000;
+/** Time for all states of a program that runs without a terminal. */
+const PROGRAM_MAX_MS = 180_000;
 const ASKER = "agent:asker:main";
 const BOT = { token: "123456789:AAH-not-a-real-token-of-any-bot-0", username: "parley_conformance_bot" };
 const ADA = { id: 1001, is_bot: false, first_name: "Ada" };
@@ -51,8 +64,12 @@ async function abortHeld({ client }: Ground, sessionKey: string): Promise<void> 
   await client.call("chat.abort", { sessionKey });
 }
 
+/** The model of the program that now works as an MCP client. */
+let puppet: Puppet | undefined;
+
 /** The models' part: what a message asks for, in capitals so that nothing else looks like it. */
-function play(request: ServedRequest): Answer {
+function play(request: ServedRequest): Answer | Promise<Answer> {
+  if (puppet !== undefined && request.agentId === undefined) return puppet.answer(request);
   const users = request.messages.filter(({ role }) => role === "user").flatMap(({ texts }) => texts);
   const asked = /TASK-([A-Z]+)/.exec(users.findLast((said) => said.includes("TASK-")) ?? "")?.[1];
   // Programs ask side questions, without tools: titles, summaries.
@@ -63,6 +80,8 @@ function play(request: ServedRequest): Answer {
       return hold();
     case "WORK":
       return request.messages.at(-1)?.role === "tool" ? hold() : [text("I look."), anyCall(request), counted];
+    case "REFUSE":
+      return httpError(400, "the model refuses this request", {}, "invalid_request_error");
     case "SKIP":
       return [text("REPLY_SKIP"), counted];
     default:
@@ -70,15 +89,7 @@ function play(request: ServedRequest): Answer {
   }
 }
 
-/** A call that every program can make: whether it succeeds is no matter. */
-function anyCall({ toolNames }: ServedRequest) {
-  const name = toolNames.find((one) => /sessions_list$|^(Read|read|read_file|exec_command)$/.test(one));
-  return call(name ?? toolNames[0] ?? "none", { file_path: "/none", cmd: "true", filePath: "/none" });
-}
-
-interface Ground {
-  readonly client: GatewayClient;
-  readonly httpUrl: string;
+interface Ground extends RunningGateway {
   readonly telegram: TelegramServer;
   readonly bot: FakeBot;
 }
@@ -111,6 +122,14 @@ async function reaches({ client }: Ground, messageId: string, wanted: State): Pr
 
 type Reached = Partial<Record<State, boolean>>;
 
+/** Sends a message that the model refuses. False: its receipt says that the model has read or answered it. */
+async function failsUnheard(ground: Ground, sessionKey: string): Promise<boolean> {
+  const messageId = await send(ground, sessionKey, "TASK-REFUSE");
+  if (!(await reaches(ground, messageId, "failed"))) return false;
+  const { times } = await tool<Receipt>(ground.client, "session_status", { messageId });
+  return times.in_turn === undefined;
+}
+
 /** Takes a session with a model through every state. */
 async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   const reached: Reached = {};
@@ -121,7 +140,7 @@ async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   reached.queued = await reaches(ground, waiting, "queued");
   await abortHeld(ground, sessionKey);
   reached.expired = await reaches(ground, waiting, "expired");
-  reached.failed = await reaches(ground, hanging, "failed");
+  reached.failed = (await reaches(ground, hanging, "failed")) && (await failsUnheard(ground, sessionKey));
   const asking = await send(ground, sessionKey, "TASK-SAY");
   reached.answered = await reaches(ground, asking, "answered");
   reached.declined = await reaches(ground, await send(ground, sessionKey, "TASK-SKIP"), "declined");
@@ -132,26 +151,18 @@ async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   return reached;
 }
 
-/** Takes the session of the protocol's reference client through every state. */
-async function tryMcp(ground: Ground): Promise<Reached> {
-  const headers = { authorization: `Bearer ${TOKEN}`, "x-parley-handle": "reference" };
-  const transport = new StreamableHTTPClientTransport(new URL(`${ground.httpUrl}/mcp`), {
-    requestInit: { headers },
-  });
-  const mcp = new Client({ name: "reference", version: "0" });
-  // The types of its two transports differ in one optional field.
-  await mcp.connect(transport as Parameters<Client["connect"]>[0]);
-  const own = async (name: string, args: Record<string, unknown> = {}) => {
-    const { content } = (await mcp.callTool({ name, arguments: args })) as { content: { text: string }[] };
-    return JSON.parse(content[0]?.text ?? "{}") as Record<string, unknown>;
-  };
-  await own("sessions_inbox");
-  const listed = await ground.client.request("sessions.list", { search: "reference" });
-  const key = listed.sessions[0]?.key ?? "";
+/** Calls a tool as an MCP client. */
+type OwnTool = (name: string, args: Record<string, unknown>) => Promise<unknown>;
+
+/** Takes the session of an MCP client through every state. */
+async function tryInbox(ground: Ground, handle: string, own: OwnTool): Promise<Reached> {
+  await own("sessions_inbox", {});
+  const listed = await ground.client.request("sessions.list", { search: handle });
+  const key = listed.sessions.find((one) => one.key.endsWith(`:mcp:${handle}`))?.key ?? "";
   const reached: Reached = {};
   const asked = await send(ground, key, "a question");
   reached.queued = await reaches(ground, asked, "queued");
-  await own("sessions_inbox");
+  await own("sessions_inbox", {});
   reached.offered = await reaches(ground, asked, "offered");
   await own("sessions_inbox", { ack: [asked] });
   reached.in_turn = await reaches(ground, asked, "in_turn");
@@ -159,14 +170,68 @@ async function tryMcp(ground: Ground): Promise<Reached> {
   await answer("an answer");
   reached.answered = await reaches(ground, asked, "answered");
   const second = await send(ground, key, "a second question");
-  await own("sessions_inbox");
+  await own("sessions_inbox", {});
   await answer("REPLY_SKIP");
   reached.declined = await reaches(ground, second, "declined");
   const third = await send(ground, key, "a third question");
   await ground.client.request("sessions.reset", { key });
   reached.expired = await reaches(ground, third, "expired");
+  return reached;
+}
+
+/** Lets the protocol's reference client be an MCP client. */
+async function tryReference(ground: Ground): Promise<Reached> {
+  const headers = { authorization: `Bearer ${TOKEN}`, "x-parley-handle": "reference" };
+  const transport = new StreamableHTTPClientTransport(new URL(`${ground.httpUrl}/mcp`), {
+    requestInit: { headers },
+  });
+  const mcp = new Client({ name: "reference", version: "0" });
+  // The types of its two transports differ in one optional field.
+  await mcp.connect(transport as Parameters<Client["connect"]>[0]);
+  const reached = await tryInbox(ground, "reference", (name, args) =>
+    mcp.callTool({ name, arguments: args }),
+  );
   await mcp.close();
   return reached;
+}
+
+/** Lets a coding program be an MCP client: one run without a terminal, whose model calls the tools. */
+async function tryProgram(ground: Ground, agent: CodingAgent): Promise<Reached> {
+  const id = idOf(agent);
+  const own = join(home, `${id}-headless`);
+  const work = join(own, "work");
+  mkdirSync(work, { recursive: true });
+  const mcp = {
+    command: process.execPath,
+    args: [LAUNCHER, "--url", ground.wsUrl, "mcp", "--handle", id],
+    env: { PARLEY_TOKEN: TOKEN, HOME: own },
+  };
+  const { command, env } = headlessOf(agent, folder, server, own, mcp);
+  const [file = "", ...args] = command;
+  const playing = new Puppet();
+  puppet = playing;
+  const child = spawn(file, [...args, "Work with the other sessions."], {
+    cwd: work,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += String(chunk)));
+  const late = setTimeout(() => child.kill(), PROGRAM_MAX_MS);
+  const exited = new Promise<never>((_, reject) => {
+    child.once("exit", (code) =>
+      reject(new Error(`${agent.name} ended with ${code}:\n${said.slice(-2_000)}`)),
+    );
+  });
+  exited.catch(() => {});
+  try {
+    return await tryInbox(ground, id, (name, given) => Promise.race([playing.call(name, given), exited]));
+  } finally {
+    playing.end();
+    await exited.catch(() => {});
+    clearTimeout(late);
+    puppet = undefined;
+  }
 }
 
 /** Opens a conversation with the official client of OpenAI. */
@@ -196,12 +261,14 @@ async function telegramSession({ client, telegram, bot }: Ground): Promise<strin
 interface Recipient {
   readonly name: string;
   readonly how: string;
+  /** The program to install for it. */
+  readonly agent?: CodingAgent;
   /** States that it cannot reach. */
   readonly never?: readonly State[];
   reach(ground: Ground): Promise<Reached>;
 }
 
-const idOf = ({ name }: CodingAgent): string => name.toLowerCase().replaceAll(" ", "-");
+const INBOX_NEVER: readonly State[] = ["failed"];
 
 const RECIPIENTS: readonly Recipient[] = [
   {
@@ -211,10 +278,23 @@ const RECIPIENTS: readonly Recipient[] = [
   },
   ...CODING_AGENTS.map((agent) => ({
     name: `${agent.name}, ACP`,
-    how: `\`${agent.packageName}\` ${agent.version}`,
+    how: `\`${agent.acp.packageName}\` ${agent.acp.version}`,
+    agent,
     reach: (ground: Ground) => tryModel(ground, `agent:${idOf(agent)}:main`),
   })),
-  { name: "MCP client", how: "`@modelcontextprotocol/sdk`", never: ["failed"], reach: tryMcp },
+  ...CODING_AGENTS.map((agent) => ({
+    name: `${agent.name}, MCP`,
+    how: `\`${agent.headless.packageName}\` ${agent.headless.version}`,
+    agent,
+    never: INBOX_NEVER,
+    reach: (ground: Ground) => tryProgram(ground, agent),
+  })),
+  {
+    name: "another MCP client",
+    how: "`@modelcontextprotocol/sdk`",
+    never: INBOX_NEVER,
+    reach: tryReference,
+  },
   {
     name: "OpenAI client",
     how: "`openai`, built-in agent",
@@ -258,12 +338,8 @@ const server = await startModelServer(play);
 const telegram = await startTelegram();
 const bot = telegram.addBot(BOT.token, BOT.username);
 telegram.addChat({ id: ADA.id, type: "private" });
-const needed = CODING_AGENTS.filter(({ name }) => chosen.some((one) => one.name === `${name}, ACP`));
-if (needed.length > 0) {
-  await install(folder, {
-    dependencies: Object.fromEntries(needed.map((one) => [one.packageName, one.version])),
-  });
-}
+const needed = CODING_AGENTS.filter((agent) => chosen.some((one) => one.agent === agent));
+for (const one of needed) await installAgent(one, folder);
 const programs = needed.map((agent) => {
   const own = join(home, idOf(agent));
   mkdirSync(join(own, "work"), { recursive: true });
@@ -271,40 +347,29 @@ const programs = needed.map((agent) => {
   return { id: idOf(agent), runtime: { ...runtime, cwd: join(own, "work") } };
 });
 const { id: _, ...provider } = server.provider("openai-completions");
-writeHome(home, {
-  gateway: { port: 0, auth: { token: TOKEN } },
+const settings = {
   models: { providers: { one: provider } },
   agents: {
     defaults: { model: "one/test-model" },
-    list: [
-      { id: "built-in", default: true },
-      { id: "asker" },
-      ...programs.map((one) => ({ ...one, model: undefined })),
-    ],
+    list: [{ id: "built-in", default: true }, { id: "asker" }, ...programs],
   },
   session: { dmScope: "per-peer" },
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
   channels: { telegram: { botToken: BOT.token, apiRoot: telegram.url, dmPolicy: "open", allowFrom: ["*"] } },
-});
-const gateway = launch(home, ["gateway"]);
-gateway.stderr?.pipe(process.stderr);
-const ended = new Promise((done) => gateway.once("exit", done));
+};
 const rows: string[] = [];
 let holds = true;
 try {
-  const httpUrl = await addressOf(gateway);
-  const client = await connect({ url: httpUrl.replace("http", "ws"), token: TOKEN });
-  const ground: Ground = { client, httpUrl, telegram, bot };
-  for (const recipient of chosen) {
-    process.stderr.write(`${recipient.name} …\n`);
-    const reached = await recipient.reach(ground);
-    holds &&= STATES.every((state) => reached[state] === true || recipient.never?.includes(state) === true);
-    rows.push(rowOf(recipient, reached));
-  }
-  client.close();
+  await withGateway(home, settings, async (gateway) => {
+    const ground: Ground = { ...gateway, telegram, bot };
+    for (const recipient of chosen) {
+      process.stderr.write(`${recipient.name} …\n`);
+      const reached = await recipient.reach(ground);
+      holds &&= STATES.every((state) => reached[state] === true || recipient.never?.includes(state) === true);
+      rows.push(rowOf(recipient, reached));
+    }
+  });
 } finally {
-  gateway.kill("SIGTERM");
-  await ended;
   await telegram.close();
   await server.close();
   rmSync(home, { recursive: true, force: true });

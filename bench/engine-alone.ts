@@ -43,7 +43,7 @@ export async function withEngine<T>(work: (bench: Bench) => Promise<T>, maxConcu
   });
 }
 
-/** The same with a fast way to fill the store. */
+/** Runs `work` with an engine, and with a fast way to fill its store. */
 export async function withFilling<T>(work: (bench: Bench & { filling: Filling }) => Promise<T>): Promise<T> {
   return withEngine(async (bench) => {
     const filling = new Filling(bench.settings.store.dir, world.clock.now());

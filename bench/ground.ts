@@ -35,7 +35,7 @@ export interface Ground {
 export interface Memory {
   readonly rss: number;
   readonly heapUsed: number;
-  /** Returns the longest block of the event loop in ms since the last call. */
+  /** Longest time in ms that the event loop was blocked since the last reading. */
   readonly worstDelayMs: number;
   /** Processor time, in ms, of the longest step since the last reset. */
   readonly worstStepMs: number;

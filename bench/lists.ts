@@ -24,7 +24,7 @@ import { withApp } from "./with-app.ts";
 
 const MODES: readonly VisibilityMode[] = ["self", "tree", "agent", "all"];
 const CHILDREN = 60;
-/** Sessions with messages, each with more than a page shows. */
+/** Number of sessions with messages; each has more of them than a page shows. */
 const TALKED = 60;
 const MESSAGES_EACH = 12;
 const TARGET = "< 3";

@@ -10,9 +10,10 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { optional } from "../src/core/optional.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { TOKEN } from "../tests/kit/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
 import { install, type Manifest } from "./coding-agents.ts";
+import { withGateway } from "./with-gateway.ts";
 
 const run = promisify(execFile);
 const STEP_MAX_MS = 90_000;
@@ -221,17 +222,15 @@ const values = typed(USAGE, { dir: { type: "string" }, only: { type: "string" } 
 const kept = values.dir !== undefined;
 const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-peers-")));
 const home = mkdtempSync(join(tmpdir(), "parley-peers-gateway-"));
-writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } } });
-const gateway = launch(home, ["gateway"]);
 let fine = true;
 try {
-  const url = (await addressOf(gateway)).replace("http", "ws");
-  for (const peer of PEERS) {
-    if (values.only !== undefined && values.only !== peer.name) continue;
-    fine = (await meet(peer, folder, url)) && fine;
-  }
+  await withGateway(home, {}, async ({ wsUrl }) => {
+    for (const peer of PEERS) {
+      if (values.only !== undefined && values.only !== peer.name) continue;
+      fine = (await meet(peer, folder, wsUrl)) && fine;
+    }
+  });
 } finally {
-  gateway.kill("SIGTERM");
   rmSync(home, { recursive: true, force: true });
   if (!kept) rmSync(folder, { recursive: true, force: true });
 }

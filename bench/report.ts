@@ -121,7 +121,7 @@ const MACHINE_PLACE = /(<!-- machine -->\n)[\s\S]*?(<!-- \/machine -->)/g;
 
 export interface Filled {
   readonly text: string;
-  /** Returns parts that have rows and no section in the document. */
+  /** Parts that have rows but no section in the document. */
   readonly homeless: readonly string[];
 }
 

@@ -135,6 +135,8 @@ interface AcpParts {
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
   readonly programs: () => readonly string[];
+  /** Called after a permission request, which is only in memory, was opened or settled. */
+  asked: (sessionKey: string) => void;
   /** Set when the gateway listens. Before that no run executes. */
   port: number;
   close(): Promise<void>;
@@ -163,12 +165,14 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       version,
       dir,
       mcp: { launcher, gatewayUrl },
+      asked: (sessionKey) => parts.asked(sessionKey),
     });
     return host;
   };
   const parts: AcpParts = {
     passes,
     port: 0,
+    asked: () => {},
     open: () => {
       opened ??= open();
       return opened;
@@ -360,6 +364,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const helpers = { watching, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
+  acp.asked = (sessionKey) => engine.bus.publish({ kind: "session", sessionKey, change: "state" });
   followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
   logRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });

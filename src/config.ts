@@ -1,6 +1,6 @@
 // Loads the configuration: finds the file, reads it and the environment once, checks everything, freezes the
 // result.
-// G3: a wrong configuration never starts: all problems are reported together, each with its path and a valid
+// A wrong configuration never starts: all problems are reported together, each with its path and a valid
 // value.
 // Nothing else reads the environment. G5: a secret is never shown.
 // The schema of the file is in config/schema/schema.ts; the settings for all parts are in
@@ -153,8 +153,13 @@ function readFile(path: string, named: boolean): Result<string | undefined> {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" && !named) return ok(undefined);
-    if (code === "ENOENT") return fail("invalid_config", `${path} does not exist`);
-    return fail("invalid_config", `${path} could not be read: ${(error as Error).message}`);
+    if (code === "ENOENT")
+      return fail("invalid_config", `${path} does not exist`, {
+        hint: "Create it, or name another file with --config or PARLEY_CONFIG.",
+      });
+    return fail("invalid_config", `${path} could not be read: ${(error as Error).message}`, {
+      hint: "Check the owner and the mode of the file.",
+    });
   }
 }
 

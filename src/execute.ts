@@ -198,7 +198,7 @@ async function executeAcp(
     const text = `agent "${agent.id}" is an ACP agent, which can't be contained, and this session has to be`;
     return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
-  // Dropping them silently would lose them for their sender.
+  // Fails instead of dropping pictures silently.
   if ((handle.run.input.images ?? []).length > 0) {
     return failed(`agent "${agent.id}" is an ACP agent, which takes no attachments: send text only`);
   }

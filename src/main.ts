@@ -329,7 +329,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
-    // The doctor prints what the log would.
+    // The log is silent: the doctor prints these problems itself.
     inspectChannels: (accounts) => inspectChannels(accounts, silent),
     missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: silent, env }),

@@ -1,7 +1,7 @@
 // Everything that is not a pure function of its arguments: time, ids, randomness and the log.
-// W1: no other module uses these sources directly, so a test can control the clock, predict ids and read the
+// No other module uses these sources directly, so a test can control the clock, predict ids and read the
 // log. Exceptions: world/plain.ts, part of this one, and config.ts, which reads the environment once.
-// W2: a line of the log is redacted before it is kept or written, and cannot move a cursor.
+// A line of the log is redacted before it is kept or written, and cannot move a cursor.
 
 import { pino } from "pino";
 import { createPaces } from "./core/pace.ts";

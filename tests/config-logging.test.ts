@@ -67,7 +67,7 @@ const EVERYTHING = `{
   telemetry: { traces: { enabled: true, endpoint: "http://c/v1/traces", headers: { authorization: "Basic planted-22" } } },
 }`;
 
-test("DC1: settings without a rule, and secrets, are never shown", () => {
+test("DC1: hides secrets, and settings that no rule allows to be shown", () => {
   const { settings } = home().good(EVERYTHING);
   const strange = withStrangers(settings) as Settings;
   const shown = JSON.stringify(describeSettings(strange));

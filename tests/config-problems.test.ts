@@ -138,7 +138,7 @@ test("unset, malformed or wrong variables are reported with their path, never th
   expect(found.join()).not.toContain("geheim");
 });
 
-test("an unknown name from a variable is reported by the variable's name, in every list", () => {
+test("an unknown name that a variable inserted is reported with the variable's name, in every list", () => {
   const text = `{ agents: { defaults: { model: "\${SECRET}" }, list: [{ id: "\${NAME}" }, { id: "\${NAME}",
     subagents: { allowAgents: ["x\${SECRET}"] } }] } }`;
   const found = config().problems(text, { env: { SECRET: "geheim.1", NAME: "Verdeckt" } });
@@ -149,7 +149,7 @@ test("an unknown name from a variable is reported by the variable's name, in eve
   ]);
 });
 
-test("an earlier spelling next to the current one is reported, and so is one without a current path", () => {
+test("an earlier spelling beside the current one is reported, and so is an unknown key below an earlier spelling", () => {
   const text = `{ agent: { thinking: "low", foo: 1 }, agents: { defaults: { thinking: "high" } },
     routing: { agentToAgent: {}, rules: [] } }`;
   expect(config().problems(text)).toEqual([

@@ -273,7 +273,7 @@ test("settings are deeply frozen", () => {
   expect(frozen(config().good(SPEC_EXAMPLE, { env: { LOCAL_KEY: "k" } }).settings)).toBe(true);
 });
 
-test("the file is the given one, then PARLEY_CONFIG, then the default one; a given one must exist", () => {
+test("reads the given file, else that of PARLEY_CONFIG, else the default one; a given file must exist", () => {
   config().write("{ gateway: { port: 1 } }");
   config().write("{ gateway: { port: 2 } }", join(config().home, "env.json5"));
   config().write("{ gateway: { port: 3 } }", join(config().home, "named.json5"));

@@ -39,7 +39,7 @@ function isSent(path: string): boolean {
   return sent;
 }
 
-test("the reader of .dockerignore also excludes files", () => {
+test("the test's own parser of .dockerignore excludes single files, not only folders", () => {
   for (const path of [
     "gateway.env",
     "docs/screenshots/a.png",

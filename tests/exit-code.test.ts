@@ -84,7 +84,7 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
     expect(ended.code).toBe(code);
   });
 
-  test(".ci/run runs both projects, and counts both", () => {
+  test(".ci/run runs both projects, and counts the failures of both", () => {
     const script = readFileSync(join(ROOT, ".ci/run"), "utf8");
     expect(script).toContain("for script in test test:deep; do");
     expect(script).toContain('node .ci/count.js "$reports/test.json" "$reports/test:deep.json"');

@@ -45,7 +45,7 @@ test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])("LL
   expect(shown.trimEnd()).not.toMatch(/\p{Cc}/u);
 });
 
-test("fields of a line override those of its log, and those of an inner log override the outer one's", () => {
+test("fields of a line override those of its logger, and fields of a child logger override its parent's", () => {
   const world = fakeWorld();
   const inner = withFields(logging(world, { part: "app", a: 1 }).log, { part: "engine", b: 1 });
   inner.info({ b: 2 }, "x");

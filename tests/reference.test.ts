@@ -11,7 +11,7 @@ import { configKeys, configurationPage, unitOf } from "./kit/reference/configura
 import { errorsPage, meanings } from "./kit/reference/errors.ts";
 import { FIELD_WORDS } from "./kit/reference/field-words.ts";
 import { LINE_MAX_CHARS } from "./kit/reference/markdown.ts";
-import { methodParams, protocolPage, Wire } from "./kit/reference/protocol.ts";
+import { givenFields, protocolPage, Wire } from "./kit/reference/protocol.ts";
 import { toolArguments, toolsPage } from "./kit/reference/tools.ts";
 
 const PAGES = {
@@ -32,8 +32,8 @@ test.each(Object.entries(PAGES))(
   },
 );
 
-test("every argument of a tool and every param of a method has a description", () => {
-  const silent = [...toolArguments(), ...methodParams()].filter(({ field }) => !field.schema.description);
+test("every argument of a tool and every param of a method or field of a body has a description", () => {
+  const silent = [...toolArguments(), ...givenFields()].filter(({ field }) => !field.schema.description);
   expect(silent.map((one) => `${"tool" in one ? one.tool : one.method} ${one.field.path}`)).toEqual([]);
 });
 
@@ -42,10 +42,10 @@ test("the catalogue and the MCP door offer exactly the tools of the contract", (
   expect(offered.sort()).toEqual(Object.keys(TOOLS).sort());
 });
 
-test("every method has a declared answer type and a description", () => {
+test("every method has a description and an answer", () => {
   const wire = new Wire();
   for (const [method, { summary }] of Object.entries(METHODS)) {
-    expect({ method, summary: summary.endsWith("."), answer: wire.answers.has(method) }).toEqual({
+    expect({ method, summary: summary.endsWith("."), answer: wire.payloads.has(method) }).toEqual({
       method,
       summary: true,
       answer: true,
@@ -53,9 +53,8 @@ test("every method has a declared answer type and a description", () => {
   }
 });
 
-test("every event and field on the wire has a description, in its place or for its name", () => {
+test("every field on the wire has a description, in its place or for its name", () => {
   const wire = new Wire();
-  expect([...wire.events].filter(([, { doc }]) => doc === "")).toEqual([]);
   expect(wire.unspoken()).toEqual([]);
   const used = wire.namesUsed();
   expect(Object.keys(FIELD_WORDS).filter((name) => !used.has(name))).toEqual([]);

@@ -60,10 +60,10 @@ test("each defence on the page of threats is proved by a test that exists", () =
 test("planted: a proof that is removed, misspelt or missing is found", () => {
   const pages = [
     "- **a**: b\n  - `tests/gateway/gone.test.ts`: a foreign host name gets no page",
-    "- **a**: b\n  - `tests/gateway/page.test.ts`: a foreign host name gets a page",
+    "- **a**: b\n  - `tests/gateway/http/page.test.ts`: a foreign host name gets a page",
     "- **a**: b\n  - we looked",
     "- **a**: b",
-    "- **a** (c): b\n  - `tests/gateway/page.test.ts`: a foreign host name gets no page",
+    "- **a** (c): b\n  - `tests/gateway/http/page.test.ts`: a foreign host name gets no page",
   ];
   const isProved = ({ proofs }: Line): boolean => proofs.length > 0 && proofs.every(exists);
   expect(linesOf(pages.join("\n")).map(isProved)).toEqual([false, false, false, false, true]);

@@ -56,6 +56,21 @@ test("the build has an entry for each worker that a module starts by its URL", (
   expect(withoutEntries).toEqual(["src/store/sqlite/read-worker.ts", "src/tools/files/file-worker.ts"]);
 });
 
+test("each journey of ARCHITECTURE names files that exist, at most twelve", () => {
+  const page = texts.get("docs/ARCHITECTURE.md") ?? "";
+  const [, ...journeys] = (page.split("## Journeys")[1]?.split("\n## ")[0] ?? "").split(/\n\*\*(?=An? )/);
+  expect(journeys).toHaveLength(7);
+  for (const journey of journeys) {
+    const named = new Set([...journey.matchAll(/`([\w/.-]+\.tsx?)`/g)].map(([, path = ""]) => path));
+    const missing = [...named].filter((path) => !tree.some((file) => `/${file.path}`.endsWith(`/${path}`)));
+    expect({ journey: journey.slice(0, 20), missing, names: Math.min(named.size, 12) }).toEqual({
+      journey: journey.slice(0, 20),
+      missing: [],
+      names: named.size,
+    });
+  }
+});
+
 test("no files import each other in a cycle", () => {
   expect(rules.cycles(tree)).toEqual([]);
 });
@@ -309,7 +324,9 @@ test("planted: a comment that names a missing file or folder is found", () => {
 test("planted: a full folder and files that should be a folder are found", () => {
   const many = Array.from({ length: 21 }, (_, n) => `src/core/f${n}.ts`);
   const same = ["", "-read", "-write"].map((end) => `ui/src/flow/list${end}.tsx`);
-  expect(rules.folders([...many, ...same, "src/core/a/list.ts", "tests/list-a.ts"])).toEqual([
+  const tests = Array.from({ length: 21 }, (_, n) => `tests/core/rules/f${n}.test.ts`);
+  expect(rules.folders([...many, ...same, ...tests, "src/core/a/list.ts", "tests/list-a.ts"])).toEqual([
+    "tests/core/rules: 21 files",
     "src/core: 21 files",
     'ui/src/flow: the files that begin with "list" should be a folder',
   ]);
@@ -366,6 +383,26 @@ test("planted: sentences without a subject, discouraged words, wishes and outsid
   expect([...new Set(found.map((line) => /(\w+)\.test/.exec(line)?.[1]))]).toEqual(
     bad.map((_, at) => `bad${at}`),
   );
+});
+
+test("planted: contract descriptions and generator labels that begin with a question word are found", () => {
+  const texts = new Map([
+    ["src/contract/methods/a.ts", 'about(text(), "Who gets its result. Absent: nobody.");\n// Says `Who`.'],
+    ["src/config/schema/b.ts", '.describe(\n  "Default true. " +\n    "Which files count.",\n)'],
+    ["src/cli/commands/c.ts", '.option("--all", "which rows to show")'],
+    ["tests/kit/reference/d.ts", 'prose(`*Who has it:* ${entry}`);\ntable(["tool", "who has it"]);'],
+    [
+      "src/contract/methods/e.ts",
+      'about(text(), "The session that gets it; tell who asked."); ask("Which channel?");',
+    ],
+  ]);
+  expect(wordProblems(texts).map((line) => line.replace(/: a message begins with.*/, ""))).toEqual([
+    "src/contract/methods/a.ts:1",
+    "src/config/schema/b.ts:2",
+    "src/cli/commands/c.ts:1",
+    "tests/kit/reference/d.ts:1",
+    "tests/kit/reference/d.ts:2",
+  ]);
 });
 
 test("planted: paths of a machine, unpinned packages and registries are found", () => {

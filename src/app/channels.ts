@@ -43,7 +43,7 @@ export interface ChannelParts {
   close(): Promise<void>;
 }
 
-/** Without channels: only webchat, which its owner adds. */
+/** Returns the parts of a gateway without configured channels. */
 function none(): ChannelParts {
   const nothing = async (): Promise<void> => {};
   const channels = new Map<string, Channel>();

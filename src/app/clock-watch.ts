@@ -68,7 +68,7 @@ export class ClockWatch {
     const offset = this.#offset();
     const back = this.#offsetMs - offset;
     if (back <= STEP_MIN_MS) {
-      // Follows a clock that is ahead or slowed down.
+      // The clock was not set back: adopts its new offset.
       this.#offsetMs = offset;
       return;
     }

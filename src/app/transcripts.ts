@@ -11,11 +11,10 @@ import type { Log, World } from "../world.ts";
 /** Returns the copies for a store of one machine. A cluster has none. */
 export function jsonlCopiesOf(of: { settings: Settings; world: World }, store: Store): JsonlCopies {
   const { settings, world } = of;
-  if (store.shared === undefined)
-    return openJsonlCopies({
-      ...{ dir: settings.store.dir, log: world.log, clock: world.clock },
-      db: store.db,
-    });
+  if (store.shared === undefined) {
+    const { dir } = settings.store;
+    return openJsonlCopies({ dir, log: world.log, clock: world.clock, db: store.db });
+  }
   return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 

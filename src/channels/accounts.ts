@@ -1,6 +1,6 @@
 // Owns which process listens to each channel account (one bot, for example): one process of the deployment at
 // a time.
-// AC1: an account is listened to only while this process holds its lease. A process that loses the lease
+// An account is listened to only while this process holds its lease. A process that loses the lease
 //      stops before another one can begin. A process that was suspended finds out at its next beat.
 // AC2: the next process takes an account over after its holder stops or dies.
 // AC3: an account that can't be listened to is retried after growing pauses and reports why; other

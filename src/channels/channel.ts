@@ -2,7 +2,7 @@
 // CH1: a message is stored before the platform gets its acknowledgment (I2): `receive` has resolved.
 // CH2: a channel that fails affects no other: it throws from `listen` or returns an outcome, in clear
 //      words without secrets.
-// CH3: product rules are not here: inbound.ts decides who gets an answer, in which session and when.
+// Product rules are not here: inbound.ts decides who gets an answer, in which session and when.
 
 import type { Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/session.ts";

@@ -2,7 +2,7 @@
 // CO1: a command runs in the caller's transaction, whole or not at all: its answer is true when that
 //      transaction commits.
 // CO2: permission is checked here, for every entry point, before anything is read or changed.
-// CO3: an answer shows only sessions that are visible to the chat's session (I9), with text made safe
+// An answer shows only sessions that are visible to the chat's session (I9), with text made safe
 //      and secrets redacted.
 
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/rules/command.ts";

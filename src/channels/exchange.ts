@@ -4,7 +4,7 @@
 //      only after the connection is established (and, with TLS, the server is verified).
 // HX2: each exchange has its own connection, unless an agent is given: the server could close a kept
 //      connection while the request is under way.
-// HX3: one deadline for all of it, no redirect is followed, and the size of an answer is bounded.
+// One deadline for all of it, no redirect is followed, and the size of an answer is bounded.
 // HX4: the message of a failure holds neither the address nor a header: they may contain a token.
 
 import type { ClientRequest, IncomingHttpHeaders, Agent as PlainAgent, RequestOptions } from "node:http";

@@ -1,11 +1,11 @@
 // Owns deliveries: takes rows from the outbox, passes them to their channel, and records the outcome.
-// OB1: an attempt is stored before it is made; an attempt left open by a crash or a lost answer is
+// An attempt is stored before it is made; an attempt left open by a crash or a lost answer is
 //      settled (I5).
-// OB2: deliveries of one route go in order, different routes concurrently. A failing channel delays no
+// Deliveries of one route go in order, different routes concurrently. A failing channel delays no
 //      other. Events for programs go in order per session, at the pace of the program (`hook-pace.ts`).
-// OB3: a long text goes in parts, acknowledged one by one: a part that has arrived is not sent again
+// A long text goes in parts, acknowledged one by one: a part that has arrived is not sent again
 //      (I5).
-// OB4: retries back off from 1 s to 5 min for 24 h; then the row is `failed` and visible to operators.
+// Retries back off from 1 s to 5 min for 24 h; then the row is `failed` and visible to operators.
 
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/shapes/session.ts";

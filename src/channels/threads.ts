@@ -21,10 +21,14 @@ export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }
         const opened = await Promise.race([channels.get(id)?.openThread?.(at, title), late.promise]);
         if (opened === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);
         if (opened !== "late") return opened;
-        return fail("channel_failed", `${id} did not create a thread within ${OPEN_MS / 1_000} s`);
+        return fail("channel_failed", `${id} did not create a thread within ${OPEN_MS / 1_000} s`, {
+          hint: "Spawn again, or without thread.",
+        });
       } catch (error) {
         log.error({ err: error, channel: id }, "a channel failed to create a thread");
-        return fail("channel_failed", `${id} could not create a thread`);
+        return fail("channel_failed", `${id} could not create a thread`, {
+          hint: "Spawn without thread; the gateway's log has the reason.",
+        });
       } finally {
         timer.cancel();
       }

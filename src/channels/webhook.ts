@@ -1,8 +1,8 @@
 // Owns outgoing web hooks: one signed POST for each event.
-// WK1: a retry has the same id (`webhook-id`) and body, so a receiver can deduplicate.
-// WK2: a receiver costs bounded time and memory: one deadline, no redirects, and little of the response
+// A retry has the same id (`webhook-id`) and body, so a receiver can deduplicate.
+// A receiver costs bounded time and memory: one deadline, no redirects, and little of the response
 //      body is read.
-// WK3: neither the secret nor the address appears in a log, an error or a row.
+// Neither the secret nor the address appears in a log, an error or a row.
 
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";

@@ -3,8 +3,7 @@
 
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../contract/client/node.ts";
 import type { RequestParams } from "../contract/client/types.ts";
-import type { MethodName } from "../contract/methods.ts";
-import type { PayloadOf } from "../contract/payloads.ts";
+import type { MethodName, PayloadOf } from "../contract/methods.ts";
 import { type Address, findAddress } from "./address.ts";
 import type { Cli, Trouble } from "./cli.ts";
 

@@ -2,6 +2,7 @@
 
 import { Argument, type Command, CommanderError, Option } from "commander";
 import { type Cli, EXIT } from "./cli.ts";
+import { PROGRAMS } from "./join/programs.ts";
 import { SHELLS } from "./shells.ts";
 
 /** Runs a command. Each command declares the type of its own options. */
@@ -275,6 +276,24 @@ export function addDevices(parent: Command, on: (command: Command, load: Load) =
   const revoke = group.command("revoke").argument("<id>", "Id of the device, or its beginning");
   revoke.description("Revoke the tokens of a device; it can then connect only with the gateway's token");
   on(revoke, async () => (await commands()).revokeDevice);
+}
+
+/** Adds `inbox`, for a person and as the hook of a joined program, and the group `runs`. */
+export function addAttention(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/sessions/attention.ts");
+  const inbox = parent
+    .command("inbox")
+    .description("List what needs you, runs, waits, has failed and is done");
+  inbox.option("--limit <n>", "Print at most this many of each group", amount("--limit", 1), 20);
+  const hook = new Option("--hook <program>", "Print new messages as the hook of this joined program");
+  inbox.addOption(hook.choices(PROGRAMS));
+  inbox.option("--joined <handle>", "Session of the hook");
+  on(inbox, async () => (await commands()).showInbox);
+  const group = parent.command("runs").description("Settle the last run of a session");
+  const retry = group.command("retry").argument("<run>", "Id, as parley inbox prints it");
+  on(retry.description("Send the message of a failed run again"), async () => (await commands()).retryRun);
+  const dismiss = group.command("dismiss").argument("<run>", "Id, as parley inbox prints it");
+  on(dismiss.description("Dismiss a failed run or a question"), async () => (await commands()).dismissRun);
 }
 
 /** Adds the group `permissions`. */

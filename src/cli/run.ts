@@ -11,6 +11,7 @@ import { nearestNames } from "../core/text/nearest.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import {
   type Action,
+  addAttention,
   addChannels,
   addCompletion,
   addCron,
@@ -94,6 +95,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   on(may, async () => (await import("./commands/may.ts")).explainAccess);
   addMcp(parent, on);
   addJoin(parent, on);
+  addAttention(parent, on);
   addPermissions(parent, on);
   const acp = parent
     .command("acp")
@@ -131,12 +133,6 @@ function addJoin(parent: Command, on: (command: Command, load: Load) => void): v
   const leave = program(parent.command("leave")).description('Undo "parley join" in this folder');
   leave.option("--yes", "Change its configuration without a question");
   on(leave, async () => (await import("./commands/join.ts")).leaveProgram);
-  const inbox = parent.command("inbox").description("Print new messages as the hook of a joined program");
-  inbox.addOption(
-    new Option("--hook <program>", "Program of the hook").choices(PROGRAMS).makeOptionMandatory(),
-  );
-  inbox.requiredOption("--joined <handle>", "Its session");
-  on(inbox, async () => (await import("./commands/inbox.ts")).tellInbox);
 }
 
 /** Adds the commands for the gateway process, its store and its configuration. */

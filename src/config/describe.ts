@@ -77,7 +77,7 @@ function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): s
   );
 }
 
-/** The file uses the same names. */
+/** Names of settings that are secrets. The configuration file uses the same names. */
 const SECRETS = new Set(namesRuled(["secret", "secret or none"]));
 const OF_SECRETS = new Set(namesRuled(["names"]));
 

@@ -1,5 +1,5 @@
 // Completes the incoming web hooks of a configuration.
-// G3: every problem is reported with its path.
+// Every problem is reported with its path.
 
 import { optional } from "../core/optional.ts";
 import {

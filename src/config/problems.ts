@@ -102,7 +102,7 @@ export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string
     case "invalid_value": {
       const wanted = `must be one of ${list(issue.values)}`;
       if (value === undefined) return problem(`is missing; ${wanted}`);
-      // An invalid word may be a secret in the wrong key.
+      // Does not quote an invalid text: it may be a secret under the wrong key.
       return problem(typeof value === "string" ? wanted : `${wanted}, ${got}`);
     }
     case "too_small":

@@ -10,8 +10,9 @@ import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
-import { CONNECT, METHODS, type MethodName, methodOf, type ParamsOf } from "./methods.ts";
-import type { ConnectParams } from "./protocol.ts";
+import { BODIES, type BodyName, type BodyOf } from "./bodies.ts";
+import { CONNECT, type ConnectParams } from "./frames.ts";
+import { METHODS, type MethodName, methodOf, type ParamsOf } from "./methods.ts";
 import type { ObjectSchema, Of } from "./schema.ts";
 
 /** Levels of arrays and objects in the params of a request. */
@@ -252,7 +253,7 @@ async function refuseSchema(of: GivenObject<ObjectSchema>, given: unknown): Prom
 }
 
 /** Returns the fields that the schema names, if they fit it. */
-export async function checkObject<S extends ObjectSchema>(
+async function checkObject<S extends ObjectSchema>(
   of: GivenObject<S>,
   given: unknown,
 ): Promise<Result<Of<S>>> {
@@ -284,6 +285,14 @@ export async function checkParams<M extends MethodName>(
     ignored: [...ignored, EVERYWHERE],
   };
   return (await checkObject(of, given ?? {})) as Result<ParamsOf<M>>;
+}
+
+/** Returns the fields of the body of a request, if they fit its schema. */
+export async function checkBody<B extends BodyName>(name: B, given: unknown): Promise<Result<BodyOf<B>>> {
+  if (!isObject(given)) return fail("invalid_argument", "the body must be one JSON object");
+  const schema = BODIES[name].body;
+  const of = { title: "invalid body", schema, field: "field", owner: "A body takes", ignored: [] };
+  return (await checkObject(of, given)) as Result<BodyOf<B>>;
 }
 
 /** Returns the params of `connect`. Unknown ones are kept: newer clients may connect. */

@@ -1,13 +1,20 @@
 // Lists how each method treats an idempotency key, so which requests a client may retry. Separate from the
 // params, since clients bundle this list without the schemas.
 
-import type { MethodName } from "./methods.ts";
+import type { MethodName, ParamsOf } from "./methods.ts";
 
 /**
  * `none`: it only reads, or is harmless to repeat. `required`: a key is required. `run`: required, and the
  * key is the run's id, too.
  */
 type Idempotency = "none" | "optional" | "required" | "run";
+
+/** The values that the params of a method allow. */
+type OfParams<P> = P extends { readonly idempotencyKey: string }
+  ? "required" | "run"
+  : "idempotencyKey" extends keyof P
+    ? "optional"
+    : "none";
 
 export const IDEMPOTENCY = {
   health: "none",
@@ -34,6 +41,9 @@ export const IDEMPOTENCY = {
   "deliveries.list": "none",
   "deliveries.retry": "optional",
   "deliveries.dismiss": "optional",
+  "attention.list": "none",
+  "runs.retry": "optional",
+  "runs.dismiss": "optional",
   "permissions.list": "none",
   "permissions.answer": "optional",
   "chains.list": "none",
@@ -72,7 +82,7 @@ export const IDEMPOTENCY = {
   "node.invoke": "required",
   "node.invoke.result": "none",
   "node.event": "optional",
-} as const satisfies Record<MethodName, Idempotency>;
+} as const satisfies { [M in MethodName]: OfParams<ParamsOf<M>> };
 
 /** Returns undefined for an unknown method. */
 export function idempotencyOf(method: string): Idempotency | undefined {

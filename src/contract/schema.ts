@@ -42,27 +42,29 @@ interface ListLimits {
   readonly maxItems?: number;
 }
 
-function schema<T>(json: object): Schema<T> {
-  return json as Schema<T>;
+function schema<T>(json: object, description?: string): Schema<T> {
+  return (description === undefined ? json : { ...json, description }) as Schema<T>;
 }
 
-/** A string. */
-export function text(limits: TextLimits = {}): Schema<string> {
-  return schema({ type: "string", ...limits });
+/** A string. Here and below, the description is of the place where the schema is used. */
+export function text(description?: string, limits: TextLimits = {}): Schema<string> {
+  return schema({ type: "string", ...limits }, description);
 }
 
 /** A number, with or without a fraction. */
-export function number(limits: NumberLimits = {}): Schema<number> {
-  return schema({ type: "number", ...limits });
+export function number(description?: string, limits: NumberLimits = {}): Schema<number> {
+  return schema({ type: "number", ...limits }, description);
 }
 
 /** A whole number. */
-export function integer(limits: NumberLimits = {}): Schema<number> {
-  return schema({ type: "integer", ...limits });
+export function integer(description?: string, limits: NumberLimits = {}): Schema<number> {
+  return schema({ type: "integer", ...limits }, description);
 }
 
 /** True or false. */
-export const flag: Schema<boolean> = schema({ type: "boolean" });
+export function flag(description?: string): Schema<boolean> {
+  return schema({ type: "boolean" }, description);
+}
 
 /** Any JSON value. */
 export const anything: Schema<unknown> = schema({});
@@ -78,8 +80,12 @@ export function oneOf<const V extends readonly (string | number | boolean | null
 }
 
 /** A list of values of one schema. */
-export function list<T>(items: Schema<T>, limits: ListLimits = {}): Schema<readonly T[]> {
-  return schema({ type: "array", items, ...limits });
+export function list<T>(
+  items: Schema<T>,
+  description?: string,
+  limits: ListLimits = {},
+): Schema<readonly T[]> {
+  return schema({ type: "array", items, ...limits }, description);
 }
 
 /** An object with any names, whose values fit one schema. */
@@ -100,25 +106,23 @@ export function nullable<T>(inner: Schema<T>): Schema<T | null> {
   return schema({ ...inner, type: [type, "null"] });
 }
 
+/** No fields. */
+type None = Record<never, never>;
+
 /** An object with these fields and no others. */
-export function object<R extends Fields, O extends Fields = Record<never, never>>(
-  required: R,
-  optional?: O,
-): ObjectSchema<R, O> {
-  return { ...openObject(required, optional), additionalProperties: false };
+export function object<R extends Fields>(required: R): ObjectSchema<R, None>;
+export function object<R extends Fields, O extends Fields>(required: R, optional: O): ObjectSchema<R, O>;
+export function object(required: Fields, optional?: Fields): ObjectSchema {
+  return { ...openObject(required, optional ?? {}), additionalProperties: false };
 }
 
 /** An object with these fields, and with others that nobody reads. */
-export function openObject<R extends Fields, O extends Fields = Record<never, never>>(
-  required: R,
-  optional?: O,
-): ObjectSchema<R, O> {
+export function openObject<R extends Fields>(required: R): ObjectSchema<R, None>;
+export function openObject<R extends Fields, O extends Fields>(required: R, optional: O): ObjectSchema<R, O>;
+export function openObject(required: Fields, optional?: Fields): ObjectSchema {
   const names = Object.keys(required);
-  const properties = { ...required, ...optional };
-  return schema({
-    ...{ type: "object", properties },
-    ...(names.length === 0 ? {} : { required: names }),
-  }) as ObjectSchema<R, O>;
+  const json = { type: "object", properties: { ...required, ...optional } };
+  return schema(names.length === 0 ? json : { ...json, required: names }) as ObjectSchema;
 }
 
 /** Adds a name and a sentence to a schema, which the documentation shows for every use. */
@@ -131,7 +135,7 @@ export function declared<T>(title: string): Schema<T> {
   return schema({ title });
 }
 
-/** Describes a value where it is used: a field, a param. */
+/** Describes a shared schema where it is used. */
 export function about<S extends Schema>(inner: S, description: string): S {
   return { ...inner, description };
 }

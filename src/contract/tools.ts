@@ -2,7 +2,7 @@
 // implements them. Arguments are read leniently before they are checked (tools/arguments.ts).
 
 import type { JsonSchema, ToolSpec } from "../core/shapes/tool.ts";
-import type { ObjectSchema, Of, Schema } from "./schema.ts";
+import type { Of, Schema } from "./schema.ts";
 import type { ToolEntry } from "./tools/parts.ts";
 import { SESSION_TOOLS } from "./tools/sessions.ts";
 import { WORK_TOOLS } from "./tools/work.ts";
@@ -17,12 +17,16 @@ export function toolSpec(name: ToolName): ToolSpec {
   return { name, description, parameters: params as unknown as JsonSchema, parallel, idempotent };
 }
 
-/** Returns the schema of everything that a tool accepts. */
-export function acceptedBy(name: ToolName): ObjectSchema {
-  const { params, accepts }: ToolEntry = TOOLS[name];
-  return accepts === undefined
-    ? params
-    : { ...params, properties: { ...params.properties, ...accepts.properties } };
+const ACCEPTED = new Map(
+  Object.entries<ToolEntry>(TOOLS).map(([name, { params, accepts }]) => {
+    if (accepts === undefined) return [name, params];
+    return [name, { ...params, properties: { ...params.properties, ...accepts.properties } }];
+  }),
+);
+
+/** Returns the schema of everything that a tool accepts. The same object each time: it is compiled once. */
+export function acceptedBy(name: ToolName): JsonSchema {
+  return ACCEPTED.get(name) as unknown as JsonSchema;
 }
 
 type Accepted<E> = E extends { readonly accepts: infer A extends Schema } ? Of<A> : unknown;

@@ -255,7 +255,7 @@ export class Engine {
         this.#isWantedElsewhere = true;
       },
       answersLost: (unit, runIds) => this.#answersLost(unit, runIds),
-      letter: (body) => {
+      message: (body) => {
         for (const read of this.#readers) read(body);
       },
       lookAround: () => this.#lookAround(),
@@ -302,7 +302,7 @@ export class Engine {
   }
 
   /** Calls `read` with messages of other processes to this one. Returns a function that stops it. */
-  onLetter(read: (body: unknown) => void): () => void {
+  onMessage(read: (body: unknown) => void): () => void {
     this.#readers.add(read);
     return () => this.#readers.delete(read);
   }

@@ -87,7 +87,7 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
 
 /** Callbacks about each transaction. */
 export interface UnitWatch {
-  /** Stores parts of the events. Default: none. */
+  /** Writes rows for the events of a transaction, in that transaction. Default: none. */
   readonly record?: Recorder | undefined;
   /** Called after each commit with the duration of its transaction, including the wait for a connection. */
   readonly committed?: ((ms: number) => void) | undefined;
@@ -118,7 +118,7 @@ function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): 
     try {
       action();
     } catch (error) {
-      world.log.error({ err: error }, "an action after a commit failed");
+      world.log.error({ err: error }, "a post-commit action failed");
     }
   };
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {

@@ -32,13 +32,19 @@ export interface AcpHost {
 
 /** Opens the host of ACP turns. It starts nothing before the first turn. */
 export function openAcpHost(
-  parts: Omit<AcpHost, "agents" | "desk"> & { world: World; version: string; dir: string },
+  parts: Omit<AcpHost, "agents" | "desk"> & {
+    world: World;
+    version: string;
+    dir: string;
+    /** Called after a permission request of a session was opened or settled. */
+    asked: (sessionKey: string) => void;
+  },
 ): AcpHost {
-  const { world, version, dir, passes, environment, mcp } = parts;
+  const { world, version, dir, passes, environment, mcp, asked } = parts;
   const memories = new AcpMemories(dir, world.clock);
   const closed = (sessionKey: string): void => passes.revoke(sessionKey);
   const agents = new AcpAgents({ world, memories, version, closed });
-  return { agents, desk: new PermissionDesk(world), passes, environment, mcp };
+  return { agents, desk: new PermissionDesk(world, asked), passes, environment, mcp };
 }
 
 export interface AcpRun {

@@ -8,7 +8,7 @@ import type { Unit } from "../engine/unit.ts";
 import { getChain } from "../store/queries/chains/chains.ts";
 import { getFlow, holdFlow, openFlowsOfRun } from "../store/queries/chains/flows.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
-import { directRunEnded } from "./conversation/direct-reply.ts";
+import { directRunEnded } from "./conversation/direct.ts";
 import { conversationAnswerLost, conversationRunEnded } from "./conversation/reply-back.ts";
 import { endUnanswered } from "./conversation/send.ts";
 import { cancelConversation, cancelJobs } from "./job/cancel.ts";

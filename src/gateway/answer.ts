@@ -2,7 +2,7 @@
 // An unexpected error is logged in full; the caller gets a reference only: no stack, no internals.
 // A problem of the store keeps its own message, since that says how to fix it.
 
-import type { ResponseFrame, WireError } from "../contract/protocol.ts";
+import type { ResponseFrame, WireError } from "../contract/frames.ts";
 import { optional } from "../core/optional.ts";
 import { CODES, type Failure, fail } from "../core/shapes/errors.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";

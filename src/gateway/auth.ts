@@ -202,7 +202,9 @@ function narrow(caller: Caller, claim: Claim): Result<Caller> {
   }
   if (role === "node") return ok({ ...caller, role, scopes: [] });
   if (caller.role === "node") {
-    return fail("missing_scope", 'this token has role "node"; it can not connect as "operator"');
+    return fail("missing_scope", 'this token has role "node"; it can not connect as "operator"', {
+      hint: "Use a token with role operator (gateway.auth.tokens).",
+    });
   }
   if (claim.scopes === undefined || claim.scopes.length === 0) return ok(caller);
   const scopes = expandScopes(claim.scopes).filter((scope) => caller.scopes.includes(scope));

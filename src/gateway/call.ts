@@ -1,8 +1,7 @@
 // Defines the context of a method call, and a method's definition. Each group of methods names its context.
 
 import type { AccessContext } from "../access/access.ts";
-import type { MethodName, ParamsOf } from "../contract/methods.ts";
-import type { PayloadOf } from "../contract/payloads.ts";
+import type { MethodName, ParamsOf, PayloadOf } from "../contract/methods.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { fail, type Result } from "../core/shapes/errors.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
@@ -58,7 +57,7 @@ export interface Method<M extends MethodName, Deps extends BasicDeps> {
   readonly follow?: (ctx: CallContext<Deps>, answer: unknown) => Promise<Result<unknown>>;
 }
 
-/** Fails if the run existed before: it belongs to its first requester, whatever its text. */
+/** Fails if the run id is taken: the run belongs to its first requester, even if the text is the same. */
 export function onlyFresh<T extends Pick<Accepted, "fresh">>(accepted: Result<T>): Result<T> {
   if (!accepted.ok || accepted.value.fresh) return accepted;
   return fail("idempotency_conflict", "this idempotencyKey is the id of a run that another request began", {

@@ -65,7 +65,7 @@ export class Demo {
   }
 
   async start(): Promise<Result<DemoAddress>> {
-    if (this.#closed) return fail("shutting_down", "the gateway is stopping");
+    if (this.#closed) return fail("shutting_down", "the gateway is stopping; try again in a moment");
     this.#place ??= this.#begin();
     const place = this.#place;
     const opened = await this.#opened(place);
@@ -111,7 +111,7 @@ export class Demo {
   async #end(place: Promise<Result<DemoPlace>>): Promise<void> {
     try {
       const opened = await place;
-      // Its close frame still reaches the pages.
+      // Closing sends the pages a close frame.
       if (opened.ok) await opened.value.close();
     } catch (error) {
       this.#world.log.error({ err: error }, "the demo did not stop cleanly");

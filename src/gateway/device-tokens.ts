@@ -1,7 +1,7 @@
 // Owns which device tokens are valid: creates their rows, and deletes the revoked ones.
 // A token whose row was deleted is refused at connect, at every gateway of the store.
 
-import type { ConnectParams } from "../contract/protocol.ts";
+import type { ConnectParams } from "../contract/frames.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { nodeText } from "../core/shapes/node.ts";
 import type { Engine } from "../engine/engine.ts";

@@ -3,7 +3,7 @@
 // A signature without the challenge's nonce is valid for a few minutes only, and never replaces the token.
 
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
-import type { ConnectParams, DeviceProof } from "../contract/protocol.ts";
+import type { ConnectParams, DeviceProof } from "../contract/frames.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 
 /** DER prefix of a raw Ed25519 public key. */

@@ -33,6 +33,7 @@ import {
 import { isAlive } from "../store/queries/processes.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
+import { attentionMethods } from "./attention/attention.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { BasicDeps, CallContext, Method, SendingDeps } from "./call.ts";
 import { accessMethods } from "./methods/access.ts";
@@ -76,6 +77,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...agentMethods,
   ...toolMethods,
   ...deliveryMethods,
+  ...attentionMethods,
   ...permissionMethods,
   ...chainMethods,
   ...accessMethods,
@@ -213,7 +215,7 @@ async function settledAnswer(
     if (isElsewhere) await pause(world.clock, ELSEWHERE_PAUSE_MS, signal);
     else await engine.commit((unit) => settleKey(unit.tx, keyed, begunBy));
   }
-  return fail("shutting_down", "the gateway stops");
+  return fail("shutting_down", "the gateway is stopping; try again in a moment");
 }
 
 /** Does the work of a keyed call once: a retry, at once or later, gets the stored answer. */

@@ -1,10 +1,10 @@
 // Lists the features of a connection: by its role, not by its scopes, which a method's refusal names.
 
+import type { HelloOk } from "../contract/frames.ts";
 import { NODE } from "../contract/methods/parts.ts";
 import { METHODS } from "../contract/methods.ts";
 import {
-  EVENTS,
-  type HelloOk,
+  EVENT_NAMES,
   MAX_PAYLOAD_BYTES,
   MAX_PAYLOAD_OF_NODE_BYTES,
   NODE_EVENTS,
@@ -17,7 +17,7 @@ export function featuresFor({ role }: Caller): HelloOk["features"] {
     .filter(([, { scope }]) => (scope === NODE) === (role === "node"))
     .map(([name]) => name);
   if (role === "node") return { methods, events: NODE_EVENTS };
-  return { methods, events: EVENTS.filter((event) => !event.startsWith("node.invoke.")) };
+  return { methods, events: EVENT_NAMES.filter((event) => !event.startsWith("node.invoke.")) };
 }
 
 /** Maximum bytes of one message from the connection. */

@@ -9,7 +9,9 @@ import type { Duplex } from "node:stream";
 import type { WebSocket, WebSocketServer } from "ws";
 import { keyRulesOf } from "../access/access.ts";
 import { seesEverything } from "../access/token.ts";
-import { CLOSE, type HelloOk, type ShutdownEvent } from "../contract/protocol.ts";
+import type { EventPayloads } from "../contract/events.ts";
+import type { HelloOk } from "../contract/frames.ts";
+import { CLOSE } from "../contract/protocol.ts";
 import { once } from "../core/once.ts";
 import { type Failure, fail } from "../core/shapes/errors.ts";
 import { mainKeyOf } from "../core/shapes/session-key.ts";
@@ -43,7 +45,7 @@ const SILENT_MAX = 128;
 const SILENT_AFTER_MS = 3_000;
 /** Connections that the system queues until they are accepted. */
 const BACKLOG = 1_024;
-/** A slow request does not hold its socket for long. */
+/** Time limits that close sockets of slow requests. */
 const HTTP_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
@@ -59,13 +61,6 @@ const ANSWERS_KEPT_MS = 7 * 86_400_000;
 /** How long a planned stop waits for clients to close. */
 const CLOSE_WAIT_MS = 500;
 
-/** One TCP connection, seen from the gateway. */
-interface PeerOf {
-  readonly localPort: number;
-  readonly remotePort: number;
-  readonly remoteAddress: string;
-}
-
 /** Dependencies of the port itself. */
 interface ServerDeps {
   readonly configPath?: string;
@@ -78,7 +73,7 @@ interface ServerDeps {
   /**
    * Whether to close a connection that comes from inside a sandbox; returns false at once when none could.
    */
-  refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  refusesPeer?(connection: Socket): Promise<boolean> | false;
   /** Connected devices. Absent: nodes.enabled is false. */
   readonly nodes?: NodeHub | undefined;
   readonly metrics: Metrics;
@@ -93,9 +88,9 @@ export type GatewayDeps = Omit<MethodDeps, OwnParts> & HttpDeps & ServerDeps;
 export interface Gateway {
   readonly port: number;
   /** Announces a stop and refuses new clients; connected ones are still answered. */
-  announce(shutdown: ShutdownEvent): void;
+  announce(shutdown: EventPayloads["shutdown"]): void;
   /** Announces the stop, unless that was done, and closes every connection. */
-  close(shutdown?: ShutdownEvent): Promise<void>;
+  close(shutdown?: EventPayloads["shutdown"]): Promise<void>;
 }
 
 class GatewayServer implements Gateway {
@@ -182,7 +177,7 @@ class GatewayServer implements Gateway {
       call: dispatcher.call,
       admitNode: async (caller, params, at) =>
         deps.nodes === undefined
-          ? fail("missing_scope", "nodes are disabled: nodes.enabled is false")
+          ? fail("missing_scope", "nodes are disabled: set nodes.enabled to true")
           : deps.nodes.admit(caller, params, at),
       renewDeviceToken: (caller, at) => renewDeviceToken({ engine, authority }, caller, at),
       hello: (member) => this.#hello(member),
@@ -208,14 +203,14 @@ class GatewayServer implements Gateway {
     this.#history.start();
   }
 
-  announce(shutdown: ShutdownEvent): void {
+  announce(shutdown: EventPayloads["shutdown"]): void {
     if (this.#closing) return;
     this.#closing = true;
     this.#fanout.broadcast(encodeEvent("shutdown", shutdown));
     void this.#demo?.close();
   }
 
-  async close(shutdown: ShutdownEvent = { reason: "stopping" }): Promise<void> {
+  async close(shutdown: EventPayloads["shutdown"] = { reason: "stopping" }): Promise<void> {
     this.announce(shutdown);
     this.#tickTimer?.cancel();
     this.#trimTimer?.cancel();
@@ -254,8 +249,7 @@ class GatewayServer implements Gateway {
 
   /** Checks a new connection, before it is served. */
   #judge(socket: Socket): void {
-    const { localPort = 0, remotePort = 0, remoteAddress = "" } = socket;
-    const refused = this.#deps.refusesPeer?.({ localPort, remotePort, remoteAddress }) ?? false;
+    const refused = this.#deps.refusesPeer?.(socket) ?? false;
     if (refused !== false) this.#judged.set(socket, refused);
   }
 
@@ -313,11 +307,12 @@ class GatewayServer implements Gateway {
   }
 
   #refusal(request: IncomingMessage): Failure | undefined {
-    if (this.#closing) return fail("shutting_down", "the gateway is stopping");
+    if (this.#closing) return fail("shutting_down", "the gateway is stopping; try again in a moment");
     const { host, origin } = request.headers;
     const allowed = checkHeaders(this.#deps.settings.gateway, { host, origin });
     if (!allowed.ok) return allowed;
-    if (!["/", DEMO_PATH].includes(pathOf(request))) return fail("unknown_method", "the WebSocket is at /");
+    if (!["/", DEMO_PATH].includes(pathOf(request)))
+      return fail("unknown_method", "there is no WebSocket at this path; connect to /");
     // Trims even if this socket is refused, so that the next one finds room.
     this.#trimSoon();
     const isFull = this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX;

@@ -24,7 +24,7 @@ export type Opened =
 /** Reason why a file was not read. */
 export type Unread = "absent" | "link" | "other" | "unreadable" | "too_large";
 
-/** Describes that reason. */
+/** The words for each reason in a report. */
 export const UNREAD_WORDS: Readonly<Record<Unread, string>> = {
   absent: "missing",
   link: "a link",

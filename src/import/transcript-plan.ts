@@ -31,7 +31,7 @@ export interface TranscriptPlan {
 interface Index {
   /** Line number of each position. */
   readonly lines: number[];
-  /** Parent's position of each position; -1: none. */
+  /** For each entry, the position of its parent; -1: it has none. */
   readonly parents: number[];
   /** Use of each position: 2 a message that may start the model's context, 1 another usable entry, 0 none. */
   readonly uses: number[];

@@ -21,7 +21,7 @@ import type { ChildProcess } from "node:child_process";
 import { release } from "node:os";
 import { join, relative } from "node:path";
 import { optional } from "../core/optional.ts";
-import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
 import { type ProcessPlan, runProcess } from "./process/process.ts";
@@ -29,6 +29,7 @@ import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./pr
 import { buildProcessWall, type ProcessWall } from "./process/wall.ts";
 import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
 import {
+  backendFailure,
   type ContainedEnd,
   type Program,
   type RunLimits,
@@ -143,11 +144,11 @@ function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<type
 /** `shareNetwork`: uses the network namespace of the uplink, in which bubblewrap is started. */
 function namespaceArguments(shareNetwork: boolean): string[] {
   return [
-    ...["--unshare-all", "--unshare-user", "--disable-userns"],
-    ...(shareNetwork ? ["--share-net"] : []),
-    ...["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
-    ...["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
-  ];
+    ["--unshare-all", "--unshare-user", "--disable-userns"],
+    shareNetwork ? ["--share-net"] : [],
+    ["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
+    ["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
+  ].flat();
 }
 
 /** Enters the control group, then runs the command. */
@@ -194,6 +195,7 @@ function planOf(
   const ulimits = [OPEN_FILES_MAX, (needs.memoryMb + RESERVED_MB) * 1024, fileKilobytes, processes].map(
     String,
   );
+  const shell = ["bash", "--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"];
   return {
     ...started(found, [
       ...namespaceArguments(found.uplink !== undefined),
@@ -202,7 +204,7 @@ function planOf(
       "--clearenv",
       ...Object.entries(environment).flatMap(([name, value]) => ["--setenv", name, value]),
       "--",
-      ...["bash", "--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
+      ...shell,
       ...guardArguments(held),
       ...ulimits,
       ...programArguments(program, ground.code),
@@ -249,11 +251,11 @@ export function bubblewrapSandbox(ground: SandboxInputs): Sandbox {
         const end = await runProcess({ ...planOf(ground, program, limits, found), watch });
         const failed = end.ending === "ended" && end.exitCode !== 0 && end.errors.trim();
         if (failed && (program.kind === "shell" || SETUP_FAILED.test(failed)))
-          return fail("sandbox_unavailable", `the program was not run: ${failed}`);
+          return backendFailure(`the program was not run: ${failed}`);
         return ok({ ...end, full });
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        return fail("sandbox_unavailable", `bubblewrap could not be started: ${reason}`);
+        return backendFailure(`bubblewrap could not be started: ${reason}`);
       } finally {
         uplink.value?.close();
         wall?.remove();

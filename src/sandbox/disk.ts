@@ -1,6 +1,6 @@
 // Measures the size of a workspace, and stops a command that exceeds its quota.
-// Q1: a workspace over its quota can only shrink: the next command is informed, and no file in it may grow.
-// Q2: a command that lets a workspace grow beyond its quota is stopped within one or two checks.
+// A workspace over its quota can only shrink: the next command is informed, and no file in it may grow.
+// A command that lets a workspace grow beyond its quota is stopped within one or two checks.
 // Q3: a file counts as at least 4 KiB, so that a workspace cannot use up the inodes of the file system.
 // Q4: errors of the file system are not thrown: bubblewrap refuses a missing folder.
 // This is a watch, not a hard limit: between two checks a fast disk takes some hundred megabytes more.

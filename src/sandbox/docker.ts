@@ -10,11 +10,18 @@
 
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
-import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import { type ProcessPlan, runProcess } from "./process/process.ts";
 import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
-import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
+import {
+  backendFailure,
+  type ContainedEnd,
+  type Program,
+  type RunLimits,
+  type Sandbox,
+  temporaryMbOf,
+} from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";
 import { codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
 
@@ -64,26 +71,26 @@ export function dockerArguments(
   const memory = `${needs.memoryMb}m`;
   const seconds = String(Math.ceil(limits.timeoutMs / 1000) + 1);
   return [
-    ...["run", "--rm", "--interactive", "--name", container.name, "--pull", "never", "--log-driver", "none"],
-    ...["--network", needs.network ? "bridge" : "none", "--hostname", "sandbox"],
-    ...["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
-    ...["--pids-limit", String(needs.processesMax + 2), "--memory", memory, "--memory-swap", memory],
-    ...["--ulimit", "core=0", "--ulimit", `nofile=${OPEN_FILES_MAX}`, "--ulimit", `fsize=${fileBytes}`],
-    ...["--shm-size", `${SHARED_MEMORY_MB}m`],
-    ...["--tmpfs", `/tmp:rw,nosuid,nodev,exec,mode=1777,size=${temporaryMbOf(needs)}m`],
-    ...(container.user === undefined ? [] : ["--user", container.user]),
-    ...bind(workspace, workspace, false),
-    ...held.flatMap(({ path, readOnly }) => bind(path, path, readOnly)),
-    ...bind(ground.code, CONTAINED_CODE, true),
-    ...(cache === undefined ? [] : bind(cache.dir, CONTAINED_CACHE, !cache.writable)),
-    ...["--workdir", workspace],
-    ...Object.entries(environment).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
-    ...["--entrypoint", "bash", needs.image ?? DOCKER_IMAGE_DEFAULT],
-    ...["--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
-    ...guardArguments(held),
-    seconds,
-    ...programArguments(program, ground.code),
-  ];
+    ["run", "--rm", "--interactive", "--name", container.name, "--pull", "never", "--log-driver", "none"],
+    ["--network", needs.network ? "bridge" : "none", "--hostname", "sandbox"],
+    ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
+    ["--pids-limit", String(needs.processesMax + 2), "--memory", memory, "--memory-swap", memory],
+    ["--ulimit", "core=0", "--ulimit", `nofile=${OPEN_FILES_MAX}`, "--ulimit", `fsize=${fileBytes}`],
+    ["--shm-size", `${SHARED_MEMORY_MB}m`],
+    ["--tmpfs", `/tmp:rw,nosuid,nodev,exec,mode=1777,size=${temporaryMbOf(needs)}m`],
+    container.user === undefined ? [] : ["--user", container.user],
+    bind(workspace, workspace, false),
+    held.flatMap(({ path, readOnly }) => bind(path, path, readOnly)),
+    bind(ground.code, CONTAINED_CODE, true),
+    cache === undefined ? [] : bind(cache.dir, CONTAINED_CACHE, !cache.writable),
+    ["--workdir", workspace],
+    Object.entries(environment).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
+    ["--entrypoint", "bash", needs.image ?? DOCKER_IMAGE_DEFAULT],
+    ["--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
+    guardArguments(held),
+    [seconds],
+    programArguments(program, ground.code),
+  ].flat();
 }
 
 /** Kills the container, and the client exits with it. Tries again while the container does not exist yet. */
@@ -136,11 +143,11 @@ export function dockerSandbox(ground: SandboxInputs): Sandbox {
       try {
         const end = await runProcess(plan);
         const failed = end.ending === "ended" && end.exitCode === DOCKER_FAILED && end.errors.trim();
-        if (failed) return fail("sandbox_unavailable", `docker did not run the program: ${failed}`);
+        if (failed) return backendFailure(`docker did not run the program: ${failed}`);
         return ok({ ...end, full });
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        return fail("sandbox_unavailable", `docker could not be started: ${reason}`);
+        return backendFailure(`docker could not be started: ${reason}`);
       }
     },
   };

@@ -296,7 +296,9 @@ async function prepareWorkspace(workspace: string, around: Surroundings): Promis
   try {
     await ensureFolder(workspace);
   } catch (error) {
-    return fail("sandbox_unavailable", `the workspace ${workspace} cannot be created: ${String(error)}`);
+    return fail("sandbox_unavailable", `the workspace ${workspace} cannot be created: ${String(error)}`, {
+      hint: "Create it, or set the agent's workspace to a folder that you can write.",
+    });
   }
   return checkWorkspace(workspace, around);
 }

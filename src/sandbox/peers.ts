@@ -1,19 +1,17 @@
 // Distinguishes sandboxed programs from all others in connections to the gateway's own port. Sandboxes with
 // `network: true` have a carrier (uplink.ts) that connects for them from the host, so they could reach a
 // gateway that listens beyond the loopback. Their connections are closed here.
-// PE1: while such a sandbox runs, a connection from this machine is served only if it belongs to another
+// While such a sandbox runs, a connection from this machine is served only if it belongs to another
 // user, or if a process that is not a carrier holds its other end. Undecidable connections are closed.
 // The check runs when the connection arrives; programs that start later do not matter.
 
 import { readdir, readFile, readlink } from "node:fs/promises";
+import type { Socket } from "node:net";
 import { treeBelow } from "./process/tree.ts";
 
 /** One TCP connection, as seen from the gateway's end. */
-export interface PeerOf {
-  readonly localPort: number;
-  readonly remotePort: number;
-  readonly remoteAddress: string;
-}
+type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteAddress">;
+type Ends = { readonly [K in keyof Connection]-?: NonNullable<Connection[K]> };
 
 interface SocketRow {
   readonly uid: number;
@@ -29,7 +27,7 @@ const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/;
 const portOf = (address: string | undefined): number => Number.parseInt(address?.split(":").at(-1) ?? "", 16);
 
 /** Returns the row of the peer's end, if it is on this machine. */
-async function findRow(peer: PeerOf): Promise<SocketRow | undefined> {
+async function findRow(peer: Ends): Promise<SocketRow | undefined> {
   for (const table of TABLES) {
     const text = await readFile(table, "utf8").catch(() => "");
     for (const line of text.split("\n").slice(1)) {
@@ -74,11 +72,14 @@ export class NetworkPeers {
   }
 
   /** Returns whether to close the connection. False, without waiting, while no sandbox has a network. */
-  refuses(peer: PeerOf): Promise<boolean> | false {
-    return this.#carriers.size === 0 || process.platform !== "linux" ? false : this.#judge(peer);
+  refuses(connection: Connection): Promise<boolean> | false {
+    if (this.#carriers.size === 0 || process.platform !== "linux") return false;
+    // Copied: a closed socket forgets them.
+    const { localPort = 0, remotePort = 0, remoteAddress = "" } = connection;
+    return this.#judge({ localPort, remotePort, remoteAddress });
   }
 
-  async #judge(peer: PeerOf): Promise<boolean> {
+  async #judge(peer: Ends): Promise<boolean> {
     const row = await findRow(peer);
     // Connections from another machine have no row here; a local connection without a row is closed already.
     if (row === undefined) return LOOPBACK.test(peer.remoteAddress);

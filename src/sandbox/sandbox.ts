@@ -18,7 +18,7 @@
 // without a sandbox.
 // The workspace has the same path inside and outside, so that paths mean the same everywhere.
 
-import type { Result } from "../core/shapes/errors.ts";
+import { type Failure, fail, type Result } from "../core/shapes/errors.ts";
 import type { SandboxSettings } from "../core/shapes/settings/settings.ts";
 import type { ProcessEnd } from "./process/process.ts";
 
@@ -68,4 +68,9 @@ export interface Sandbox {
    * order. Fails if it could not be started; it never runs without the sandbox instead.
    */
   run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>>;
+}
+
+/** Builds the failure of a backend that did not run a program. */
+export function backendFailure(text: string): Failure {
+  return fail("sandbox_unavailable", text, { hint: "parley doctor checks the sandbox, and names remedies." });
 }

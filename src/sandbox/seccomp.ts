@@ -1,7 +1,7 @@
 // Builds the seccomp filter: system calls that sandboxed programs must not make.
 // SC1: a refused call returns ENOSYS, as on an older kernel, so that programs use their alternative.
-// SC2: calls of a foreign architecture are refused, so that its table of numbers cannot bypass the filter.
-// SC3: no file gets a setuid or setgid bit: the gateway's user would own it, and the bit would be effective
+// Calls of a foreign architecture are refused, so that its table of numbers cannot bypass the filter.
+// No file gets a setuid or setgid bit: the gateway's user would own it, and the bit would be effective
 // outside of the sandbox.
 // SC4: a socket must have a family that the network namespace isolates. Others bypass it: AF_VSOCK reaches
 // the machine's own host.

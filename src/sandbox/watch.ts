@@ -22,9 +22,9 @@ export interface SandboxInputs {
   /** Environment of the backend's own program, never of the program inside: finds programs and daemon. */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;
-  /** Is notified of every network carrier. */
+  /** Is notified of every process that carries a program's network. */
   readonly peers?: NetworkPeers;
-  /** The carrier that works here, if the program has a network. */
+  /** The network backend that works here, if the program has a network. */
   readonly carrier?: Carrier;
 }
 

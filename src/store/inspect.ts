@@ -41,7 +41,7 @@ export function inspectStoreDir(dir: string): StoreInspection {
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;
     if (error.problem !== "in_use") return look("problem", error.message);
-    // A running gateway is nothing to fix.
+    // A running gateway is no problem, so its remedy is left out.
     return look("in_use", error.message.replace(error.wayOut, "").trim());
   }
 }

@@ -38,7 +38,7 @@ interface Words {
 const WORDS: Record<StoreProblemKind, Words> = {
   newer: {
     what: "was written by a newer version of this program",
-    wayOut: "Start the newer version, or point store.dir at another directory. The file was not touched.",
+    wayOut: "Start the newer version, or point store.dir at another directory. Nothing was changed.",
   },
   locked: {
     what: "is locked by another program",
@@ -61,23 +61,22 @@ const WORDS: Record<StoreProblemKind, Words> = {
   corrupt: {
     what: "is damaged or is not a store of this program",
     wayOut:
-      "Run parley store recover: it rebuilds the store from what is left and from the JSONL copies, and " +
-      "keeps the old files. Or move it away together with its -wal, -shm and -mark files and put a backup " +
-      "in its place. Keep what you move away: it can still be examined.",
+      "Run parley store recover, which rebuilds it and keeps the old files. Or move it away, with its " +
+      "-wal, -shm and -mark files, and restore a backup.",
   },
   behind: {
-    what: "has lost something that was stored in it",
+    what: "has lost data",
     wayOut:
-      "Nothing was changed. If you still have the missing file, put it back. Otherwise run parley store " +
-      "recover: it rebuilds the store from what is left and from the JSONL copies, and keeps the old files.",
+      "If you still have the missing file, put it back. Otherwise run parley store recover, which rebuilds " +
+      "the store and keeps the old files. Nothing was changed.",
   },
   in_use: {
     what: "belongs to a gateway that is running",
-    wayOut: "Stop that gateway, talk to it instead, or give this one another store.dir.",
+    wayOut: "Stop that gateway, connect to it instead, or give this one another store.dir.",
   },
   not_a_directory: {
     what: "is not a directory",
-    wayOut: "Point store.dir at a directory; it is made if it does not exist.",
+    wayOut: "Point store.dir at a directory; it is created if it does not exist.",
   },
   not_a_file: {
     what: "or a file that belongs to it is not a regular file",
@@ -93,12 +92,12 @@ const WORDS: Record<StoreProblemKind, Words> = {
   },
   unsynced: {
     what: "is no longer used, because its disk failed to store a transaction",
-    wayOut: "Check the disk, then restart the gateway: the start finds out what was stored.",
+    wayOut: "Check the disk, then restart the gateway, which finds out what was stored.",
   },
   unreachable: {
     what: "cannot be reached",
     wayOut:
-      "Check that the database server runs, takes connections from here, has some left and is not a " +
+      "Check that the database server runs, accepts connections from here, has free ones, and is no " +
       "read-only standby.",
   },
   refused: {
@@ -125,14 +124,14 @@ const WORDS: Record<StoreProblemKind, Words> = {
   older: {
     what: "was written by an older version of this program",
     wayOut:
-      "Use that version, or start a gateway of this one on it first, which brings it up to this version. " +
-      "Nothing was changed.",
+      "Use that version, or first start a gateway of this version on it, which upgrades it. Nothing was " +
+      "changed.",
   },
   bad_address: {
     what: "has an address that cannot be used",
     wayOut:
-      "Write store.postgresUrl as postgresql://user:password@host:5432/database. Characters other than " +
-      "letters and digits in user and password must be percent-encoded: # is %23, / is %2F.",
+      "Write store.postgresUrl as postgresql://user:password@host:5432/database, with special characters " +
+      "of user and password percent-encoded: # is %23, / is %2F.",
   },
 };
 
@@ -156,7 +155,7 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   },
   io: {
     what: "could not be read or written by its database server",
-    wayOut: "Look into the server's log and check its disks.",
+    wayOut: "Read the server's log and check its disks.",
   },
 };
 

@@ -38,7 +38,7 @@ export function watchWrites(store: Store): Store {
   // Writes the version that it already has: this changes the file's first page, but no data.
   const again = (): Promise<void> =>
     transaction(async (tx) => {
-      // A small change may still fit where messages do not.
+      // On a disk that is nearly full this small change may succeed although messages do not fit.
       if (refused?.problem === "full" && isFull(refused.place)) throw refused;
       await sql`pragma user_version = ${sql.lit(SCHEMA_VERSION)}`.execute(tx);
     }).catch(() => {});

@@ -1,5 +1,5 @@
 // Formats conversation text for spans, if content is traced.
-// TC1: credentials are redacted before anything is cut, so that no cut leaves half of one.
+// Credentials are redacted before anything is cut, so that no cut leaves half of one.
 // Text in a span is bounded; of many messages the newest are kept.
 
 import { type Entry, isCompaction, type Message } from "../core/shapes/message.ts";

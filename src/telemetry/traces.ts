@@ -1,9 +1,9 @@
 // Traces runs, their model calls and tool calls, by the OpenTelemetry conventions for generative AI.
 // docs/TRACES.md lists the attributes.
 // TR1: one chain is one trace, over sessions, processes and restarts (span.ts), sent completely or not.
-// TR2: a run is one span, from its first start to its end, sent by the process that ended it; its model and
+// A run is one span, from its first start to its end, sent by the process that ended it; its model and
 // tool calls are sent by the process that made them.
-// TR3: all text is redacted here, and text of people, agents and tools is only sent with `content` (I14).
+// All text is redacted here, and text of people, agents and tools is only sent with `content` (I14).
 // TR4: tracing never delays a run or makes it fail.
 
 import type { ToolEvent } from "../agent/loop/tool-calls.ts";

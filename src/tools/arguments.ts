@@ -50,8 +50,8 @@ function saysNothing(value: unknown): boolean {
 }
 
 /**
- * Reads a value leniently (A2, A3): converts it to its type, and leaves out optional arguments that say
- * nothing. Adds a sentence to `unknown` for each argument that the schema does not name.
+ * Reads a value leniently (A2, A3): converts it to its type, and leaves out blank optional
+ * arguments. Adds a sentence to `unknown` for each argument that the schema does not name.
  */
 function lenient(schema: JsonSchema, given: unknown, path: string, unknown: string[]): unknown {
   const value = coerced(schema, given);

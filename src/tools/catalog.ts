@@ -67,7 +67,7 @@ export interface ToolContext
 type AnyTool = Tool<ToolContext>;
 
 /** Every built-in tool. */
-export const TOOLS: readonly AnyTool[] = [
+const TOOLS: readonly AnyTool[] = [
   sessionsList,
   sessionsHistory,
   sessionsSend,

@@ -28,7 +28,7 @@ interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunCon
 
 function checkCommand(command: string): Failure | undefined {
   if (command.trim() === "") return fail("invalid_argument", "command must not be empty");
-  if (command.includes("\0")) return fail("invalid_argument", "command has a NUL byte in it");
+  if (command.includes("\0")) return fail("invalid_argument", "command has a NUL byte in it: remove it");
   const bytes = Buffer.byteLength(command);
   if (bytes > COMMAND_MAX_BYTES) {
     const hint = "Write it to a file with write, then run the file.";

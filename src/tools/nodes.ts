@@ -105,7 +105,10 @@ export const nodesTool: Tool<NodesContext> = tool("nodes", {
   },
   async execute(ctx, args, call) {
     const door = ctx.nodes;
-    if (door === undefined) return fail("node_not_found", "no node is paired with this gateway");
+    if (door === undefined)
+      return fail("node_not_found", "no node is paired with this gateway", {
+        hint: "An operator can pair one: see docs/NODES.md.",
+      });
     switch (args.action) {
       case "list":
         return list(ctx, door);

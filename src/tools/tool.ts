@@ -172,5 +172,5 @@ export function tool<N extends ToolName, Context, L extends ArgumentLimits = Rec
 ): Tool<Context> {
   // Arguments have these types once they are checked (readArguments).
   const checked = implementation as unknown as Omit<Tool<Context>, "spec" | "accepts">;
-  return { spec: toolSpec(name), accepts: acceptedBy(name) as unknown as JsonSchema, ...checked };
+  return { spec: toolSpec(name), accepts: acceptedBy(name), ...checked };
 }

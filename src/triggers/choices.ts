@@ -59,7 +59,9 @@ export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunCh
   }
   if (model == null) return ok(undefined);
   if (findAgent(rules.settings, agentId)?.runtime !== undefined) {
-    return fail("invalid_model", `agent "${agentId}" is an ACP agent and chooses its own model`);
+    return fail("invalid_model", `agent "${agentId}" is an ACP agent and chooses its own model`, {
+      hint: "Leave model out.",
+    });
   }
   return rules.checkModel(model);
 }

@@ -37,7 +37,7 @@ type Also = (unit: Unit, run: Run) => Promise<Result<void>>;
 
 /** Request of a web hook. */
 export interface HookTurn {
-  /** Mapping that it arrived by. */
+  /** Id of the mapping that received the request. */
   readonly source?: string | undefined;
   readonly message: string;
   readonly name?: string | undefined;
@@ -199,7 +199,9 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
     // A caller gets an error for an unknown session; for a mapping's missing session operators see it.
     const isNamed = turn.source === undefined && namesSession(place);
     if (isNamed && !(await getSession(unit.tx, place.to))) {
-      return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`);
+      return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`, {
+        hint: "Name an existing session, or leave to out for the main session.",
+      });
     }
     const run = await accept(ctx, unit, turn, placed);
     const also = run.ok ? await turn.also(unit, run.value) : ok(undefined);
@@ -216,7 +218,10 @@ export async function acceptWake(ctx: HookContext, note: WakeNote): Promise<Resu
   const key = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
     const session = await getSession(unit.tx, key);
-    if (session === undefined) return fail("session_not_found", `no session ${JSON.stringify(key)}`);
+    if (session === undefined)
+      return fail("session_not_found", `no session ${JSON.stringify(key)}`, {
+        hint: "Start the gateway again: it makes the main sessions.",
+      });
     const verdict = sendVerdict(ctx.settings, session);
     if (!verdict.allowed) return fail("send_denied", verdict.error);
     const input = { text: note.text, provenance: { kind: "hook", source: "wake" } } as const;

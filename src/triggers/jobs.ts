@@ -1,6 +1,6 @@
 // Owns the life of a scheduled job outside its turns: create, change, remove, run by hand, preview. One
 // transaction writes a job and its next date.
-// JO2: a caller that may not see the session `cron:<id>` gets the same answer as for a missing job (I9).
+// A caller that may not see the session `cron:<id>` gets the same answer as for a missing job (I9).
 // JO3: removing or pausing a job ends only its dates: a running run continues, and its session stays.
 
 import { accessRulesOf, chosenAgent } from "../access/access.ts";
@@ -72,7 +72,7 @@ export interface JobCaller {
 const DATES_SHOWN = 5;
 
 /**
- * Returns an existing job if the caller may run it; not found if the caller does not see its session (JO2).
+ * Returns an existing job if the caller may run it; not found if the caller does not see its session.
  */
 function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
   const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };

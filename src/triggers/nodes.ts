@@ -131,7 +131,10 @@ export async function acceptNodeTurn(
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
     // A removed device may still have an open connection.
     const node = await getNode(unit.tx, nodeId);
-    if (node === undefined) return fail("not_paired", "this device is not paired any more");
+    if (node === undefined)
+      return fail("not_paired", "this device is not paired any more", {
+        hint: "Connect again: an operator has to approve the device anew.",
+      });
     const run = await accept(ctx, unit, node, turn, { key, route: route.value });
     if (run.ok) await turn.also(unit, run.value);
     return run;

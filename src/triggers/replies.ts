@@ -1,7 +1,7 @@
 // Owns the delivery of replies of runs that a job, a web hook or a node started.
-// RP1: the transaction that finishes the run writes the outbox row (I4, I5): for a job to its current
-//      destination, else to the one of the hook or node. A silent reply or an unsuccessful run delivers
-//      nothing.
+// RP1: the transaction that finishes the run writes the outbox row (I4, I5). A job's reply goes to the job's
+//      current destination, another reply to the destination of the hook or node. A silent reply or an
+//      unsuccessful run delivers nothing.
 // RP2: text is delivered only if the send policy allows it for this session and destination.
 
 import { isSilent } from "../core/rules/turn-rules.ts";

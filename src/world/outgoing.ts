@@ -128,9 +128,9 @@ const DISPATCHERS_MAX = 32;
 const dispatchers = new Map<number, Dispatcher>();
 
 /**
- * Node's fetch has no option for the connect timeout, but accepts a dispatcher. The class is that of Node's
- * own dispatcher, which is behind a symbol: one of another version may not fit this fetch. If the environment
- * names a proxy, that class uses it, like fetch.
+ * Node's fetch has no option for the connect timeout, but accepts a dispatcher. Takes the class of Node's own
+ * dispatcher (a global symbol), because another version of undici may not work with this fetch. If the
+ * environment names a proxy, that class uses it, like fetch.
  */
 export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
   const known = dispatchers.get(connectTimeoutSeconds);

@@ -36,7 +36,7 @@ export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group is empty.
+    // The group has no process left.
   }
 }
 

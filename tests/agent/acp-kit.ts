@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type App, openApp } from "../../src/app.ts";
 import { loadSettings } from "../../src/config.ts";
 import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
-import type { AgentEvent, ChatEvent } from "../../src/contract/protocol.ts";
+import type { AgentEvent, ChatEvent } from "../../src/contract/events.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import type { World } from "../../src/world.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";

@@ -200,7 +200,7 @@ test("a child of an ACP agent works and announces; attachments and a model are r
   await expect(stage.client.call("sessions.patch", patch)).rejects.toThrow(/chooses its own model/);
 });
 
-test("refuses a message with a picture with an error, and never runs without it", async () => {
+test("an ACP agent refuses a message with a picture, and never runs it without the picture", async () => {
   const stage = await openStage();
   const pixel =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
@@ -215,7 +215,7 @@ test("refuses a message with a picture with an error, and never runs without it"
   });
 });
 
-test("refuses a run that must be contained, and never runs it bare", async () => {
+test("an ACP agent refuses a run that must be contained, and never runs it outside a sandbox", async () => {
   const stage = await openStage({ main: { sandbox: { mode: "non-main" } } });
   expect(await stage.say("say fine")).toBe("fine");
   expect(await spawn(stage, { task: "say x", agentId: "main" })).toMatchObject({

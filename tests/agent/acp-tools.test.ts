@@ -115,7 +115,7 @@ test("OT1: the session tools need no permission, in each program's own form, how
   }
 });
 
-test("OT1: nothing else passes for a session tool", async () => {
+test("OT1: no other tool is treated as a session tool", async () => {
   const stages = await stagesOf(DENIED.map(([, name]) => name));
   for (const [what, name, request] of DENIED) {
     const said = await stages.get(name)?.say(`permit ${JSON.stringify(request)}`);
@@ -123,7 +123,7 @@ test("OT1: nothing else passes for a session tool", async () => {
   }
 });
 
-test("OT1: a program that was given no session tools has none to be granted", async () => {
+test("OT1: without session tools, a request that names one is denied", async () => {
   const stage = await openStage({ env: { ACP_NAME: CLAUDE }, runtime: { sessionTools: false } });
   const request = claude("mcp__parley__sessions_list", OWN);
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: no");
@@ -135,7 +135,7 @@ test("OT1: with ask, an operator is not asked about session tools", async () => 
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: yes");
 });
 
-test("a run that ends without a word after a denial says so", async () => {
+test("a run that ends without text after a denial reports the denial", async () => {
   const stage = await openStage();
   expect(await stage.say("silent")).toBe(
     'error: agent "main": it ended without an answer; it was denied permission for "Remove everything": ' +

@@ -88,6 +88,21 @@ test("a flood of pieces arrives complete", async () => {
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
 });
 
+test("an error that Codex writes as an answer fails the run, unless it passes", async () => {
+  const stage = await openStage();
+  const ended = await stage.end(await stage.begin("broken no credit"));
+  expect(ended).toMatchObject({ runStatus: "error", error: 'agent "main": it reports an error: no credit' });
+  const last = (await stage.messages()).at(-1);
+  expect(last).toMatchObject({ role: "assistant", stopReason: "error" });
+  expect(await stage.say("broken retried")).toBe("retried");
+});
+
+test("a warning of the program is no part of its answer", async () => {
+  const stage = await openStage();
+  expect(await stage.say("warn")).toBe("REPLY_SKIP");
+  expect(await lines(stage)).toEqual(["user: warn", "assistant: REPLY_SKIP"]);
+});
+
 test("the agent keeps its memory: it is introduced once, and later gets only new messages", async () => {
   const stage = await openStage({ main: { instructions: "Be a good program." } });
   const first = JSON.parse(await stage.say("prompt")) as string[];
@@ -171,7 +186,7 @@ test("a run that takes longer than its limit ends as timeout, and its prompt is 
   expect(await stage.say("say on")).toBe("on");
 });
 
-test("AC3: a program that dies during a prompt ends the run with an error; the next turn has an account of it", async () => {
+test("AC3: a program that dies during a prompt ends the run with an error; the next prompt reports what was interrupted", async () => {
   const stage = await openStage();
   expect(await stage.say("die")).toMatch(
     /^error: agent "main": in the middle .*exit code 3.*the engine fell out/,

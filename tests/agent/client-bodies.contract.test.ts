@@ -217,7 +217,7 @@ test.each([
   ["openai-completions", "mine", "https://api.deepseek.com", "pi-ai"],
   ["anthropic-messages", "anthropic", "https://api.anthropic.com", "anthropic"],
   ["openai-responses", "openai", "https://api.openai.com/v1", "pi-ai"],
-] as const)("for %s of %s at %s the client is %s", (api, id, baseUrl, kind) => {
+] as const)("API %s, provider %s, at %s: the client is %s", (api, id, baseUrl, kind) => {
   expect(clientKind({ ...providerAt(baseUrl, "openai-completions"), api, id })).toBe(kind);
 });
 

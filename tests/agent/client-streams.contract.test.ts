@@ -88,12 +88,12 @@ describe.each(WIRE_APIS)("%s", (api) => {
     ]);
   });
 
-  test("a last event without its empty line counts", async () => {
+  test("a last event without the empty line after it counts", async () => {
     server.answer(streaming((STREAMS[api].text ?? "").trimEnd()));
     expect((await made(CLIENTS[api].ours, requestTo(api))).outcome.kind).toBe("message");
   });
 
-  test("connections of complete answers are used again", async () => {
+  test("a connection is reused after a complete answer", async () => {
     const own = await rawServer(streaming(STREAMS[api].text ?? ""));
     try {
       const request = requestFor(modelOf(providerAt(`${own.url}/v1`, api)));

@@ -65,7 +65,7 @@ test.each(PROVIDER_APIS)("%s: thinking found in text is not sent back", async (a
   expect(sent).not.toContain("secret");
 });
 
-test("for a model whose template opens the thinking, its shown text is withdrawn once and later held back", async () => {
+test("if a model's template opens the thinking tag, text shown too early is withdrawn once, and later text is held back", async () => {
   const { turn } = await serve("openai-completions", () => [text("secret words first</think>Hi", 9)]);
   const first = turn();
   expect(await first.end).toMatchObject({ kind: "ok", text: "Hi" });

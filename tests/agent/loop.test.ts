@@ -128,7 +128,7 @@ test("calls that share an id, or have none, get separate ids", async () => {
   expect(ids).toEqual(["same", "same_1", "call_2"]);
 });
 
-test("an empty answer is an answer; an answer cut by the output limit is not", async () => {
+test("an empty answer ends a turn as ok; an answer cut by the output limit is an error", async () => {
   expect(await startTurn({ port: scriptedModel(() => ({})) }).end).toMatchObject({ kind: "ok", text: "" });
   const cutOff = await startTurn({ port: scriptedModel(() => ({ stopReason: "length" })) }).end;
   expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
@@ -284,7 +284,7 @@ test("K1: if a call throws, the turn throws only after its neighbour's result is
   expect(order).toEqual(["stored", "left"]);
 });
 
-test("K1: a result has the id of its call, and an already stored result replaces it", async () => {
+test("K1: the id of a result follows from its call, and a result that is already stored is used instead", async () => {
   const ids: string[] = [];
   const port = once([{ name: "works", id: "call_1" }]);
   const turn = startTurn({

@@ -143,14 +143,14 @@ test("the sub-agents are listed with their state, and a cancel reports how many 
   expect((await cancel([])).text).toBe("No sub-agent was at work.");
 });
 
-test("without the tool the model says that it lacks it", async () => {
+test("without the tool the offline model says that it lacks the tool", async () => {
   for (const sentence of ["spawn: x", "spawn 2 jobs: x"]) {
     const { calls, text } = await say(sentence, { tools: ["read"] });
     expect({ calls, text }).toEqual({ calls: [], text: "I have no tool sessions_spawn in this session." });
   }
 });
 
-test("as a sub-agent it does the task, or answers a question", async () => {
+test("as a sub-agent the offline model does the task, or answers a question", async () => {
   const task = (text: string) => turn([spawned(text, MAIN.key)], { context: TASK_CONTEXT });
   expect((await task("say forty-two")).text).toBe("forty-two");
   expect((await task("read file a.txt")).calls).toMatchObject([
@@ -162,7 +162,7 @@ test("as a sub-agent it does the task, or answers a question", async () => {
   );
 });
 
-test("the list of files after a task is not part of it", async () => {
+test("the list of files after a task is not read as part of the task", async () => {
   const files =
     "Files in .parley/attachments/ed7fdc6e-a53e-46d0-929a-07846cf1ad57 of your workspace:\n- a.txt";
   const task = (text: string) => turn([spawned(`${text}\n\n${files}`, MAIN.key)], { context: TASK_CONTEXT });
@@ -170,7 +170,7 @@ test("the list of files after a task is not part of it", async () => {
   expect((await task("Sum it up")).text).toContain('On "Sum it up" I would');
 });
 
-test("its announce step repeats the result that the runtime quotes", async () => {
+test("the announce step of the offline model repeats the result that the runtime quotes", async () => {
   const announce = async (result: string) =>
     (await turn([spawned("Sub-agent announce step.", MAIN.key)], { context: announceContext(result) })).text;
   expect(await announce("forty-two")).toBe("Result: forty-two");
@@ -178,7 +178,7 @@ test("its announce step repeats the result that the runtime quotes", async () =>
   expect(await announce("")).toMatch(/^Result: the task is done/);
 });
 
-test("woken by a result it writes one sentence, in main and in a sub-agent, and does not act on it", async () => {
+test("the offline model, woken by a result, writes one sentence and does not act on the result", async () => {
   const sentence = "A sub-agent has finished (ok): There are forty-two beans.";
   const inMain = await turn([userSays("spawn: x", "1"), spawned(ANNOUNCED, CHILD.key)]);
   expect(inMain).toEqual({ text: sentence, calls: [] });

@@ -176,7 +176,7 @@ test("a wait takes its time on the world's clock before the next step", async ()
   expect((await asking).text).toBe("research answered: fine");
 });
 
-test("it describes its session, its abilities and its limits", async () => {
+test("the offline model describes its session, its abilities and its limits", async () => {
   expect((await say("who are you?", { agentId: "research" })).text).toContain(
     "I am research, in session main",
   );

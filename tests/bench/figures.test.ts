@@ -164,7 +164,7 @@ test("programs for developers refuse unknown options and invalid numbers, with a
   }
 });
 
-test("sizes are sorted, and a comparison has one file or two", () => {
+test("--sizes are sorted, and --compare takes one file or two", () => {
   expect(readOptions(["--sizes", "10_000,1000"], [])?.sizes).toEqual([1_000, 10_000]);
   expect(readOptions(["--compare", "a"], [])?.compare).toEqual({ before: "a" });
   expect(readOptions(["--compare", "a", "b"], [])?.compare).toEqual({ before: "a", after: "b" });

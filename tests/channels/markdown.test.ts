@@ -205,7 +205,7 @@ describe("MK2, MK3: any text at all", () => {
   );
   const wild = fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join(""));
 
-  test("marks are in bounds, sorted, inside each other, never empty and never within a character", () => {
+  test("marks are in bounds, sorted, properly nested, never empty and never within a character", () => {
     fc.assert(
       fc.property(fc.oneof(wild, fc.string({ unit: "binary", maxLength: 80 })), (text) => {
         const read = readMarkdown(text);

@@ -10,7 +10,7 @@ import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { startTelegram } from "../kit/telegram-server.ts";
 import type { Json } from "../kit/telegram-state.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
-import { ADA, account, DIRECT, FORUM, TOKEN, USERNAME } from "./telegram-ground.ts";
+import { ADA, account, DIRECT, FORUM, TOKEN, USERNAME } from "./telegram/ground.ts";
 
 const WORK: Json = { id: FORUM, type: "supergroup", title: "Work", is_forum: true };
 const PRIVATE: Json = { id: DIRECT, type: "private", first_name: "Ada" };

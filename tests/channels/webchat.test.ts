@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { createWebchat } from "../../src/channels/webchat.ts";
-import type { ChatEvent } from "../../src/contract/protocol.ts";
+import type { ChatEvent } from "../../src/contract/events.ts";
 import { outgoingContract, type Platform } from "../contract/channel.ts";
 import { openHouse } from "../gateway/kit.ts";
 import { endOf } from "../kit/engine.ts";

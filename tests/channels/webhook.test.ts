@@ -247,7 +247,7 @@ test("a receiver that never answers costs its deadline, delays no other, and is 
   });
 });
 
-test("cuts off an endless body: the status counts, and the rest costs no memory", async () => {
+test("stops reading an endless response: its status counts, and the rest is not buffered", async () => {
   let sent = 0;
   const receiver = await startReceiver((_, response) => {
     response.writeHead(200);

@@ -12,7 +12,7 @@ import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
 import type { FakeBot, Json } from "../kit/telegram-state.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
-import { ADA, account, DIRECT, TOKEN, USERNAME } from "./telegram-ground.ts";
+import { ADA, account, DIRECT, TOKEN, USERNAME } from "./telegram/ground.ts";
 
 /** A gateway in a folder, with one bot. */
 async function open(dir: string, server: TelegramServer, more: Partial<TelegramAccount> = {}): Promise<App> {

@@ -269,7 +269,7 @@ test("an editor sees and changes a session's model and thinking level, as option
   }
 });
 
-test("a session of an agent that is a program has no choices for an editor", async () => {
+test("a session of an ACP agent offers an editor no choice of model or thinking level", async () => {
   const { home } = await makeStage();
   const editor = await openEditor(home);
   await editor.agent.request("initialize", { protocolVersion: 1 });

@@ -31,7 +31,7 @@ function says(server: TelegramServer, text: string): void {
   server.push(bot, { message });
 }
 
-test("channels add tests an account, adds it to the file, and it works after a start of the gateway", async () => {
+test("channels add tests an account and writes it to the file; the account works after a start of the gateway", async () => {
   const server = await platform();
   const { home } = await makeHome();
   const before = readFileSync(fileOf(home), "utf8");

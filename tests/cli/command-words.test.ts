@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { inCommands } from "../../src/cli/command-words.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-test("a hint that names a tool names the command instead, in the message too", () => {
+test("replaces the names of tools with commands, in hints and in messages", () => {
   const hint = "sessions_list shows the keys that you can use.";
   const told = '"parley sessions" shows the keys that you can use.';
   const trouble = { code: "invalid_session_key", error: `no key. ${hint}`, hint };

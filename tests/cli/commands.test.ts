@@ -24,7 +24,7 @@ test("agents and their main sessions exist from the first start", async () => {
   for (const key of ["agent:main:main", RESEARCH, "agent:ops:main"]) expect(sessions.out).toContain(key);
 });
 
-test("send prints the run id, and with --wait the reply", async () => {
+test("parley send prints the run id, and with --wait the reply", async () => {
   const { home } = await house();
   const accepted = await runJson(home, ["send", "--session", RESEARCH, "say one"]);
   expect(accepted).toMatchObject({ ok: true, status: "accepted", runId: expect.any(String) });
@@ -60,7 +60,7 @@ test("a message to a session of a missing agent is refused and creates none", as
   expect((await runJson(home, ["sessions"])).count).toBe(before.count);
 });
 
-test("history shows messages with their writers; a session can be shown and reset", async () => {
+test("sessions history shows messages with their writers; a session can be shown and reset", async () => {
   const { home } = await house();
   await run(home, ["send", "--session", "main", "--wait", "20", "ask research: say \x1b[31mfour"]);
   const { out } = await run(home, ["sessions", "history", "main"]);
@@ -86,7 +86,7 @@ test("history is read in pages, and names the previous page", async () => {
   expect((await run(home, ["sessions", "history", "main", "--before", before])).out).toBe("you: say five\n");
 });
 
-test("tool calls a tool with a session's rights; a refusal is exit code 1", async () => {
+test("parley tool calls a tool with a session's rights; a refusal is exit code 1", async () => {
   const { home } = await house({ tools: {} });
   const listed = await run(home, ["tool", "sessions_list", '{"limit":5}', "--as", RESEARCH]);
   expect(JSON.parse(listed.out)).toMatchObject({
@@ -99,7 +99,7 @@ test("tool calls a tool with a session's rights; a refusal is exit code 1", asyn
   expect(JSON.parse(refused.out)).toMatchObject({ status: "forbidden", code: "not_visible" });
 });
 
-test("call calls any method of the protocol, and prints its error unchanged", async () => {
+test("parley call calls any method of the protocol, and prints its error unchanged", async () => {
   const { home } = await house();
   expect(await runJson(home, ["call", "health"])).toMatchObject({ ok: true, store: { ok: true } });
   const wrong = await run(home, ["call", "chat.send", '{"sessionKey":"main"}']);
@@ -107,7 +107,7 @@ test("call calls any method of the protocol, and prints its error unchanged", as
   expect(wrong.err).toContain("message");
 });
 
-test("deliveries lists a sent announcement, which cannot be retried or dismissed", async () => {
+test("parley deliveries lists a sent announcement, which cannot be retried or dismissed", async () => {
   const { home } = await house();
   expect((await run(home, ["deliveries"])).out).toBe("The outbox is empty.\n");
   const sent = { to: RESEARCH, message: "the build is green", idempotencyKey: "one" };
@@ -162,7 +162,7 @@ test("config schema prints the published schema, which allows $schema; it does n
   expect((await run(pointing.home, ["config", "check"])).code).toBe(0);
 });
 
-test("doctor: with a running gateway it finds no problems, and lists warnings", async () => {
+test("doctor with a running gateway finds no problems, and lists warnings", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["doctor"]);
   expect(code).toBe(0);
@@ -177,7 +177,7 @@ test("doctor: with a running gateway it finds no problems, and lists warnings", 
   }
 });
 
-test("doctor: without a gateway it changes nothing and says how to start one", async () => {
+test("doctor without a gateway changes nothing and says how to start one", async () => {
   const { home } = await makeHome();
   const { code, out } = await run(home, ["doctor"]);
   expect(code).toBe(0);
@@ -185,7 +185,7 @@ test("doctor: without a gateway it changes nothing and says how to start one", a
   expect(existsSync(join(home, ".parley", "state"))).toBe(false);
 });
 
-test("doctor: finds a taken port, open permissions and a wrong configuration, each with a fix", async () => {
+test("doctor finds a taken port, open permissions and a wrong configuration, each with a fix", async () => {
   const { home, port } = await house();
   const other = homeWith({ gateway: { port, auth: { token: "another-token-that-is-long" } } });
   chmodSync(configFile(other), 0o644);
@@ -205,7 +205,7 @@ test("doctor: finds a taken port, open permissions and a wrong configuration, ea
   });
 });
 
-test("doctor: warns about several people in one main session", async () => {
+test("doctor warns about several people in one main session", async () => {
   const { home, gateway } = await house();
   await gateway.stop(1000);
   const { openSqlite } = await import("../../src/store/sqlite/sqlite.ts");
@@ -234,7 +234,7 @@ test("doctor: warns about several people in one main session", async () => {
   expect((await run(home, ["doctor"])).out).toContain("Ada, Ben share the session agent:main:main");
 });
 
-test("demo: every step passes, and no file remains", async () => {
+test("every step of the demo passes, and no file remains", async () => {
   const home = temporaryFolder();
   const { code, out } = await run(home, ["demo"]);
   expect(out).toContain("All 7 steps passed");
@@ -253,7 +253,7 @@ test("demo: every step passes, and no file remains", async () => {
   expect(readdirSync(home)).toEqual([]);
 });
 
-test("demo: exits at once when it is stopped, and leaves no file", async () => {
+test("the demo exits at once when it is stopped, and leaves no file", async () => {
   const home = temporaryFolder();
   const demo = call(home, ["demo"]);
   await demo.shows("you → main");

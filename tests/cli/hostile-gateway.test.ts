@@ -97,7 +97,7 @@ const text = (words: string) => [{ type: "text", text: words }];
 const call = { type: "toolCall", id: "i", name: "exec", arguments: { command: "x" } };
 const message = { id: "m", timestamp: 1 };
 
-/** Answers by method, poisoned except for the words that tell kinds apart. */
+/** Answers by method. Their texts become hostile, except words that name a kind. */
 const ANSWERS: Record<string, unknown> = {
   "sessions.list": { sessions: [session], nextCursor: "n" },
   "sessions.resolve": { key: "agent:main:main" },

@@ -8,11 +8,19 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { insertAt, removeAt } from "../../src/config/insert.ts";
 import { sessionToken } from "../../src/contract/session-token.ts";
-import { cleanup } from "../kit/engine.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
+import { TOKEN as HOUSE_TOKEN, openHouse } from "../gateway/kit.ts";
+import { INBOX_LOOK_MS, sendAs } from "../gateway/mcp/kit.ts";
+import { cleanup, quietWorld } from "../kit/engine.ts";
 import { LAUNCHER } from "../kit/fleet.ts";
+import { homeWith } from "../kit/gateway-process.ts";
+import { until } from "../kit/until.ts";
+import { worldWithoutTimers } from "../kit/world.ts";
+import { emptyUrl } from "../store/transfer/moves.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-const PROGRAMS = ["claude-code", "codex", "gemini", "qwen"] as const;
+const PROGRAMS = ["claude-code", "codex", "opencode", "gemini", "qwen"] as const;
 
 function project(): string {
   return mkdtempSync(join(tmpdir(), "parley-project-"));
@@ -33,7 +41,7 @@ test.each(PROGRAMS)("%s: leaving removes exactly what joining wrote", async (pro
   expect(again.out).toContain("Nothing to change");
   expect((await run(home, ["leave", program, "--yes"], { folder })).code).toBe(0);
   expect(
-    ["", ".mcp.json", ".claude", ".codex", ".gemini", ".qwen"].filter((name) =>
+    ["", ".mcp.json", ".claude", ".codex", ".gemini", ".opencode", ".qwen", "opencode.json"].filter((name) =>
       existsSync(join(folder, name)),
     ),
   ).toEqual([""]);
@@ -94,17 +102,65 @@ test("a file that cannot be parsed is left alone, and nothing else is written", 
   expect(existsSync(join(folder, ".mcp.json"))).toBe(false);
 });
 
-test("an existing configuration of Codex is left alone, and the lines for it are shown", async () => {
-  const { home } = await makeHome();
+/** A project with a configuration of Codex. */
+function codexProject(text: string): { folder: string; file: string } {
   const folder = project();
   const file = join(folder, ".codex", "config.toml");
   mkdirSync(join(folder, ".codex"));
-  writeFileSync(file, 'model = "some-model"\n');
+  writeFileSync(file, text);
+  return { folder, file };
+}
+
+test("an existing configuration of Codex gets one table at its end, and leaving removes only that", async () => {
+  const { home } = await makeHome();
+  for (const own of [
+    'model = "some-model" # ours\n[mcp_servers.other]\ncommand = "x"',
+    "",
+    "# only words\n",
+  ]) {
+    const { folder, file } = codexProject(own);
+    expect(await run(home, ["join", "codex", "--yes"], { folder })).toMatchObject({ code: 0 });
+    const joined = readFileSync(file, "utf8");
+    expect(joined.startsWith(own)).toBe(true);
+    expect(joined.slice(own.length)).toMatch(/^\n*\[mcp_servers\.parley\]\ncommand = /);
+    await run(home, ["leave", "codex", "--yes"], { folder });
+    expect(readFileSync(file, "utf8")).toBe(own);
+    await run(home, ["join", "codex", "--yes"], { folder });
+    writeFileSync(file, `${readFileSync(file, "utf8")}\n[later]\nx = 1\n`);
+    expect(await run(home, ["leave", "codex", "--yes"], { folder })).toMatchObject({ code: 0 });
+    const left = readFileSync(file, "utf8");
+    expect(left).toContain(own);
+    expect(left).toContain("[later]\nx = 1\n");
+    expect(left).not.toContain("parley");
+  }
+});
+
+test.each([
+  '[mcp_servers.parley]\ncommand = "mine"\n',
+  '[mcp_servers."parley"]\ncommand = "mine"\n',
+  'mcp_servers.parley.command = "mine"\n',
+  'mcp_servers = { other = { command = "x" } }\n',
+  '[mcp_servers]\nparley = { command = "mine" }\n',
+])("a configuration of Codex that may name this server already is left alone: %s", async (own) => {
+  const { home } = await makeHome();
+  const { folder, file } = codexProject(own);
   const joined = await run(home, ["join", "codex", "--yes"], { folder });
   expect(joined).toMatchObject({ code: 1 });
-  expect(joined.err).toContain("[mcp_servers.parley]");
-  expect(readFileSync(file, "utf8")).toBe('model = "some-model"\n');
+  expect(joined.err).toContain("default_tools_approval_mode");
+  expect(readFileSync(file, "utf8")).toBe(own);
   expect(existsSync(join(folder, ".codex", "hooks.json"))).toBe(false);
+});
+
+test("an edited table of Codex is left, and leaving says so", async () => {
+  const { home } = await makeHome();
+  const { folder, file } = codexProject('model = "some-model"\n');
+  await run(home, ["join", "codex", "--yes"], { folder });
+  const edited = readFileSync(file, "utf8").replace('"approve"', '"prompt"');
+  writeFileSync(file, edited);
+  const left = await run(home, ["leave", "codex", "--yes"], { folder });
+  expect(left).toMatchObject({ code: 1 });
+  expect(left.err).toContain("mcp_servers.parley was changed since. Remove it by hand.");
+  expect(readFileSync(file, "utf8")).toBe(edited);
 });
 
 test("without a terminal and without --yes nothing is changed", async () => {
@@ -174,11 +230,11 @@ class Window {
   readonly #home: string;
   #said = "";
 
-  constructor(home: string) {
+  constructor(home: string, env: Record<string, string> = {}) {
     this.#home = home;
     // Commands come as lines of the shell's input, so the shell is the parent of both.
     this.#shell = spawn("/bin/sh", [], {
-      env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" },
+      env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
       stdio: ["pipe", "pipe", "ignore"],
     });
     this.#shell.stdout?.on("data", (piece: Buffer) => {
@@ -245,6 +301,24 @@ test.each([
   await gateway.stop();
   expect(await two.hook(program, "writer", event)).toBe("<code 0>");
   expect(await two.hook(program, "unknown", event)).toBe("<code 0>");
+});
+
+test("the background hook of an idle agent waits at its gateway, and ends when another one accepts a message", async () => {
+  const url = await emptyUrl();
+  const { world, skipped } = worldWithoutTimers(INBOX_LOOK_MS);
+  const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
+  const waiting = await openHouse({ choices, world, disk: await openPostgres({ url, world: quietWorld() }) });
+  const accepting = await openHouse({ choices, disk: await openPostgres({ url, world: quietWorld() }) });
+  const home = homeWith({ gateway: { port: waiting.port, auth: { token: HOUSE_TOKEN } } });
+  await run(home, ["join", "claude-code", "--yes", "--session", "writer"], { folder: project() });
+  const window = new Window(home, { CLAUDE_CODE_ENTRYPOINT: "cli" });
+  window.startServer("writer");
+  const before = skipped();
+  const told = window.hook("claude-code", "writer", "Stop");
+  await until(async () => (await getSession(waiting.store.db, "agent:main:mcp:writer")) !== undefined);
+  await until(() => skipped() > before);
+  await sendAs(accepting, "agent:research:main", "agent:main:mcp:writer", "which port?");
+  expect(await told).toMatch(/from session agent:research:main:\nwhich port\?[\s\S]*<code 2>$/);
 });
 
 test("a value that was inserted is removed again, and a changed one is not", () => {

@@ -125,9 +125,9 @@ export interface CallOptions {
   /** Differences of the machine. */
   readonly machine?: Partial<Machine>;
   readonly env?: Readonly<Record<string, string>>;
-  /** Result of the search for a sandbox. Default: the search is impossible. */
+  /** Result of the test of a sandbox. Default: this test is not available. */
   readonly sandbox?: SandboxReport;
-  /** Result of the look at a database. Default: the real one. */
+  /** Result of the inspection of a database. Default: the real one. */
   readonly database?: DatabaseReport;
   /** Whether a terminal is attached. Default: false. */
   readonly isTTY?: boolean;

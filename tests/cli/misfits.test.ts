@@ -89,7 +89,7 @@ test('an agent with runtime.type "subagent" runs on the built-in runtime', async
   expect(out).toBe("hello\n");
 });
 
-test("link: reports another program on the port, which never gets the token", async () => {
+test("parley link reports another program on the port, which never gets the token", async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(JSON.stringify([request.url, request.headers]));
@@ -107,7 +107,7 @@ test("link: reports another program on the port, which never gets the token", as
   expect(asked.join()).not.toContain(TOKEN);
 });
 
-test("link: reports a gateway of another store on the port; if none is running, prints the link and a note", async () => {
+test("parley link reports a gateway of another store on the port; if none is running, prints the link and a note", async () => {
   const { home: other, port } = await makeHome();
   const theirs = await startGateway(other);
   const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
@@ -121,7 +121,7 @@ test("link: reports a gateway of another store on the port; if none is running, 
   expect(alone.err).toContain("The gateway is not running");
 });
 
-test("send --wait that loses its gateway prints the run id and how to follow it", async () => {
+test("parley send --wait that loses its gateway prints the run id and how to follow it", async () => {
   const { home } = await makeHome();
   const gateway = await startProcess({ home });
   const waiting = run(home, ["send", "--session", "main", "--wait", "30", "wait 20 seconds"]);
@@ -140,7 +140,7 @@ test("send --wait that loses its gateway prints the run id and how to follow it"
   expect(err).toContain("Do not send it again. Follow it with: parley sessions history main");
 }, 60_000);
 
-test("send /status to a busy session answers at once, with and without --wait", async () => {
+test("parley send /status to a busy session answers at once, with and without --wait", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   await run(home, ["send", "--session", "main", "wait 30 seconds"]);

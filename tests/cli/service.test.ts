@@ -60,7 +60,7 @@ function place(programs: readonly string[] = ["systemctl", "loginctl"]) {
   return { home, bin, asked, unit, keys, service };
 }
 
-test("install writes the unit and the key file, starts the service, and prints each command", async () => {
+test("service install writes the unit and the key file, starts the service, and prints each command", async () => {
   const { service, unit, keys, asked } = place();
   const { code, out, err } = await service(["service", "install"], { env: { OPENAI_API_KEY: "sk-planted" } });
   expect({ code, err }).toEqual({
@@ -109,7 +109,7 @@ test("a second install replaces the unit; status reports an outdated unit", asyn
   expect((await service(["service", "status"], { env: { PARLEY_CONFIG: config } })).err).toBe("");
 });
 
-test("uninstall stops the service and removes the file; status then reports that it is not installed", async () => {
+test("service uninstall stops the service and removes the file; status then reports that it is not installed", async () => {
   const { service, unit, asked, bin } = place();
   await service(["service", "install"]);
   const removed = await service(["service", "uninstall"]);

@@ -22,7 +22,7 @@ test.each([
   [["tool", "sessions_list", "[]"], "the arguments must be a JSON object"],
   [["call", "health", "7"], "the params must be a JSON object"],
   [["config"], "Usage: parley config"],
-])("%j is wrong usage: exit code 2, with a reason", async (argv, words) => {
+])("the arguments %j are wrong usage: exit code 2, with a reason", async (argv, words) => {
   const { code, out, err } = await run(temporaryFolder(), argv);
   expect(code).toBe(2);
   expect(out).toBe("");

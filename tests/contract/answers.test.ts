@@ -1,9 +1,10 @@
-// Calls each method of a real gateway once, and checks that its answer fits the contract.
+// Calls each method of a real gateway once, and checks that its answer fits the contract. The kit checks the
+// events.
 
-import { Compile } from "typebox/schema";
 import { expect, test } from "vitest";
 import { NODE } from "../../src/contract/methods/parts.ts";
 import { type MethodName, methodOf, type ParamsOf } from "../../src/contract/methods.ts";
+import { EVENT_NAMES } from "../../src/contract/protocol.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
@@ -20,13 +21,16 @@ import {
   newDevice,
   pairedDevice,
   tryNode,
-} from "../gateway/node-kit.ts";
+} from "../gateway/nodes/kit.ts";
+import { misfits } from "../kit/event-check.ts";
 import { peopleChannel, telegramAccount } from "../kit/people-channel.ts";
+import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";
 const PERSON = { channel: "telegram", accountId: "default" } as const;
+const SENT = { sessionKey: NOTES, message: "hello", timeoutSeconds: 0 };
 const QUESTION = {
   ...{ id: "q", sessionKey: MAIN, agentId: "main", runId: "r", title: "run a program" },
   ...{ askedAt: 1, expiresAt: 9_000_000_000_000 },
@@ -40,6 +44,8 @@ interface Scene {
   /** The id of an ended run in the main session. */
   readonly runId: string;
   readonly chainId: string;
+  /** Ids of failed runs, each the last of its session. */
+  readonly failed: { readonly retried: string; readonly dismissed: string };
   readonly jobId: string;
   readonly nodeId: string;
   /** Codes of two devices that request pairing. */
@@ -58,7 +64,7 @@ const EXAMPLES: Examples = {
   "agent.wait": ({ runId }) => ({ runId }),
   "chat.inject": () => ({ sessionKey: NOTES, message: "a note", label: "desk" }),
   send: () => ({ to: MAIN, message: "tea is ready", idempotencyKey: "send" }),
-  "sessions.patch": () => ({ key: NOTES, thinkingLevel: "high", verboseLevel: "on", sendPolicy: "deny" }),
+  "sessions.patch": () => ({ key: NOTES, thinkingLevel: "high", verboseLevel: "on", sendPolicy: "allow" }),
   "sessions.list": () => ({ includeChildren: true, includeDerivedTitles: true, includeLastMessage: true }),
   "sessions.resolve": () => ({ label: "notes" }),
   "sessions.preview": () => ({ keys: [MAIN, "agent:main:unknown"] }),
@@ -96,7 +102,10 @@ const EXAMPLES: Examples = {
   "logs.tail": nothing,
   "config.check": nothing,
   "tools.catalog": nothing,
-  "tools.invoke": () => ({ name: "sessions_list" }),
+  "tools.invoke": () => ({ name: "sessions_send", arguments: SENT }),
+  "attention.list": nothing,
+  "runs.retry": ({ failed }) => ({ runId: failed.retried }),
+  "runs.dismiss": ({ failed }) => ({ runId: failed.dismissed }),
   "permissions.list": nothing,
   "permissions.answer": () => ({ id: "q", decision: "allow" }),
   "demo.start": nothing,
@@ -126,20 +135,26 @@ async function openScene() {
   logTail.write('{"level":30,"time":2,"msg":"a line that was c\n');
   const house = await openHouse({
     world: { ...fakeWorld({ clock: "real" }), logTail },
-    gateway: { tokens: NODE_TOKENS },
+    gateway: { tokens: NODE_TOKENS, tickIntervalMs: 200 },
     choices: { channels: [telegramAccount("default")] },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
     permissions: { list: () => [QUESTION], answer: () => true },
     checkConfig: () => CHECKED,
+    play: ({ run }) => {
+      if (run.input.text === "fail") throw new Error("failed as asked");
+      return `echo ${run.input.text}`;
+    },
     openDemo: async () => ok({ port: 1, token: "t", close: async () => {} }),
   });
+  const admin = await house.client();
+  const seen = new Set<string>();
+  admin.onEvent(({ event }) => seen.add(event));
   await plantRows(house);
   const { id: nodeId, ...key } = await pairedDevice(house);
   const node = await joinedNode(house, { id: nodeId, ...key });
-  asked(node).then((request) => answer(node, request, { ok: true, payload: { n: 1 } }));
+  asked(node, 1).then((request) => answer(node, request, { ok: true, payload: { n: 1 } }));
   const pending = async () => codeIn((await tryNode(house, newDevice(), { token: NODE_TOKEN })).answer);
   const codes = [await pending(), await pending()] as const;
-  const admin = await house.client();
   const { job } = await admin.request("cron.add", {
     ...{ schedule: { kind: "at", atMs: 9_000_000_000_000 }, message: "m", name: "job" },
     ...{ deliver: { to: "main" }, thinking: "low", timeoutSeconds: 60 },
@@ -148,7 +163,14 @@ async function openScene() {
   await admin.request("agent.wait", { runId });
   const { chains } = await admin.request("chains.list", { includeSingle: true });
   const chainId = chains[0]?.chainId ?? "";
-  return { admin, node, scene: { jobId: job.id, nodeId, codes, runId, chainId } };
+  const fails = async (label: string): Promise<string> => {
+    const { key } = await admin.request("sessions.create", { label });
+    const sent = await admin.request("chat.send", { sessionKey: key, message: "fail" });
+    await admin.request("agent.wait", { runId: sent.runId });
+    return sent.runId;
+  };
+  const failed = { retried: await fails("one"), dismissed: await fails("two") };
+  return { house, seen, admin, node, scene: { jobId: job.id, nodeId, codes, runId, chainId, failed } };
 }
 
 /** Rows of the outbox, people who wrote, and a bound chat. */
@@ -167,8 +189,10 @@ async function plantRows({ store, engine }: House): Promise<void> {
   });
 }
 
-test("each answer fits the result of its method's entry", async () => {
-  const { admin, node, scene } = await openScene();
+test("each answer and event fits its entry, and each entry of an event is sent", async () => {
+  const { house, seen, admin, node, scene } = await openScene();
+  const late = { nodeId: scene.nodeId, command: "exec", timeoutMs: 1 };
+  await expect(admin.request("node.invoke", late)).rejects.toMatchObject({ code: "AGENT_TIMEOUT" });
   for (const [method, paramsOf] of Object.entries(EXAMPLES)) {
     const { scope, result } = methodOf(method as MethodName);
     const params = paramsOf(scene);
@@ -177,7 +201,11 @@ test("each answer fits the result of its method's entry", async () => {
       node.send({ type: "req", id: method, method, params });
       ({ payload } = await node.res(method));
     } else payload = await admin.call(method, params);
-    const [, problems] = Compile(result).Errors(payload);
+    const problems = misfits(result, payload);
     expect({ method, payload, problems }).toEqual({ method, payload: expect.any(Object), problems: [] });
   }
+  await until(() => seen.has("health") && seen.has("tick"));
+  await house.stop();
+  for (const { event = "" } of node.frames) seen.add(event);
+  expect(EVENT_NAMES.filter((name) => !seen.has(name))).toEqual([]);
 });

@@ -13,7 +13,7 @@ import { cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.t
 /** A person's message on the platform. */
 export interface Said {
   readonly chat: "direct" | "group" | "thread";
-  /** Default: the ground's first person. */
+  /** The sender. Default: the first person of the test's platform. */
   readonly from?: string;
   readonly name?: string;
   readonly text: string;

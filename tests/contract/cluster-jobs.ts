@@ -1,4 +1,4 @@
-// Waits for jobs of sub-agents, with several processes on one store.
+// Tests of waits for jobs of sub-agents when several processes share a store.
 
 import { expect, test } from "vitest";
 import { publishFlowEnd } from "../../src/flows/flow-events.ts";

@@ -160,7 +160,7 @@ export function outboxContract(store: () => Store): void {
     expect(await deliveries.getDelivery(store().db, "b")).toMatchObject({ attemptOpen: true });
   });
 
-  test("I5: an attempt of a version without owners counts as interrupted", async () => {
+  test("I5: an attempt that an older version wrote, without an owner, counts as interrupted", async () => {
     await add("a");
     await add("b", { route: { channel: "telegram", to: "b" } });
     await begin("a");
@@ -184,7 +184,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("a caller's wait of a version without owners is over", async () => {
+  test("a caller's wait that an older version wrote, without an owner, counts as ended", async () => {
     const wait = { waiterRunId: "", waiterSessionKey: "", targetRunId: "r", targetSessionKey: "s" };
     await store().transaction(async (tx) => {
       await joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now());

@@ -6,8 +6,9 @@ import { expect, test } from "vitest";
 import type { Scope } from "../../src/core/rules/visibility.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
 import { matchesPattern } from "../../src/core/text/pattern.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import { type ChildCounts, childCounts, filterCounts } from "../../src/store/queries/sessions/counts.ts";
 import {
-  childCounts,
   isSessionCursor,
   listSessions,
   type SessionFilter,
@@ -20,7 +21,7 @@ import {
 } from "../../src/store/queries/sessions/sessions.ts";
 import type { SessionTable } from "../../src/store/schema/tables.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
-import { sampleSession } from "../store/samples.ts";
+import { sampleRun, sampleSession } from "../store/samples.ts";
 
 const AGENTS = ["main", "research", "other"];
 const KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
@@ -59,6 +60,27 @@ async function insertCopies(
   }
 }
 
+/** Lanes with an unfinished run, and lanes with an ended one of the token `t`. No other lane has a run. */
+interface Work {
+  readonly busy: readonly string[];
+  readonly asked: readonly string[];
+}
+
+const NO_WORK: Work = { busy: [], asked: [] };
+
+async function insertWork(tx: Tx, { busy, asked }: Work): Promise<void> {
+  await tx.deleteFrom("runs").execute();
+  for (const [at, sessionKey] of busy.entries()) {
+    const state = (["queued", "running", "waiting"] as const)[at % 3] ?? "queued";
+    await insertRun(tx, sampleRun({ runId: `run of ${sessionKey}`, sessionKey, state, askedBy: "tu" }));
+  }
+  for (const [at, sessionKey] of asked.entries()) {
+    const askedBy = at % 2 === 0 ? "t" : "t:device";
+    const run = { runId: `asked ${sessionKey}`, state: "ok" as const, laneSeq: 2, askedBy };
+    await insertRun(tx, sampleRun({ ...run, sessionKey }));
+  }
+}
+
 const key = fc.constantFrom(...KEYS);
 const someSessions: fc.Arbitrary<Session[]> = fc
   .uniqueArray(
@@ -70,6 +92,7 @@ const someSessions: fc.Arbitrary<Session[]> = fc
         label: fc.constantFrom(...LABELS),
         displayName: fc.constantFrom("Überblick", "alphabet"),
         archivedAt: fc.constant(1),
+        failedRun: fc.constant("r"),
         spawnedBy: key,
       },
       { requiredKeys: ["key", "kind", "updatedAt"] },
@@ -107,12 +130,16 @@ const filter: fc.Arbitrary<SessionFilter> = fc.record(
     spawnedBy: key,
     roots: fc.boolean(),
     keys: fc.subarray(KEYS),
+    doing: fc.constantFrom("running", "failed"),
+    askedBy: fc.constant("t"),
     includeArchived: fc.boolean(),
     excludeKeys: fc.array(key, { maxLength: 3 }),
     limit: fc.integer({ min: 1, max: 7 }),
   },
   { requiredKeys: ["scope", "limit"] },
 );
+
+const work: fc.Arbitrary<Work> = fc.record({ busy: fc.subarray(KEYS), asked: fc.subarray(KEYS) });
 
 function inTree(session: Session, root: string, rows: readonly Session[]): boolean {
   let at: string | undefined = session.key;
@@ -142,7 +169,7 @@ function isRoot({ spawnedBy }: Session, wanted: Scope, rows: readonly Session[])
   return !wanted.patterns.some((one) => matchesPattern(one, spawnedBy));
 }
 
-function expected(rows: readonly Session[], wanted: SessionFilter): string[] {
+function expected(rows: readonly Session[], wanted: SessionFilter, { busy, asked } = NO_WORK): string[] {
   const search = wanted.search?.toLowerCase();
   const named = ({ key, label, displayName }: Session): boolean =>
     search === undefined || [key, label, displayName].some((name) => name?.toLowerCase().includes(search));
@@ -156,6 +183,9 @@ function expected(rows: readonly Session[], wanted: SessionFilter): string[] {
     .filter((row) => wanted.spawnedBy === undefined || row.spawnedBy === wanted.spawnedBy)
     .filter((row) => wanted.roots !== true || isRoot(row, wanted.scope, rows))
     .filter((row) => wanted.keys?.includes(row.key) ?? true)
+    .filter((row) => wanted.doing !== "running" || busy.includes(row.key))
+    .filter((row) => wanted.doing !== "failed" || (row.failedRun !== undefined && !busy.includes(row.key)))
+    .filter((row) => wanted.askedBy === undefined || asked.includes(row.key))
     .filter((row) => !(wanted.excludeKeys ?? []).includes(row.key))
     .toSorted((a, b) => b.updatedAt - a.updatedAt || (a.key < b.key ? 1 : -1))
     .map((row) => row.key);
@@ -180,14 +210,16 @@ export function listContract(store: () => Store): void {
       fc.asyncProperty(
         someSessions,
         fc.array(filter, { minLength: 4, maxLength: 8 }),
-        async (rows, filters) => {
+        work,
+        async (rows, filters, work) => {
           await store().transaction(async (tx) => {
             await tx.deleteFrom("sessions").execute();
             await tx.deleteFrom("session_ids").execute();
             for (const row of rows) await insertSession(tx, row);
+            await insertWork(tx, work);
           });
           for (const wanted of filters)
-            expect(await allPages(store(), wanted)).toEqual(expected(rows, wanted));
+            expect(await allPages(store(), wanted)).toEqual(expected(rows, wanted, work));
         },
       ),
       { numRuns: 60 },
@@ -207,22 +239,34 @@ export function listContract(store: () => Store): void {
       fc.asyncProperty(
         someSessions,
         fc.subarray(KEYS),
+        work,
         fc.array(fc.tuple(scopes, fc.boolean()), { minLength: 2, maxLength: 4 }),
-        async (rows, removed, asked) => {
+        async (rows, removed, work, asked) => {
           await store().transaction(async (tx) => {
             await tx.deleteFrom("sessions").execute();
             await tx.deleteFrom("session_ids").execute();
             for (const row of rows) await insertSession(tx, row);
             for (const key of removed) await deleteSessionRows(tx, key, { transcripts: true });
+            await insertWork(tx, work);
           });
           const left = rows.filter((row) => !removed.includes(row.key));
           for (const [scope, includeArchived] of asked) {
             const counts = await childCounts(store().db, { keys: KEYS, scope, includeArchived });
-            const shown = new Map<string, number>();
+            const shown = new Map<string, ChildCounts>();
             for (const { key } of left) {
               const found = expected(left, { scope, includeArchived, spawnedBy: key, limit: 1 });
-              if (found.length > 0) shown.set(key, found.length);
+              const of = (doing: "running" | "failed") =>
+                expected(left, { scope, includeArchived, spawnedBy: key, doing, limit: 1 }, work).length;
+              const counted = { children: found.length, running: of("running"), failed: of("failed") };
+              if (found.length > 0) shown.set(key, counted);
             }
+            const matches = (wanted: Partial<SessionFilter>) =>
+              expected(left, { scope, limit: 1, ...wanted }, work).length;
+            expect(await filterCounts(store().db, { scope, askedBy: "t" })).toEqual({
+              running: matches({ doing: "running" }),
+              failed: matches({ doing: "failed" }),
+              mine: matches({ askedBy: "t" }),
+            });
             expect(new Map([...counts].sort())).toEqual(new Map([...shown].sort()));
             expect(await allPages(store(), { scope, includeArchived, roots: true, limit: 5 })).toEqual(
               expected(left, { scope, includeArchived, roots: true, limit: 5 }),

@@ -205,6 +205,7 @@ const anySession: fc.Arbitrary<Session> = fc.record(
     sendPolicy: fc.constantFrom("allow", "deny"),
     systemSent: fc.boolean(),
     abortedLastRun: fc.boolean(),
+    failedRun: text,
     inputTokens: fc.nat(),
     outputTokens: fc.nat(),
     totalTokens: fc.nat(),
@@ -274,7 +275,7 @@ function sessionContract(store: () => Store): void {
 
   test("a reset gives a new transcript id and keeps settings and route; the old id finds the new one", async () => {
     const lastRoute = { channel: "webchat", to: "a" };
-    await add({ label: "mine", inputTokens: 9, contextUsed: 9, systemSent: true, lastRoute });
+    await add({ label: "mine", failedRun: "r", inputTokens: 9, contextUsed: 9, systemSent: true, lastRoute });
     await store().transaction((tx) => sessions.replaceSessionId(tx, "agent:main:main", "session-2", 5_000));
     const stored = await sessions.getSession(store().db, "agent:main:main");
     expect(stored).toEqual(

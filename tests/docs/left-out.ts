@@ -66,13 +66,13 @@ async function checkReady(ground: Ground): Promise<void> {
 
 export const LEFT_OUT: readonly LeftOut[] = [
   {
-    command: /^npm install --prefix (?:\S+) @anthropic-ai\/claude-code @openai\/codex$/,
+    command: /^npm install --prefix (?:\S+) @anthropic-ai\/claude-code (?:@openai\/codex|opencode-ai .+)$/,
     why: "tests download nothing",
     instead: () => checkScript("woken"),
   },
   {
-    command: /^npm run (woken) -- \S+$/,
-    why: "needs two programs of the registry",
+    command: /^npm run (woken(?::each)?) -- \S+$/,
+    why: "needs programs of the registry",
     instead: (_, [, script = ""]) => checkScript(script),
   },
   {

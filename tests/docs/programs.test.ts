@@ -129,8 +129,9 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   "docs/PEERS.md json": settingsOfOthers,
   "docs/CONFIGURATION.md json": editorSettings,
   "docs/LOGS.md json": logLine,
-  // tests/cli/may.test.ts compares these commands and their output.
-  "docs/POLICY.md console": () => expect(readDocument("tests/cli/may.test.ts")).toContain("docs/POLICY.md"),
+  // tests/cli/commands/may.test.ts compares these commands and their output.
+  "docs/POLICY.md console": () =>
+    expect(readDocument("tests/cli/commands/may.test.ts")).toContain("docs/POLICY.md"),
   // tests/e2e/package.test.ts runs these programs in an installed package.
   "docs/CLIENT.md ts": () => expect(readDocument("tests/e2e/package.test.ts")).toContain("docs/CLIENT.md"),
   "docs/CLIENT.md html": (text) => {

@@ -1,4 +1,4 @@
-// The surroundings of each document's commands: steps for its reader, fakes, and values of placeholders.
+// The setup in which each document's commands run: the reader's steps, fakes, and values of placeholders.
 // Default: three agents that may reach each other, on the offline model.
 
 import { execFileSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup } from "../kit/engine.ts";
 import { SECRET, startReceiver } from "../kit/hook-receiver.ts";
 import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
-import { freshUrl } from "../store/moves.ts";
+import { freshUrl } from "../store/transfer/moves.ts";
 import type { Ground } from "./ground.ts";
 import type { Page } from "./page.ts";
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
-import type { ChatEvent } from "../../src/contract/protocol.ts";
+import type { ChatEvent } from "../../src/contract/events.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { cleanup } from "../kit/engine.ts";

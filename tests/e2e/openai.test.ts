@@ -32,7 +32,7 @@ async function untilArchived(gateway: GatewayProcess): Promise<void> {
   await socket.close();
 }
 
-test("requests are answered, streamed, with a tool call, and archived: from the official client to a provider and back", async () => {
+test("the official client gets plain and streamed answers, also after a tool call, and each request's session is archived", async () => {
   const { server, config } = await world((request): Step[] =>
     request.toolResults.length > 0
       ? [text("There is one agent, ", 4), text("and it is me.")]

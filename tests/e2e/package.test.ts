@@ -207,7 +207,7 @@ test("the package is small, and contains no development files", () => {
   expect(existsSync(join(app, "node_modules/vitest")) && process.env.CI !== undefined).toBe(false);
 });
 
-test("its command works as in the README's first minutes: a gateway, messages, lists, the demo", async () => {
+test("the package's command works as in the README's first minutes: a gateway, messages, lists, the demo", async () => {
   const at = ["--url", url, "--token", TOKEN];
   expect(await parley(...at, "send", "--session", "main", "--wait", "20", "say hello")).toContain("hello");
   expect(await parley(...at, "sessions")).toContain("agent:main:main");
@@ -223,7 +223,7 @@ test("the package contains the web page and serves it", async () => {
   expect((await fetch(`${url}${script}`)).headers.get("content-type")).toContain("javascript");
 });
 
-test("files that the program finds beside itself are there: its version, the sandbox's worker", async () => {
+test("the package has the files that the program looks for beside itself: its version, the sandbox's worker", async () => {
   const at = ["--url", url, "--token", TOKEN];
   const send = (text: string) => parley(...at, "send", "--session", "main", "--wait", "20", text);
   expect(await send("write file notes.txt: kept")).toContain('"status": "ok"');

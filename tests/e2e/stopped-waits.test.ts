@@ -3,7 +3,7 @@
 
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
-import { type Answer, oldPeer, openPeer, type Peer, SPEAKERS } from "../gateway/mcp-kit.ts";
+import { type Answer, oldPeer, openPeer, type Peer, SPEAKERS } from "../gateway/mcp/kit.ts";
 import { cleanup } from "../kit/engine.ts";
 import { LAUNCHER, TOKEN } from "../kit/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";

@@ -305,7 +305,7 @@ test("a run over its time limit ends as timeout with its text so far", async () 
   expect(await texts(store, "a")).toEqual(["user: slow", "assistant: thinking about"]);
 });
 
-test("a wait for a run works before, during and after it, and unknown runs are undefined", async () => {
+test("a wait for a run works before, during and after it; for an unknown run it returns undefined", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute });
   await makeSessions(store, "a");

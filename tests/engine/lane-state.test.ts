@@ -182,7 +182,7 @@ test("I1-I3: each state of a lane has one result for each event", () => {
   expect(Object.fromEntries(actual)).toEqual(TABLE);
 });
 
-test("I2: before a lane rests, a claim began after its last wake-up; a run that ended does not execute", () => {
+test("I2: a lane becomes idle only after a claim that began after its last wake-up; an ended run does not execute", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`lane ${seed}`);
     let state: LaneState = IDLE;

@@ -392,7 +392,7 @@ test("U4: an action after a commit that throws neither fails the transaction nor
   expect(await getSession(store.db, "a")).toBeDefined();
 });
 
-test("I4: an abort does not keep a text again whose message is stored but not yet reported", async () => {
+test("I4: an abort does not store a text again if its message is stored but not yet reported", async () => {
   const storing = Promise.withResolvers<void>();
   const heard = Promise.withResolvers<void>();
   let holds = false;

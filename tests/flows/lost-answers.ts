@@ -10,8 +10,8 @@ import { openStoreOn, temporaryFolder } from "../kit/engine.ts";
 import { openFlowApp } from "../kit/flow-app.ts";
 import { openSpawnApp } from "../kit/spawn-app.ts";
 import { until } from "../kit/until.ts";
-import { begin, checkFinished, scenario } from "./conversation-story.ts";
-import { fanOut } from "./fan-out-story.ts";
+import { begin, checkFinished, scenario } from "./conversation/story.ts";
+import { fanOut } from "./job/fan-out-story.ts";
 
 const COMMITS_MAX = 120;
 /** Stories in parallel: most of the time they wait to retry. */

@@ -20,7 +20,8 @@ test("counts wrong tokens for ten thousand addresses, and forgets the oldest fir
 });
 
 test("an agent with endless permission requests is denied, and leaves room for the others", async () => {
-  const desk = new PermissionDesk(fakeWorld());
+  const told: string[] = [];
+  const desk = new PermissionDesk(fakeWorld(), (sessionKey) => told.push(sessionKey));
   const stop = new AbortController();
   const ask = (sessionKey: string) => {
     const asked = { sessionKey, runId: "r", agentId: "a", title: "t", rawInput: undefined, askMs: 1_000 };
@@ -40,6 +41,8 @@ test("an agent with endless permission requests is denied, and leaves room for t
   expect(desk.list()).toHaveLength(200);
   stop.abort();
   expect(desk.list()).toEqual([]);
+  // Each request is told twice: when it opens, and when it is settled.
+  expect(told.filter((key) => key === "one")).toHaveLength(40);
 });
 
 test("MX2: one token has at most 512 MCP requests under way, all tokens 1,000; each finished request frees a place", () => {

@@ -30,6 +30,7 @@ import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
 import { assistantText, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { checkEvent } from "../kit/event-check.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
 
 export const TOKEN = "main-token-of-all-the-tests";
@@ -56,7 +57,7 @@ export interface House {
 
 export interface HouseOptions {
   readonly play?: Play;
-  /** Replaces the play: a model that the real agent loop calls. */
+  /** Uses the real agent loop with this model instead of a scripted run (`play`). */
   readonly model?: ModelPort;
   readonly choices?: Choices;
   readonly gateway?: Partial<Settings["gateway"]>;
@@ -229,6 +230,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     async client(more = {}) {
       const client = await connect({ url, token: TOKEN, reconnect: false, ...more });
       cleanup(() => client.close());
+      client.onEvent(checkEvent);
       return client;
     },
   };
@@ -272,7 +274,9 @@ export async function openRaw(
   const end = Promise.withResolvers<{ code: number; reason: string }>();
   let over = false;
   socket.on("message", (data) => {
-    frames.push(JSON.parse(data.toString()));
+    const frame: Frame = JSON.parse(data.toString());
+    frames.push(frame);
+    if (frame.type === "event" && frame.event !== "connect.challenge") checkEvent(frame);
     for (const watcher of [...watchers]) watcher();
   });
   socket.on("close", (code, reason) => {

@@ -2,7 +2,7 @@
 
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { emptyUrl } from "../store/moves.ts";
+import { emptyUrl } from "../store/transfer/moves.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 
 /** Opens a gateway like a restart, on an embedded store or on PostgreSQL. */

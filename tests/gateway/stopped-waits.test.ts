@@ -6,7 +6,7 @@ import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { sendAs } from "../kit/flow-app.ts";
 import { type House, openHouse, quiet } from "./kit.ts";
-import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp-kit.ts";
+import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp/kit.ts";
 
 const SEND = { sessionKey: "main", message: "work", timeoutSeconds: 60 };
 const ME = { headers: { "x-parley-handle": "waiting" } };
@@ -52,7 +52,7 @@ test.each(SPEAKERS)(
   },
 );
 
-/** A client's call up to its answer; whether it was written to the client is not reported yet. */
+/** Sends as a client, and returns the answer before it is reported as written to the connection. */
 async function answered(house: House): Promise<string> {
   await openPeer(house, "version 1", ME);
   const { db } = house.store;

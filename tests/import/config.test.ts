@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { loadSettings } from "../../src/config.ts";
 import { mapConfig } from "../../src/import/config/map.ts";
-import { good } from "../store/moves.ts";
+import { good } from "../store/transfer/moves.ts";
 import { hashOf, put, sourceWith } from "./source.ts";
 import { stage } from "./stage.ts";
 

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { canonicalKey } from "../../src/core/shapes/session-key.ts";
 import { canonicalSourceKey } from "../../src/import/keys.ts";
 import { temporaryFolder } from "../kit/engine.ts";
-import { words } from "../store/moves.ts";
+import { words } from "../store/transfer/moves.ts";
 import { hashOf, put, putTranscript, START, sourceWith, Talk } from "./source.ts";
 import { type Kind, remark, stage } from "./stage.ts";
 

@@ -82,7 +82,7 @@ function small(): string {
 }
 
 for (const kind of KINDS) {
-  test(`${kind}: named sessions keep their names, and one imported under another key keeps that`, async () => {
+  test(`${kind}: named sessions keep their names, and one that was imported under another key keeps that key`, async () => {
     const wanted = { "agent:main:work": { sessionId: GROUP_ID, updatedAt: START, label: "Work" } };
     const dir = sourceWith({ agents: { main: wanted }, transcripts: { [`main/${GROUP_ID}`]: [] } });
     const fresh = await stage(kind);

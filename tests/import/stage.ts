@@ -10,7 +10,7 @@ import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readHistory } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { freshUrl, good, inEmbedded, inPostgres } from "../store/moves.ts";
+import { freshUrl, good, inEmbedded, inPostgres } from "../store/transfer/moves.ts";
 
 export type Kind = "embedded" | "postgres";
 

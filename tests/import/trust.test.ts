@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { loadSettings } from "../../src/config.ts";
 import { fail, ok } from "../../src/core/shapes/errors.ts";
-import { good } from "../store/moves.ts";
+import { good } from "../store/transfer/moves.ts";
 import { sourceWith } from "./source.ts";
 import { stage } from "./stage.ts";
 

@@ -11,6 +11,8 @@
 //   mcp NAME JSON   calls a tool of the MCP server, through a client of that protocol
 //   permit JSON     asks for permission with this tool call and these options, says what it was told
 //   silent          asks for permission, and ends without a word
+//   broken TEXT     reports an error of its model as Codex does, as its answer; "retried": that passes
+//   warn            a warning as a notice, or as a part of its answer for a client that takes none
 //
 // ACP_LOAD=1: it finds its sessions again (in ACP_STATE). ACP_REFUSE: it wants to be signed in. ACP_NAME: its
 // name. In each session it gets the tools of its MCP server at once; ACP_TOOLS: `late` (when a file `connect-KEY`
@@ -65,6 +67,14 @@ async function listTools(server: acp.McpServer | undefined, id: string): Promise
   if (!(await answer.text()).includes("sessions_list")) log("no tools");
   log(`listed ${id}`);
 }
+
+/** Whether the client takes notices apart from the answer. */
+let takesNotices = false;
+
+const codexStatus = (type: string): acp.SessionUpdate => ({
+  sessionUpdate: "session_info_update",
+  _meta: { codex: { threadStatus: { type } } },
+});
 
 class Agent {
   readonly #sessions = new Map<string, Kept>();
@@ -152,6 +162,9 @@ class Agent {
       case "env":
         await this.#say(client, id, JSON.stringify(Object.keys(process.env).sort()));
         return end;
+      case "broken":
+      case "warn":
+        return this.#report(client, id, word, argument);
       default:
         return this.#work({ client, session, call, done }, word, text, argument);
     }
@@ -225,6 +238,25 @@ class Agent {
         await this.#say(client, id, word === "say" ? argument : `turn ${session.turns}: ${text}`);
     }
     return end;
+  }
+
+  /** Reports an error or a warning apart from its answer, as far as the client takes that. */
+  async #report(
+    client: acp.AgentContext,
+    id: string,
+    word: string,
+    text: string,
+  ): Promise<acp.PromptResponse> {
+    if (word === "warn" && takesNotices) {
+      const notice = { severity: "warning", title: "an unknown model" };
+      await this.#tell(client, id, { sessionUpdate: "notice", ...notice });
+    } else if (word === "warn") await this.#say(client, id, "Warning: an unknown model\n\n");
+    if (word === "broken") {
+      const types = text === "retried" ? ["active", "systemError", "active"] : ["active", "systemError"];
+      for (const type of types) await this.#tell(client, id, codexStatus(type));
+    }
+    await this.#say(client, id, word === "warn" ? "REPLY_SKIP" : text);
+    return { stopReason: "end_turn" };
   }
 
   async #hang(client: acp.AgentContext, id: string, listens: boolean): Promise<acp.PromptResponse> {
@@ -305,11 +337,14 @@ function serve(): void {
   log(`start ${process.pid}`);
   acp
     .agent({ name: "test-agent" })
-    .onRequest("initialize", () => ({
-      protocolVersion: acp.PROTOCOL_VERSION,
-      agentInfo: { name: ACP_NAME, version: "0" },
-      agentCapabilities: { loadSession: ACP_LOAD === "1" },
-    }))
+    .onRequest("initialize", ({ params }) => {
+      takesNotices = params.clientCapabilities?.session?.notices != null;
+      return {
+        protocolVersion: acp.PROTOCOL_VERSION,
+        agentInfo: { name: ACP_NAME, version: "0" },
+        agentCapabilities: { loadSession: ACP_LOAD === "1" },
+      };
+    })
     .onRequest("session/new", ({ params }) => agent.begin(params))
     .onRequest("session/load", ({ params, client }) => agent.load(params, client))
     .onRequest("session/prompt", ({ params, client }) => agent.prompt(params, client))

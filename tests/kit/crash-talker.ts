@@ -1,11 +1,10 @@
-// One client of the crash tests' load: it writes, waits, stops and resets, repeats with the same key every
-// request that a dead process left without an answer, and records its answers. A request with a key is
-// repeated until it is answered, over the typed client's own reconnecting or a new connection to any living
-// process. Answers are compared with the store at the end.
+// One client of the crash tests' load: it writes, waits, stops and resets, and records its answers. Every
+// request that a dead process left without an answer is repeated with the same key until it is answered: the
+// typed client reconnects by itself, or a new connection to any living process is used. Answers are compared
+// with the store at the end.
 
 import { type GatewayClient, GatewayError } from "../../src/contract/client/node.ts";
-import type { MethodName, ParamsOf } from "../../src/contract/methods.ts";
-import type { PayloadOf } from "../../src/contract/payloads.ts";
+import type { MethodName, ParamsOf, PayloadOf } from "../../src/contract/methods.ts";
 import { planText } from "./crash-model.ts";
 import type { Dice } from "./dice.ts";
 import type { Fleet } from "./fleet.ts";

@@ -22,6 +22,20 @@ export function replaceSync(replacement: Replacement): () => void {
   return () => put(real);
 }
 
+/** Runs before each sync that blocks; may throw instead of it. Returns the function that undoes this. */
+export function beforeBlockingSync(before: () => void): () => void {
+  const real = fs.fdatasyncSync;
+  const put = (sync: typeof fs.fdatasyncSync): void => {
+    fs.fdatasyncSync = sync;
+    syncBuiltinESMExports();
+  };
+  put((handle) => {
+    before();
+    real(handle);
+  });
+  return () => put(real);
+}
+
 /** Calls `begins` before each sync, also one that blocks; calls its result once the content is on disk. */
 export function watchSyncs(begins: () => () => void): void {
   replaceSync((real, done) => {

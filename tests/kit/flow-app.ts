@@ -185,7 +185,7 @@ async function playTurn(
 }
 
 /**
- * Does for a test what `app.ts` does for a gateway, with plays as executor and one channel that the test
+ * Builds the parts of a test's engine like `app.ts`, with scripted runs and one channel that the test
  * controls.
  */
 function buildParts(parts: {

@@ -10,7 +10,7 @@ const ASKED_MAX = 20_000;
 
 /** Blocks writes to the table that is copied last, until it is opened. */
 export interface Gate {
-  /** Resolves with the server's number of the connection that waits for it. */
+  /** Resolves when a connection waits at the gate, with the server's number of that connection. */
   reached(): Promise<number>;
   open(): Promise<void>;
 }

@@ -52,8 +52,8 @@ export function clusterGround(address: () => Promise<string>): Ground {
   return {
     name: "cluster",
     processes: 3,
-    // A claim carries the start time of its transaction, which may have waited for the locks of a paused
-    // process: as long as the pause, and a second for the clocks.
+    // The time of a claim is the start of its transaction. That may have waited for the locks of a paused
+    // process, for the length of the pause. A second more allows for differing clocks.
     skewMs: 7_000,
     async fresh() {
       const { url, schema } = freshSchema(await address());

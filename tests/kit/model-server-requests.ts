@@ -154,7 +154,10 @@ function readResponses(body: Json) {
 }
 
 function readAnthropic(body: Json) {
-  const messages = list(body.messages).flatMap((one): ServedMessage[] => {
+  const all = list(body.messages);
+  const isSystem = (one: Json): boolean => one.role === "system";
+  const messages = all.flatMap((one): ServedMessage[] => {
+    if (isSystem(one)) return [];
     const blocks = list(one.content);
     const results = blocks
       .filter((block) => block.type === "tool_result")
@@ -172,7 +175,8 @@ function readAnthropic(body: Json) {
       .map((block) => ({ id: String(block.id), name: String(block.name), arguments: block.input }));
     return [{ role: one.role as ServedMessage["role"], texts: textsOf(one.content), calls }];
   });
-  return { system: textsOf(body.system).join("\n"), messages };
+  const system = [body.system, ...all.filter(isSystem).map(({ content }) => content)].flatMap(textsOf);
+  return { system: system.join("\n"), messages };
 }
 
 function readGoogle(body: Json) {
@@ -205,6 +209,7 @@ function toolNames(body: Json): string[] {
     const declared = list(tool.functionDeclarations);
     if (declared.length > 0) return declared.map((one) => String(one.name));
     const fn = tool.function as Json | undefined;
-    return [String(fn?.name ?? tool.name)];
+    const name = String(fn?.name ?? tool.name ?? tool.type);
+    return tool.type === "namespace" ? list(tool.tools).map((one) => `${name}/${one.name}`) : [name];
   });
 }

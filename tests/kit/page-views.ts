@@ -60,6 +60,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
       while ((await next.innerText()) !== "Play again") await next.click();
     },
   },
+  { name: "inbox", at: "inbox", shows: ".inbox-row", needs: "attention.list" },
   { name: "sessions", at: "sessions" },
   { name: "conversation", at: `sessions/${MAIN}` },
   { name: "rich-text", at: ({ richKey }) => `sessions/${encodeURIComponent(richKey)}` },

@@ -95,7 +95,7 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   const Embedded = await loadEmbedded();
   const dir = mkdtempSync(join(GROUND, "parley-postgres-"));
   const remove = (): void => rmSync(dir, { recursive: true, force: true });
-  // A stopped process stops the server first, but never reaches `end`.
+  // If the process is stopped, the package stops the server, but nobody calls `end`.
   process.on("exit", remove);
   const port = await freePort();
   const settings = ["fsync=off", "max_connections=500", "listen_addresses=127.0.0.1"];

@@ -24,6 +24,9 @@ const MESSAGE_CALLS = [
   String.raw`\baria-label=${QUOTED}`,
 ];
 const MESSAGE = new RegExp(MESSAGE_CALLS.join("|"), "g");
+/** Folders in which every text is a description or a label of a generated page or of the command line. */
+const DESCRIBED = /^(?:src\/(?:contract|config\/schema|cli)|tests\/kit\/reference)\//;
+const TEXT = new RegExp(String.raw`${QUOTED}(?:\s*\+\s*${QUOTED})*`, "g");
 const JSX_TEXT =
   /<(?:h[1-6]|p|button|label|legend|th|dt|summary|option|span|strong)\b[^<>]*>([A-Z][^<>{}]+)</g;
 
@@ -101,6 +104,19 @@ function quotedOf(kind: ProseKind, pattern: RegExp, path: string, text: string):
   });
 }
 
+/** Returns all texts of a file that are sentences or labels; texts joined by `+` are one. */
+function textsOf(path: string, text: string): Prose[] {
+  const code = text.replace(/^\s*(?:\/\/|\/\*|\*).*$/gm, "");
+  return [...code.matchAll(TEXT)].flatMap(({ 0: joined, index }) => {
+    const words = [...joined.matchAll(new RegExp(QUOTED, "g"))]
+      .map(([quoted]) => quoted.slice(1, -1))
+      .join("");
+    if (!/[a-z]{2,} [a-z]/i.test(words)) return [];
+    const line = lineAt(code, index);
+    return [{ kind: "message" as const, path, line, text: words.replace(/\s+/g, " ").trim(), context: "" }];
+  });
+}
+
 /** Returns the prose of one file, unsorted. */
 export function proseOf(path: string, text: string): Prose[] {
   const isTest =
@@ -108,12 +124,16 @@ export function proseOf(path: string, text: string): Prose[] {
   return [
     ...commentsOf(path, text),
     ...(isTest ? quotedOf("title", TITLE, path, text) : []),
-    ...(/^(src|ui|bin)\//.test(path) ? quotedOf("message", MESSAGE, path, text) : []),
+    ...(DESCRIBED.test(path)
+      ? textsOf(path, text)
+      : /^(src|ui|bin)\//.test(path)
+        ? quotedOf("message", MESSAGE, path, text)
+        : []),
     ...(path.endsWith(".tsx") ? quotedOf("message", JSX_TEXT, path, text) : []),
   ];
 }
 
-/** Words with a better one beside each. */
+/** Discouraged words and their replacements. */
 const DISCOURAGED: Readonly<Record<string, string>> = {
   turnstile: "advisory lock",
   aside: "read worker",
@@ -135,13 +155,18 @@ const RULE_NUMBER = /^[A-Z]{1,4}\d{1,3}(?:, [A-Z]{1,4}\d{1,3})*: /;
 /** Verbs that need a subject before them; a title may begin with "keeps". */
 const WITHOUT_SUBJECT = /^(?:is|are|was|were|has|have|and|end|come|go)\b/;
 
+const SENTENCE_START = /^\*{0,2}(What|Who|Whose|Which)(?:ever)?\b/;
+/** A label begins in lower case, too. */
+const LABEL_START = new RegExp(SENTENCE_START, "i");
+
 function problemsOf({ kind, text }: Prose): string[] {
   const found: string[] = [];
   // Words in quotes and in code are examples or names.
   const plain = text.replace(/`[^`]*`/g, "`x`");
   for (const sentence of plain.split(/(?<=[.!?:])\s+(?=[A-Z])/)) {
     const bare = sentence.replace(RULE_NUMBER, "");
-    const first = /^(What|Who|Whose|Which)(?:ever)?\b/.exec(bare)?.[1];
+    const [, first] =
+      (kind === "message" && sentence === plain ? LABEL_START : SENTENCE_START).exec(bare) ?? [];
     if (first !== undefined && !bare.endsWith("?"))
       found.push(`begins with ${first}: "${bare.slice(0, 60)}"`);
   }

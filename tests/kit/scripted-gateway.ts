@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { RequestFrame } from "../../src/contract/protocol.ts";
+import type { RequestFrame } from "../../src/contract/frames.ts";
 import { cleanup } from "./engine.ts";
 
 export interface Request extends Omit<RequestFrame, "params"> {

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
 import { serveHttp } from "./loopback.ts";
 
-/** The number that signal-cli keeps. */
+/** Number of events that signal-cli keeps. */
 const EVENTS_KEPT = 1_000;
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const MESSAGE_MAX_CHARS = 2_000;

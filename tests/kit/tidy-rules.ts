@@ -99,15 +99,25 @@ export function importTable(tree: readonly SourceFact[]): string[] {
   });
 }
 
-/** A folder holds few files, and three that share the first word of their name are a folder. */
+/**
+ * A folder holds few files, and three that share the first word of their name are a folder. Of tests, only the
+ * files with tests count.
+ */
 export function folders(paths: readonly string[]): string[] {
+  const tests = Object.groupBy(
+    paths.filter((path) => path.startsWith("tests/") && path.endsWith(".test.ts")),
+    (path) => path.slice(0, path.lastIndexOf("/")),
+  );
+  const full = Object.entries(tests).flatMap(([folder, { length = 0 } = []]) =>
+    length > FOLDER_FILES_MAX ? [`${folder}: ${length} files`] : [],
+  );
   const byFolder = new Map<string, string[]>();
   for (const path of paths) {
     const [, folder, name] = /^((?:ui\/)?src(?:\/.+)?)\/([^/]+)\.tsx?$/.exec(path) ?? [];
     if (folder !== undefined && name !== undefined)
       byFolder.set(folder, [...(byFolder.get(folder) ?? []), name]);
   }
-  return [...byFolder].flatMap(([folder, names]) => {
+  const crowded = [...byFolder].flatMap(([folder, names]) => {
     const words = Object.groupBy(names, (name) => /^[^-.]+/.exec(name)?.[0] ?? name);
     const shared = Object.entries(words).filter(([, same]) => (same?.length ?? 0) > 2);
     return [
@@ -115,6 +125,7 @@ export function folders(paths: readonly string[]): string[] {
       ...shared.map(([word]) => `${folder}: the files that begin with "${word}" should be a folder`),
     ];
   });
+  return [...full, ...crowded];
 }
 
 export function cycles(tree: readonly SourceFact[]): string[] {
@@ -238,7 +249,7 @@ const isEntry = (path: string): boolean =>
   path === "vitest.config.ts" ||
   /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
   path === "tests/ui/node-fetch.d.ts" ||
-  /^bench\/(acp|bench|cluster|conformance|crashes|load|peers|postgres|screenshots|trips|woken|by-hand-[a-z-]+)\.ts$/.test(
+  /^bench\/(acp|bench|cluster|conformance|crashes|load|peers|postgres|screenshots|trips|wake-each|woken|by-hand-[a-z-]+)\.ts$/.test(
     path,
   ) ||
   path === "tests/fuzz/fuzz.ts" ||

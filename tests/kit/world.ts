@@ -123,3 +123,15 @@ function heldClock(startMs: number) {
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
+
+/** A real world in which timers of this delay never fire. `skipped`: how many of them were set. */
+export function worldWithoutTimers(delayMs: number): { world: World; skipped(): number } {
+  const real = realWorld({ level: "silent" });
+  let skipped = 0;
+  const at: Clock["at"] = (atMs, fire, keep) => {
+    if (Math.round((atMs - real.clock.now()) / 100) * 100 !== delayMs) return real.clock.at(atMs, fire, keep);
+    skipped += 1;
+    return { cancel: () => {} };
+  };
+  return { world: { ...real, clock: { ...real.clock, at } }, skipped: () => skipped };
+}

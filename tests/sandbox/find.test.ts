@@ -36,7 +36,7 @@ function finder(): SandboxFinder {
 
 const workspace = (): string => join(folder, "workspace");
 
-test("FB3: without a backend the failure explains each, and how to install one on four systems", async () => {
+test("FB3: if no backend works, the error gives the reason for each, and how to install one on four systems", async () => {
   const found = await finder().find({ ...NEEDS, backend: "auto" }, workspace());
   expect(found).toMatchObject({ ok: false, code: "sandbox_unavailable" });
   const { error, hint } = found as { error: string; hint: string };

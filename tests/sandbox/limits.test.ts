@@ -228,7 +228,7 @@ print("done")`;
       expect(read).toMatchObject({ status: "ok", path: "deep/er/file", text: "text" });
     });
 
-    test("a workspace that is a link has both of its names inside", async () => {
+    test("a workspace that is a link is reachable by both names inside", async () => {
       const named = join(box.folder, "named");
       symlinkSync(box.workspace, named);
       expect(await box.says(`pwd; echo x > ${named}/x; cat ${box.workspace}/x`, { workspace: named })).toBe(

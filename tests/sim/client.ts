@@ -3,7 +3,7 @@
 
 import { EventEmitter } from "node:events";
 import type { WebSocket } from "ws";
-import type { ResponseFrame } from "../../src/contract/protocol.ts";
+import type { ResponseFrame } from "../../src/contract/frames.ts";
 import { type Code, fail, ok } from "../../src/core/shapes/errors.ts";
 import type { GatewayProcess } from "./process.ts";
 import { type Asked, checkAnswer, covers, noteAsked, type Request } from "./requests.ts";

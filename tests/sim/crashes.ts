@@ -43,7 +43,8 @@ export async function checkCounted(story: Story, lost: readonly LostRun[]): Prom
 
 /**
  * CP2: a crashed run does not start while a healthy run has waited for a slot since before this process was
- *      up. A lane that a full disk made unreadable is no rival: it is read again later.
+ *      up. No rivals are a lane that a full disk made unreadable, which is read again later, and a run behind
+ *      one that has ended in this process.
  */
 export async function checkStarts(
   story: Story,
@@ -61,7 +62,8 @@ export async function checkStarts(
   const waiting = await story.look(
     `select run_id, session_key from runs as head where state = 'queued' and kind = 'turn' and crashes = 0
       and accepted_at < ? and not exists (select 1 from runs as other where other.session_key = head.session_key
-        and other.state in ('queued', 'running', 'waiting') and other.lane_seq < head.lane_seq)`,
+        and other.lane_seq < head.lane_seq and (other.state in ('queued', 'running', 'waiting') or other.ended_at >= ?))`,
+    process.startedMs,
     process.startedMs,
   );
   const first = waiting.find(({ session_key: key }) => {

@@ -1,6 +1,7 @@
 // Actions of people, programs and machines on a gateway while it lives.
 
 import { sendDirect } from "../../src/flows/conversation/direct.ts";
+import { acknowledge, offered } from "../../src/flows/conversation/inbox-receipts.ts";
 import type { Answer } from "../../src/gateway/socket/connection.ts";
 import { isInDoubt, StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -99,6 +100,19 @@ function disturb(story: Story, process: GatewayProcess, clients: readonly Client
   else client.connect(process);
 }
 
+/** The program behind an inbox gets its messages, and says that it has read some: often twice. */
+async function readInbox(story: Story, process: GatewayProcess): Promise<void> {
+  // Dice of its own: a story whose inboxes are empty stays as it was.
+  const luck = story.luck("inbox");
+  if (luck.chance(0.5)) return;
+  const rows = await story.look("select run_id from inbox_marks order by run_id desc limit 5");
+  const runIds = rows.map((row) => String(row.run_id)).filter(() => luck.chance(0.6));
+  if (runIds.length === 0) return;
+  story.trace.add(`a program reads its inbox: ${runIds.join(" ")}`);
+  if (luck.chance(0.7)) await offered(process.engine, runIds);
+  if (luck.chance(0.5)) await acknowledge(process.engine, runIds);
+}
+
 /** Performs one random action. */
 export async function doSomething(
   story: Story,
@@ -106,6 +120,7 @@ export async function doSomething(
   clients: readonly Client[],
 ): Promise<void> {
   const luck = story.luck("people");
+  await guarded(story, process, () => readInbox(story, process));
   const roll = luck.below(100);
   if (roll < 12) return disturb(story, process, clients);
   if (roll < 45) return guarded(story, process, () => write(story, process));

@@ -14,10 +14,7 @@ const STORIES_MAX = 2_000;
 const HUNTS = 2;
 const PATIENCE_MS = 900_000;
 
-/**
- * Whether a story finds it: first the story that found it before, then any. Changes of the stories move some
- * to another seed.
- */
+/** Returns whether a story finds the mutant. Tries the seed that found it before, then all. */
 async function hunt({ name }: Mutant, cacheDir: string): Promise<boolean> {
   const known = FOUND_AT[name];
   const again = known && (await tellAll({ from: known, count: 1, mutant: name, cacheDir }));

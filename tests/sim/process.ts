@@ -406,6 +406,8 @@ export class GatewayProcess {
     return {
       execute: async (handle) => {
         const sessions = await story.refresh();
+        // It died meanwhile: nothing of it continues.
+        if (!this.alive()) await new Promise(() => {});
         const { sessionKey } = handle.run;
         const tools = names.filter((name) => hasTool(sessionKey, name, sessions, settings)).join();
         const work: Work = {

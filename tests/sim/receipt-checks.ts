@@ -1,5 +1,5 @@
-// Checks the receipts of a story: no message goes back, each fact is stored once, and a message whose run has
-// ended is in a final state.
+// Checks the receipts of a story: no message goes back, each fact is stored once, a message whose run has ended
+// is in a final state, and one that waits in an inbox will be.
 
 import { receiptOf } from "../../src/core/rules/receipt.ts";
 import type { Receipt, ReceiptState, Run } from "../../src/core/shapes/run.ts";
@@ -9,9 +9,10 @@ import type { Story } from "./story.ts";
 /** Messages between sessions that are on their way, or have ended since. */
 const MESSAGES = `select r.run_id, r.kind, r.state, r.code, r.reply, r.model, r.accepted_at, r.started_at,
   r.ended_at, r.flow_id, r.flow_step, k.run_id as marked, k.offered_at, k.in_turn_at, k.ended_at as mark_ended_at,
-  k.outcome, (select m.created_at from messages m where m.run_id = r.run_id and m.role = 'assistant'
-    order by m.seq limit 1) as heard_at
-  from runs r left join inbox_marks k on k.run_id = r.run_id
+  k.outcome, r.heard_at, k.ended_at is null and k.run_id is not null and r.state = 'ok' as is_open,
+  s.session_id is null or s.session_id <> r.session_id as is_left, d.key is not null as is_dated
+  from runs r left join inbox_marks k on k.run_id = r.run_id left join sessions s on s.key = r.session_key
+    left join deadlines d on d.kind = 'inbox' and d.key = r.run_id
   where r.flow_step in ('round1', 'reply')
     and (r.state in ('queued', 'running', 'waiting') or r.ended_at >= ?1 or k.ended_at >= ?1
       or (k.run_id is not null and k.ended_at is null))`;
@@ -30,6 +31,7 @@ function receiptIn(row: Row): Receipt | undefined {
     state: String(row.state) as Run["state"],
     acceptedAt: Number(row.accepted_at),
     ...set("startedAt", row.started_at),
+    ...set("heardAt", row.heard_at),
     ...set("endedAt", row.ended_at),
     ...(row.code === null ? {} : { code: String(row.code) }),
     ...(row.reply === null ? {} : { reply: String(row.reply) }),
@@ -42,8 +44,7 @@ function receiptIn(row: Row): Receipt | undefined {
     ...set("endedAt", row.mark_ended_at),
     ...(row.outcome === null ? {} : { outcome: row.outcome as "answered" | "declined" | "expired" }),
   };
-  const heardAt = row.heard_at === null ? {} : { heardAt: Number(row.heard_at) };
-  return receiptOf({ run, ...heardAt, ...(row.marked === null ? {} : { mark }) });
+  return receiptOf({ run, ...(row.marked === null ? {} : { mark }) });
 }
 
 /** Remembers the receipt of each message. */
@@ -69,6 +70,10 @@ export class ReceiptChecks {
     const { messageId, state, times } = receipt;
     const before = this.#known.get(messageId);
     this.#known.set(messageId, receipt);
+    if (row.is_open === 1 && row.is_left === 1)
+      this.#story.wrong("I2", `message ${messageId} is ${state} in an inbox that lost its transcript`);
+    if (row.is_open === 1 && row.is_dated !== 1)
+      this.#story.wrong("I2", `message ${messageId} waits in an inbox and never expires`);
     const isModelRun = row.kind === "turn";
     if (isModelRun && row.ended_at !== null && rankOf(state) < ORDER.length)
       this.#story.wrong("I2", `the run of message ${messageId} has ended, and the message is ${state}`);
@@ -79,10 +84,7 @@ export class ReceiptChecks {
       this.#story.wrong("I2", `message ${messageId} was ${before.state} and is ${state}`);
     for (const [name, at] of Object.entries(before.times)) {
       const now = times[name as ReceiptState];
-      // A deleted transcript takes the time of `in_turn` with it.
-      const isDeleted = name === "in_turn" && now === undefined && rankOf(state) === ORDER.length;
-      if (now !== at && !isDeleted)
-        this.#story.wrong("I2", `message ${messageId} was ${name} at ${at}, and now at ${now}`);
+      if (now !== at) this.#story.wrong("I2", `message ${messageId} was ${name} at ${at}, and now at ${now}`);
     }
   }
 }

@@ -113,7 +113,7 @@ interface StoredEnd {
   readonly code: string | undefined;
 }
 
-/** A message in an inbox ends as its conversation does: its run ends when it is stored. */
+/** Returns the end of a run; for a message in an inbox, whose run ends at once, that of its conversation. */
 function endOf(row: Row): StoredEnd {
   const text = (value: unknown): string | undefined => (value === null ? undefined : String(value));
   if (row.kind === "append" && row.state === "ok") {

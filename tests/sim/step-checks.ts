@@ -179,7 +179,7 @@ function holders(story: Story, process: GatewayProcess, active: readonly Row[]):
 interface Room {
   readonly all: number;
   readonly children: number;
-  /** For runs that crashed twice. */
+  /** Slots for runs that crashed twice. */
   readonly alone: number;
 }
 

@@ -37,7 +37,7 @@ export interface KeyedRequest {
   answer: string | undefined;
   /** Another request used the same key, and may have been the first. */
   contested: boolean;
-  /** No client waits for its answer now: its process or its connection is gone. */
+  /** No client waits for this answer: the client's process or connection is gone. */
   lost: boolean;
 }
 

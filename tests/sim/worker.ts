@@ -52,13 +52,13 @@ const { tellCluster } = await import("./cluster.ts");
 const { sqliteDatabases } = await import("./sqlite-database.ts");
 const { METHODS } = await import("../../src/contract/methods.ts");
 const { checkParams } = await import("../../src/contract/check.ts");
-const { TOOLS } = await import("../../src/tools/catalog.ts");
+const { acceptedBy, TOOLS } = await import("../../src/contract/tools.ts");
 const { readArguments } = await import("../../src/tools/arguments.ts");
 
 process.on("unhandledRejection", (error) => noteUnhandled(error));
 // Compiles everything before the first story, so that all stories behave alike.
 for (const name of Object.keys(METHODS)) await checkParams(name as keyof typeof METHODS, {});
-for (const { accepts } of TOOLS) await readArguments(accepts, {});
+for (const name of Object.keys(TOOLS)) await readArguments(acceptedBy(name as keyof typeof TOOLS), {});
 
 const memory = "/dev/shm";
 const parent = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), "parley-sim-"));

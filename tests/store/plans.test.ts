@@ -14,16 +14,15 @@ import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
 import { deliveryFigures } from "../../src/store/queries/channels/delivery-figures.ts";
 import * as cronJobs from "../../src/store/queries/cron-jobs.ts";
 import * as idempotency from "../../src/store/queries/idempotency.ts";
+import * as attention from "../../src/store/queries/runs/attention.ts";
 import * as claims from "../../src/store/queries/runs/claims.ts";
 import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
 import { addUsageRow, usageOf } from "../../src/store/queries/runs/ledger.ts";
+import { endsOf } from "../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../src/store/queries/runs/runs.ts";
 import * as waits from "../../src/store/queries/runs/waits.ts";
-import {
-  childCounts,
-  listSessions,
-  type SessionFilter,
-} from "../../src/store/queries/sessions/session-lists.ts";
+import { childCounts, filterCounts } from "../../src/store/queries/sessions/counts.ts";
+import { listSessions, type SessionFilter } from "../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
@@ -40,6 +39,8 @@ const TABLES =
 const SMALL = ["USING INDEX deliveries_open"];
 const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
+const EVERY = { scope: { all: true }, limit: 5 } as const;
+const PATTERNS = { scope: { all: false, agentIds: "any", patterns: ["agent:main:*"] }, limit: 5 } as const;
 const USAGE = sampleRun().usage;
 const REFUSAL = {
   ...{ callId: "c-1", chainId: "chain-1", runId: "run-1", fromKey: KEY, tool: "sessions_send" },
@@ -149,6 +150,10 @@ const ALL: Scope = { all: true };
 const TREE: Scope = { all: false, self: KEY, treeOf: KEY };
 const filters: Record<string, Partial<SessionFilter>> = {
   nothing: {},
+  "running ones": { doing: "running" },
+  "failed ones": { doing: "failed" },
+  "failed roots": { doing: "failed", roots: true },
+  "those of a token": { askedBy: "t" },
   "a cursor": { cursor: Buffer.from('[1,"k"]').toString("base64url") },
   "archived ones": { includeArchived: true },
   "one kind": { kinds: ["cron"] },
@@ -198,7 +203,11 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   findSessionId: (tx) => sessions.findSessionId(tx, "session-1"),
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "child"),
   descendantsOf: (tx) => sessions.descendantsOf(tx, KEY, 5),
+  endsOf: (tx) => endsOf(tx, ["run-1", "run-2"]),
   activityOf: (tx) => sessions.activityOf(tx, [KEY, "child"]),
+  filterCounts: (tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }),
+  filterCountsOfPatterns: (tx) =>
+    filterCounts(tx, { scope: { all: false, agentIds: "any", patterns: ["agent:*"] }, askedBy: "t" }),
   childCounts: (tx) => childCounts(tx, { keys: [KEY, "child"], scope: ALL }),
   childCountsOfPatterns: (tx) =>
     childCounts(tx, {
@@ -237,6 +246,16 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   countByState: (tx) => runs.countByState(tx),
   laneFigures: (tx) => runs.laneFigures(tx),
   listRuns: (tx) => runs.listRuns(tx, { sessionKey: KEY, limit: 5 }),
+  lastFailedTurns: (tx) => attention.lastTurns(tx, "failed", { ...EVERY, sinceMs: 5 }),
+  lastDoneTurns: (tx) => attention.lastTurns(tx, "done", { ...EVERY, sinceMs: 5 }),
+  lastDoneTurnsOfPatterns: (tx) => attention.lastTurns(tx, "done", { ...PATTERNS, sinceMs: 5 }),
+  runningTurns: (tx) => attention.activeTurns(tx, "running", EVERY),
+  waitingTurns: (tx) => attention.activeTurns(tx, "waiting", EVERY),
+  queuedTurns: (tx) => attention.activeTurns(tx, "queued", EVERY),
+  awaitedSessions: (tx) => attention.awaitedSessions(tx, ["run-1", "run-2"]),
+  textsOfTurns: (tx) => attention.textsOfTurns(tx, ["run-1", "run-2"]),
+  dismissTurn: (tx) => attention.dismissTurn(tx, "run-1", { at: 5 }),
+  failedDeliveries: (tx) => deliveries.failedDeliveries(tx, 5),
   listRunsInState: (tx) => runs.listRuns(tx, { sessionKey: KEY, states: ["ok"], limit: 5 }),
   getChain: (tx) => chains.getChain(tx, "chain-1"),
   runsOfFlow: (tx) => runs.runsOfFlow(tx, "f"),
@@ -284,7 +303,8 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   moveHeld: (tx) => claims.moveHeld(tx, FENCE, "waiting"),
   endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }),
   requeueHeld: (tx) => claims.requeueHeld(tx),
-  countChainRun: (tx) => chains.countChainRun(tx, { chainId: "chain-1", rootSessionKey: KEY, hop: 1, at: 1 }),
+  countChainRun: (tx) =>
+    chains.countChainRun(tx, { chainId: "chain-1", rootSessionKey: KEY, hop: 1, at: 1, runs: 1 }),
   noteChainRefused: (tx) => chains.noteChainRefused(tx, "chain-1", 1),
   addRefusal: (tx) => refusals.addRefusal(tx, REFUSAL),
   forgetRefusals: (tx) => refusals.forgetRefusals(tx, 5),
@@ -320,7 +340,26 @@ test("finds unfinished runs of a lane by state, past any number of ended runs", 
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("looks up sessions of some keys by key, whatever the other filters are", async () => {
+test("the attention list starts at sessions, and the count of running ones at unfinished runs", async () => {
+  const planOf = async (work: (tx: Tx) => Promise<unknown>): Promise<string> => {
+    await planned(work);
+    return queries.flatMap(stepsOf).join("\n");
+  };
+  for (const [how, index] of [
+    ["done", "sessions_newest"],
+    ["failed", "sessions_failed"],
+  ] as const) {
+    const plan = await planOf((tx) => attention.lastTurns(tx, how, { ...EVERY, sinceMs: 5 }));
+    expect(plan).toContain(`${index} (archived=? AND updated_at>?)`);
+    expect(plan).not.toContain("runs_by_state");
+  }
+  const plan = await planOf((tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }));
+  expect(plan).toMatch(
+    /SEARCH r USING INDEX runs_by_state \(state=\?\)\nSEARCH s USING INDEX \S+ \(key=\?\)/,
+  );
+});
+
+test("uses the index of keys if keys are given, whatever the other filters are", async () => {
   await planned((tx) =>
     listSessions(tx, {
       scope: ALL,

@@ -10,7 +10,7 @@ import type { Db } from "../../src/store/sql.ts";
 import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { COPIED_TABLES } from "../../src/store/transfer/copy.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { freshUrl, inEmbedded, inPostgres, undoMigrations } from "./moves.ts";
+import { freshUrl, inEmbedded, inPostgres, undoMigrations } from "./transfer/moves.ts";
 
 interface Column {
   readonly table: string;
@@ -110,7 +110,7 @@ test("a migrated session's cost is that of its current transcript's runs: embedd
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
-  file.exec(`${undoMigrations(13)} ${SPENT};`);
+  file.exec(`${undoMigrations(16)} ${SPENT};`);
   file.close();
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });

@@ -77,7 +77,7 @@ test("X2: both databases find the same messages for any question", async () => {
   );
 });
 
-test("SL1: no text is read as syntax of the index, and no word passes for a place token", () => {
+test("SL1: no text is read as syntax of the index, and no word is read as a place token", () => {
   for (const hostile of ["it's", "a\\b", "'x':1", "/s0123", "a:1,2 b", "<-> & | !"]) {
     const words = lexemesOf(hostile);
     expect(words.join("")).toMatch(/^[a-z0-9]*$/);

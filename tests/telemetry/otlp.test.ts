@@ -71,7 +71,7 @@ test("OT3: a redirect does not carry spans and headers to another address", asyn
   expect(other.bodies).toEqual([]);
 });
 
-test("OT2: if nothing listens, the reason is the system's code, without the address", async () => {
+test("OT2: a refused connection is reported with the system's error code, without the address", async () => {
   const collector = await startCollector();
   const { url } = collector;
   await collector.close();

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { type HouseOptions, openHouse } from "../gateway/kit.ts";
-import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice } from "../gateway/node-kit.ts";
+import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice } from "../gateway/nodes/kit.ts";
 import { doing, talkingModel } from "../kit/talking-model.ts";
 import { agentSettings, type Choices } from "./app.ts";
 

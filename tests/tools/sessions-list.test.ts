@@ -159,7 +159,7 @@ test("a cursor continues where the page ended; each session comes once", async (
   expect(seen).toEqual(all);
 });
 
-test("at most 200 rows, 50 by default", async () => {
+test("a page has at most 200 rows, 50 by default", async () => {
   const many = await other({});
   for (let index = 0; index < 210; index++) await many.add(`agent:main:chat:c${index}`);
   expect(await many.call(MAIN, LIST, {})).toMatchObject({ count: 50, nextCursor: expect.any(String) });

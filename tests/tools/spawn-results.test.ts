@@ -59,7 +59,7 @@ test("a sub-agent at the depth limit learns the limiting setting; a raised limit
   expect(await deeper.call(nested.key, SPAWN, { task: "x" })).toMatchObject({ code: "tool_denied" });
 });
 
-test("a thread is refused on a channel that has none, naming it", async () => {
+test("a thread is refused on a channel without threads, and the refusal names the channel", async () => {
   const own = await other({});
   const route = { channel: "webchat", to: "somebody" };
   await own.add("agent:main:chat:read", { lastRoute: route });
@@ -68,7 +68,7 @@ test("a thread is refused on a channel that has none, naming it", async () => {
   expect(result.error).toContain("webchat has none");
 });
 
-test("more unfinished children than maxChildren are an error that names it; an ended one makes room", async () => {
+test("more than maxChildren unfinished children are an error that names the setting; an ended child makes room", async () => {
   const own = await other({ subagents: { maxChildren: 1 } });
   own.hold();
   const first = await own.call(MAIN, SPAWN, { task: "x" });

@@ -56,7 +56,7 @@ test.each(SWAPS)("X2: a read that meets %s is refused and does not block", async
   expect(await openToRead(seen)).toMatchObject({ ok: false, code: "file_problem" });
 });
 
-test("a write that meets a folder swapped for a link leaves the other side alone", async () => {
+test("a write into a folder that was swapped for a link leaves the link's target unchanged", async () => {
   const seen = await place();
   swap("folder", () => symlinkSync(join(base, "outside"), at("folder")));
   expect(await replaceFile(seen, "changed", "id")).toMatchObject({ ok: false, code: "file_problem" });

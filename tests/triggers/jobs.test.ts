@@ -44,7 +44,7 @@ async function overdue(app: FlowApp, world: FakeWorld): Promise<boolean> {
   return ((await nextDeadlineAt(app.store.db, ["cron"])) ?? Number.POSITIVE_INFINITY) <= world.clock.now();
 }
 
-test("each kind is due at its dates: a run in cron:<id> with the job's message and provenance cron", async () => {
+test("a job of each kind runs at its dates, in cron:<id>, with the job's message and provenance cron", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const now = world.clock.now();
@@ -334,7 +334,7 @@ test("a refused turn is in the history, and the next date is set anyway", async 
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule session_archived", "schedule ok"]);
 });
 
-test("a job with an unknown zone has its turn, and is then paused with the reason", async () => {
+test("a job with an unknown time zone runs once, and is then paused with the reason", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "cron", expr: "0 * * * *" } });

@@ -18,7 +18,7 @@ interface Frame {
   readonly ok?: boolean;
 }
 
-/** Runs between a page and its gateway. If `garble` returns a text, it replaces the gateway's answer. */
+/** Relays between a page and its gateway. If `garble` returns a text, it replaces the gateway's answer. */
 async function between(
   page: Page,
   garble: (method: string) => unknown,

@@ -147,7 +147,7 @@ describeInBrowser("the gateway's own work", () => {
       const text = await page.locator(".log-lines").innerText();
       expect(text).toContain("<img src=x onerror=");
       for (const hidden of ["\u202E", "\u200B", "\u0007"]) expect(text).not.toContain(hidden);
-      expect(await page.title()).toBe("Operations · Parley");
+      expect(await page.title()).toBe("Log · Operations · Parley");
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
     }
@@ -193,7 +193,7 @@ describeInBrowser("the gateway's own work", () => {
       changed = [];
       const shape = viewport === undefined ? {} : { viewport };
       const { page } = await visit(house.http, { token: TOKEN, ...shape });
-      await page.getByRole("heading", { name: "Sessions" }).first().waitFor({ state: "attached" });
+      await page.getByText(/^Questions, failures and requests/).waitFor();
       expect(await page.getByText(/older configuration/).count()).toBe(0);
       changed = ["agents"];
       const notice = page.getByText(/runs on an older configuration than the file/);

@@ -1,19 +1,24 @@
 // Owns the page's one connection to its gateway: sign-in, scopes and connection state. Each reconnect
 // increments `epoch`: every view then reads its data again, because events in between were missed.
 // GC2: a token that the gateway refuses is forgotten, and the sign-in says why.
+// The demo is reached through the reader's own gateway. Each connection requests the demo's token with the
+// reader's token: a restart of the gateway makes a new demo with a new token.
 
 import { computed, effect, signal } from "@preact/signals";
+import { webDialer } from "../../src/contract/client/dial/web.ts";
+import { openClient } from "../../src/contract/client/open.ts";
 import {
   type ClientState,
   type EventPayloads,
+  type GatewayClient,
   GatewayError,
   type HelloOk,
 } from "../../src/contract/client/web.ts";
 import { hasScope } from "../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { after } from "./clock.ts";
-import { type Connection, isRefusal, openShown } from "./connect.ts";
-import { inDemo } from "./demo/scene.ts";
+import { inDemo, leaveDemo } from "./demo/scene.ts";
+import { filter } from "./route.ts";
 import { forgetToken, keepToken, keptToken, tabStorage } from "./token.ts";
 
 /** Pause before the next connection attempt while the page starts and the gateway is unreachable. */
@@ -33,6 +38,36 @@ export const epoch = signal(0);
 export const hello = signal<HelloOk | undefined>(undefined);
 /** The gateway's reason for stopping, until it is back. */
 export const stopping = signal<string | undefined>(undefined);
+
+/** The client library's interface without event streams, which would be a twentieth of the page's size. */
+type Connection = Omit<GatewayClient, "events">;
+
+const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
+
+/** Returns true if the gateway refused and a retry would be refused, too. */
+function isRefusal(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
+}
+
+async function openDemo(own: Connection): Promise<Connection> {
+  const { path, token } = await own.request("demo.start").catch((error: unknown) => {
+    const none = error instanceof GatewayError && error.code === "INVALID_REQUEST";
+    if (none || isRefusal(error)) leaveDemo();
+    throw new GatewayError("UNREACHABLE", `the demo did not start: ${String(error)}`);
+  });
+  const url = window.location.origin + path;
+  return openClient({ url, token, client: CLIENT, reconnect: false }, webDialer);
+}
+
+async function openShown(token: string): Promise<Connection> {
+  const own = await openClient({ url: window.location.origin, token, client: CLIENT }, webDialer);
+  if (!inDemo) return own;
+  try {
+    return await openDemo(own);
+  } finally {
+    own.close();
+  }
+}
 
 let client: Connection | undefined;
 let attempt = 0;
@@ -148,6 +183,7 @@ export function signOut(): void {
   attempt++;
   drop();
   tabStorage()?.clear();
+  filter("");
   window.location.reload();
 }
 

@@ -4,6 +4,8 @@
 import { signal } from "@preact/signals";
 
 export type Route =
+  /** The inbox, where the reader starts. */
+  | { readonly view: "inbox" }
   /** The list. With `key`: a conversation. With `messageId`: the conversation at that message. */
   | { readonly view: "sessions"; readonly key?: string | undefined; readonly messageId?: string | undefined }
   /** The chains. With `chainId`: one of them. */
@@ -20,28 +22,53 @@ function part(text: string | undefined): string | undefined {
 }
 
 function parseRoute(hash: string): Route {
-  const [view, first, second] = hash.replace(/^#?\/?/, "").split("/");
+  const [view, first, second] = hash.replace(/^#?\/?|\?.*$/g, "").split("/");
   if (view === "flow") return { view, chainId: part(first) };
+  if (view === "sessions") return { view, key: part(first), messageId: part(second) };
   if (view === "operations") return { view, tab: part(first), about: part(second) };
-  return { view: "sessions", key: part(first), messageId: part(second) };
+  return { view: "inbox" };
 }
+
+function partsOf(route: Route): readonly (string | undefined)[] {
+  switch (route.view) {
+    case "inbox":
+      return [];
+    case "sessions":
+      return [route.key, route.messageId];
+    case "flow":
+      return [route.chainId];
+    case "operations":
+      return [route.tab, route.about];
+  }
+}
+
+function parseQuery(hash: string): string {
+  return /\?(.*)$/.exec(hash)?.[1] ?? "";
+}
+
+/**
+ * The filters of the session list, as in the address behind "?": a reload, a shared link and every link to a
+ * session keep them.
+ */
+export const query = signal(parseQuery(window.location.hash));
 
 /** Returns the `href` of a route. */
 export function hrefOf(route: Route): string {
-  const parts =
-    route.view === "sessions"
-      ? [route.key, route.messageId]
-      : route.view === "flow"
-        ? [route.chainId]
-        : [route.tab, route.about];
-  const named = parts.filter((one) => one !== undefined).map((one) => encodeURIComponent(one));
-  return `#/${[route.view, ...named].join("/")}`;
+  const named = partsOf(route)
+    .filter((one) => one !== undefined)
+    .map((one) => encodeURIComponent(one));
+  const behind = route.view === "sessions" && query.value !== "" ? `?${query.value}` : "";
+  return `#/${[route.view, ...named].join("/")}${behind}`;
 }
 
 export const route = signal<Route>(parseRoute(window.location.hash));
 
 window.addEventListener("hashchange", () => {
-  route.value = parseRoute(window.location.hash);
+  const { hash } = window.location;
+  const to = parseRoute(hash);
+  // Other views do not show the filters.
+  if (to.view === "sessions") query.value = parseQuery(hash);
+  route.value = to;
 });
 
 /** Navigates to a route. `replace`: adds no history entry. */
@@ -50,4 +77,10 @@ export function go(to: Route, replace = false): void {
   if (replace) window.history.replaceState(null, "", href);
   else window.history.pushState(null, "", href);
   route.value = to;
+}
+
+/** Changes the filters of the session list, also in the address, without a history entry. */
+export function filter(to: string): void {
+  query.value = to;
+  if (route.value.view === "sessions") go(route.value, true);
 }

@@ -2,12 +2,15 @@
 
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
+import { safeLine } from "../../src/core/text/safe-text.ts";
 import { ConfigurationNotice } from "./configuration-notice.tsx";
 import { DemoOffer } from "./demo/offer.tsx";
 import { inDemo } from "./demo/scene.ts";
 import { hello, linkState, signOut, stopping } from "./gateway.ts";
+import { followAttention, needsCount } from "./inbox/model.ts";
 import { Boundary } from "./parts/failure.tsx";
 import { lazy } from "./parts/lazy.tsx";
+import { nameOf } from "./parts/names.ts";
 import { hrefOf, type Route, route } from "./route.ts";
 import { SessionsView } from "./sessions/view.tsx";
 import { theme, turnTheme } from "./theme.ts";
@@ -19,6 +22,8 @@ interface View {
 }
 
 const VIEWS: readonly View[] = [
+  // The tree of sessions stays where it is between these two.
+  { name: "inbox", title: "Inbox", component: SessionsView },
   { name: "sessions", title: "Sessions", component: SessionsView },
   {
     name: "flow",
@@ -33,6 +38,9 @@ const VIEWS: readonly View[] = [
 ];
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
+
+/** A larger number would not fit on a phone. */
+const COUNT_MAX = 99;
 
 const THEME_WORDS = { auto: "system", light: "light", dark: "dark" };
 
@@ -58,7 +66,7 @@ function Connection() {
 function Head({ current }: { current: View }) {
   return (
     <header class="head">
-      <a class="brand" href={hrefOf({ view: "sessions" })} aria-label="Parley, sessions">
+      <a class="brand" href={hrefOf({ view: "inbox" })} aria-label="Parley, inbox">
         <img src="/icon.svg" alt="" width="22" height="22" />
         <span>Parley</span>
       </a>
@@ -70,6 +78,12 @@ function Head({ current }: { current: View }) {
             aria-current={name === current.name ? "page" : undefined}
           >
             {title}
+            {name === "inbox" && needsCount.value > 0 && (
+              <span class="nav-count">
+                {needsCount.value > COUNT_MAX ? `${COUNT_MAX}+` : needsCount.value}
+                <span class="visually-hidden"> need you</span>
+              </span>
+            )}
           </a>
         ))}
       </nav>
@@ -92,11 +106,24 @@ function Head({ current }: { current: View }) {
   );
 }
 
+/** Returns the title of the tab: the open session's name or the tab of a view, the view, the program. */
+function titleOf(at: Route, view: string): string {
+  const session = at.view === "sessions" && at.key !== undefined ? [safeLine(nameOf(at.key))] : [];
+  const tab =
+    at.view === "operations" && at.tab !== undefined
+      ? [safeLine(at.tab).replace(/^./, (first) => first.toUpperCase())]
+      : [];
+  return [...session, ...tab, view, "Parley"].join(" · ");
+}
+
 export function Shell() {
   const current = VIEWS.find(({ name }) => name === route.value.view) ?? VIEWS[0];
+  const badge = needsCount.value === 0 ? "" : `(${needsCount.value}) `;
+  const title = badge + titleOf(route.value, current?.title ?? "");
+  useEffect(followAttention, []);
   useEffect(() => {
-    document.title = `${current?.title ?? ""} · Parley`;
-  }, [current?.title]);
+    document.title = title;
+  }, [title]);
   if (current === undefined) return null;
   const Shown = current.component;
   return (

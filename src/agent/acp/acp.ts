@@ -179,7 +179,7 @@ export class AcpAgents {
       return ok(seat);
     }
     await this.#unseat(args.sessionKey, place);
-    if (this.#closed) return fail("shutting_down", "the gateway is stopping");
+    if (this.#closed) return fail("shutting_down", "the gateway is stopping; send again in a moment");
     const running = [...this.#sessions.values()].filter((one) => one.seat !== undefined).length;
     if (running >= PROGRAMS_MAX) {
       return fail("run_failed", `${running} ACP agents are already running; try again when some have ended`);
@@ -203,7 +203,7 @@ export class AcpAgents {
     place.seat = fresh;
     if (this.#closed) {
       await this.#unseat(args.sessionKey, place);
-      return fail("shutting_down", "the gateway is stopping");
+      return fail("shutting_down", "the gateway is stopping; send again in a moment");
     }
     if (!kept) await this.#remember(args, fresh);
     return ok(fresh);
@@ -270,7 +270,7 @@ export class AcpAgents {
       const memory = { remoteId: seat.connection.remoteId, program, cost, ...known };
       await this.#parts.memories.write(sessionId, memory);
     } catch (error) {
-      // The agent's next process then starts a new session with an account.
+      // The agent's next process then starts a new session, and gets a summary of the conversation.
       (log ?? this.#parts.world.log).warn(
         { err: error },
         "the state of an ACP agent's session could not be stored",

@@ -14,7 +14,9 @@ import type {
   RequestPermissionRequest,
   RequestPermissionResponse,
   SessionNotification,
+  SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
+import { fieldsOf } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -56,6 +58,8 @@ export interface AcpAnswer {
   readonly contextTokens: number | undefined;
   /** Titles of the calls that it was denied. */
   readonly denied: readonly string[];
+  /** It reports that the turn failed, although it ends the prompt as usual. */
+  readonly hasFailed: boolean;
 }
 
 export interface AcpConnection {
@@ -97,6 +101,7 @@ interface Current {
   readonly ask: AskPermission;
   readonly stop: AbortController;
   readonly denied: string[];
+  hasFailed: boolean;
   totalCost: number | undefined;
   contextTokens: number | undefined;
   /** Sum of the usage that its texts report for each model call. */
@@ -120,6 +125,15 @@ function withMeta(before: PromptResponse["usage"], meta: unknown): PromptRespons
     totalTokens: count(before?.totalTokens) + count(totalTokens),
     cachedReadTokens: count(before?.cachedReadTokens) + count(cachedReadTokens),
   };
+}
+
+/**
+ * Returns whether Codex says that its turn failed; undefined: it says nothing about that. It writes the error
+ * as if it were the model's answer.
+ */
+function statusOf({ _meta }: SessionUpdate): boolean | undefined {
+  const { type } = fieldsOf(fieldsOf(fieldsOf(_meta).codex).threadStatus);
+  return type === "systemError" ? true : type === "active" ? false : undefined;
 }
 
 /** Returns the message of an agent's error, for people. */
@@ -210,7 +224,12 @@ class Connection implements AcpConnection {
       "initialize",
       agent.request("initialize", {
         protocolVersion,
-        clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+        clientCapabilities: {
+          fs: { readTextFile: false, writeTextFile: false },
+          terminal: false,
+          // Otherwise a program writes its warnings as a part of the answer.
+          session: { notices: {} },
+        },
         clientInfo: { name: "parley", title: "Parley", version: parts.version },
       }),
     );
@@ -272,6 +291,12 @@ class Connection implements AcpConnection {
   #update({ sessionId, update }: SessionNotification): void {
     const current = this.#current;
     if (current === undefined || sessionId !== this.remoteId) return;
+    if (update.sessionUpdate === "notice") {
+      const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
+      this.#world.log.info({ said }, "an ACP agent reports");
+      return;
+    }
+    current.hasFailed = statusOf(update) ?? current.hasFailed;
     if (update.sessionUpdate !== "usage_update") {
       if (update.sessionUpdate === "agent_message_chunk")
         current.usage = withMeta(current.usage, update._meta);
@@ -306,7 +331,7 @@ class Connection implements AcpConnection {
   async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
     const stop = new AbortController();
     const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
-    const current: Current = { turn, ask, stop, denied: [], ...unknown };
+    const current: Current = { turn, ask, stop, denied: [], hasFailed: false, ...unknown };
     this.#current = current;
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
@@ -315,8 +340,8 @@ class Connection implements AcpConnection {
     if (this.#current === current) this.#current = undefined;
     if (!answer.ok) return answer;
     const { stopReason, usage } = answer.value;
-    const { totalCost, contextTokens, denied } = current;
-    return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens, denied });
+    const { totalCost, contextTokens, denied, hasFailed } = current;
+    return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens, denied, hasFailed });
   }
 
   async cancel(): Promise<void> {

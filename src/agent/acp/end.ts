@@ -2,6 +2,7 @@
 
 import type { Result } from "../../core/shapes/errors.ts";
 import { textOf, type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
+import { head } from "../../core/text/cut.ts";
 import type { TurnEnd } from "../loop/loop.ts";
 import type { AcpAnswer } from "./connection.ts";
 import type { AcpTurn, TurnPort } from "./turn.ts";
@@ -20,6 +21,7 @@ const WHY: Readonly<Record<string, string>> = {
 };
 
 const DENIED_SHOWN_MAX = 3;
+const ERROR_MAX_CHARS = 1_000;
 
 /** Returns the denied calls in words; empty if there are none. */
 function deniedWords(denied: readonly string[]): string {
@@ -32,9 +34,10 @@ function deniedWords(denied: readonly string[]): string {
 /** Returns why a prompt did not end well. A denial without a word after it is a failure, never silence. */
 function failureOf(turn: AcpTurn, answer: Result<AcpAnswer>): string | undefined {
   if (!answer.ok) return answer.error;
-  const { stopReason, denied } = answer.value;
-  const why =
-    WHY[stopReason] ?? (denied.length > 0 && turn.isSilent ? "it ended without an answer" : undefined);
+  const { stopReason, denied, hasFailed } = answer.value;
+  const silent = denied.length > 0 && turn.isSilent ? "it ended without an answer" : undefined;
+  const failed = hasFailed ? `it reports an error: ${head(turn.shown, ERROR_MAX_CHARS)}` : undefined;
+  const why = WHY[stopReason] ?? failed ?? silent;
   return why === undefined ? undefined : [why, deniedWords(denied)].filter(Boolean).join("; ");
 }
 

@@ -35,9 +35,12 @@ interface Open {
 export class PermissionDesk {
   readonly #world: World;
   readonly #open = new Map<string, Open>();
+  readonly #changed: (sessionKey: string) => void;
 
-  constructor(world: World) {
+  /** `changed`: called after a request of a session was opened or settled. */
+  constructor(world: World, changed: (sessionKey: string) => void) {
     this.#world = world;
+    this.#changed = changed;
   }
 
   /** Resolves with the operator's decision, or with a denial if there is none in time. */
@@ -59,10 +62,11 @@ export class PermissionDesk {
     };
     const { promise, resolve } = Promise.withResolvers<Decision>();
     const settle = (decision: Decision): void => {
-      this.#open.delete(question.id);
+      if (this.#open.delete(question.id)) this.#changed(question.sessionKey);
       resolve(decision);
     };
     this.#open.set(question.id, { question, settle });
+    this.#changed(question.sessionKey);
     const timer = clock.at(question.expiresAt, () => settle("deny"));
     const onAbort = (): void => settle("deny");
     signal.addEventListener("abort", onAbort, { once: true });

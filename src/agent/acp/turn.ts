@@ -163,9 +163,14 @@ export class AcpTurn {
     }
   }
 
+  /** The visible text since the last call. */
+  get shown(): string {
+    return this.#current.calls.length > 0 ? "" : this.#current.shown.trim();
+  }
+
   /** Whether no visible text followed the last call. */
   get isSilent(): boolean {
-    return this.#current.calls.length > 0 || this.#current.shown.trim() === "";
+    return this.shown === "";
   }
 
   /** Takes the first or a later report of a call. `begins`: it is about to run. */
@@ -198,7 +203,7 @@ export class AcpTurn {
 
   get #current(): Segment {
     const last = this.#segments.at(-1);
-    if (last === undefined) throw new Error("a turn without a segment");
+    if (last === undefined) throw new Error("the turn has no segment");
     return last;
   }
 

@@ -11,7 +11,7 @@ import { once } from "../../core/once.ts";
 import type { ProviderSettings } from "../../core/shapes/settings/settings.ts";
 import type { Client } from "./wire.ts";
 
-/** Provider ids and parts of addresses with a dialect in pi-ai. */
+/** Ids of providers for which pi-ai has a dialect, and parts of their addresses. */
 const DIALECT_IDS = new Set([
   "ant-ling",
   "cerebras",

@@ -130,7 +130,7 @@ async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise
           session_start_limit: { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 },
         },
       },
-      // The library also calls this before it reconnects: there it waits forever.
+      // The library calls this again before it reconnects by itself: that call must never settle.
       retrieveSessionInfo: () => {
         if (isOver()) return new Promise<null>(() => {});
         return known === undefined ? null : info(known);
@@ -205,7 +205,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
   shard.on("socketError", (error) => {
     words = error?.message;
   });
-  // The close code says why.
+  // Ignored, because the event `closed` has the reason as a code.
   shard.on("error", () => {});
   shard.on("closed", (code) => end({ kind: "closed", code, ...optional({ words }) }));
   shard.on("dispatch", ({ t, d, s }) => {

@@ -2,7 +2,7 @@
 // each channel for when it can't.
 // DK1: the stored position is never ahead of the stored messages: after a crash messages arrive twice
 //      rather than never (I2).
-// DK2: a settled message writes at most a few rows, and most write none.
+// A settled message writes at most a few rows, and most write none.
 
 import { type Fields, jsonOf, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { ChannelHost } from "../channel.ts";

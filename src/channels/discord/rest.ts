@@ -17,7 +17,7 @@ const TIMEOUT_MS = 15_000;
 /** Larger than a hundred messages of maximum length. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Discord's REST client: the library's calls by name. */
+/** The REST client of one account. */
 export interface Rest {
   /** Makes one call. Rejects with a `DiscordProblem`. */
   ask<T>(call: (api: API, signal: AbortSignal) => Promise<T>, outside?: AbortSignal): Promise<T>;

@@ -93,10 +93,7 @@ function modeOf(settings: Settings, place: ChatContext): QueueMode {
   return accountOf(settings.channels, place)?.inbound.queue ?? "followup";
 }
 
-/**
- * Whether the model learns the sender: others write in this session, too, or an owner's session got another
- * sender.
- */
+/** Whether the model is told the sender: in groups always, in a main session unless it is an owner. */
 function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: ChatContext): boolean {
   if (chat.type !== "direct") return true;
   return session.kind === "main" && !isOwner(settings.owners, channel, { id: peerId });
@@ -177,7 +174,7 @@ export async function joinBurst(parts: BurstParts, unit: Unit, burstKey: string)
   for (const group of groupsOf(waiting)) await acceptGroup(parts, unit, group);
 }
 
-/** Whether a session's model gets pictures; a program backend gets none. */
+/** Whether a session's model takes pictures. An ACP agent gets none. */
 export function seesImages(settings: Settings, session: Pick<Session, "agentId" | "model">): boolean {
   const agent = agentOf(settings, session);
   if (agent.runtime !== undefined) return false;

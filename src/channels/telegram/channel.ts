@@ -6,9 +6,8 @@ import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
 import { openBot } from "./bot.ts";
 import { listen } from "./listen.ts";
-import { openTopic, sendText, showTyping } from "./send.ts";
+import { botFor, openTopic, sendText, showTyping, TELEGRAM, targetOf } from "./send.ts";
 import { nameOfBot } from "./start.ts";
-import { botFor, TELEGRAM, targetOf } from "./target.ts";
 
 /** Below the platform's 4,096: a list's bullets may be longer than its Markdown. */
 const TEXT_CHARS_MAX = 4_000;

@@ -4,19 +4,25 @@
 // TL2: an offset is only sent to confirm something: if the platform restarts its numbering, nothing is
 //      missed.
 // TL3: temporary trouble is retried a few times; lasting trouble ends the listening, with its reason.
-// TL4: chats don't wait for each other's files: each chat is stored in order, all concurrently.
+// Chats don't wait for each other's files: each chat is stored in order, all concurrently.
 
 import { listOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
-import { type Item, openAlbum, readBatch } from "./batch.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";
 import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
 import { introduce } from "./start.ts";
-import { type Reading, type TelegramAccountContext, UPDATE_KINDS } from "./update.ts";
+import {
+  type Item,
+  openAlbum,
+  type Reading,
+  readBatch,
+  type TelegramAccountContext,
+  UPDATE_KINDS,
+} from "./update.ts";
 
 /** Long polling timeout. */
 const POLL_SECONDS = 25;

@@ -1,16 +1,121 @@
-// Owns sending to Telegram: text, typing signs, topics. An unreadable or missing answer does not count as a
-// failure (I5): the platform can't recognise a second attempt. Refusals are reported in the server's own
-// words, without the token.
+// Owns sending to Telegram: the target of a route, the formatted text, typing signs, topics.
+// An unreadable or missing answer does not count as a failure (I5): the platform can't recognise a second
+// attempt. Refusals are reported in the server's own words, without the token.
 // TS3: link previews are disabled: a URL could leak data to a stranger.
+// Markdown becomes text and entities: no markup is sent, so none can break.
+// TX1: entities are within the text, and none is inside code.
+// TX2: a text that would be too long or empty without its markup is sent as it was written.
 
 import { fieldsOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
-import { head } from "../../core/text/cut.ts";
+import { head, quoted } from "../../core/text/cut.ts";
+import { accountFor } from "../account-for.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
+import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
 import { type Bot, type Called, idOf, type Refusal } from "./bot.ts";
-import { anyTopicField, type TelegramTarget, topicField } from "./target.ts";
-import { type TelegramText, telegramText } from "./text.ts";
+
+/**
+ * Id of the General topic of every forum. Text without a topic goes there; Telegram rejects a text that names
+ * this id.
+ */
+const GENERAL_TOPIC = 1;
+
+interface TelegramTarget {
+  readonly bot: Bot;
+  /** A number, or the `@name` of a public channel or group. */
+  readonly chatId: string;
+  readonly topicId?: number;
+}
+
+/** Returns the topic field for sending a text. */
+function topicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
+  return topicId === undefined || topicId === GENERAL_TOPIC ? {} : { message_thread_id: topicId };
+}
+
+/** Returns the topic field for calls that accept the general topic's id. */
+function anyTopicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
+  return topicId === undefined ? {} : { message_thread_id: topicId };
+}
+
+export const TELEGRAM = "telegram";
+
+export const botFor = (bots: readonly Bot[]) => accountFor(TELEGRAM, bots, (bot) => bot.accountId);
+
+/** Returns the target of a route, or what is wrong with it. */
+export function targetOf(bots: readonly Bot[], { to, accountId, threadId }: Route): Result<TelegramTarget> {
+  const found = botFor(bots)(accountId);
+  if (!found.ok) return found;
+  const bot = found.value;
+  if (!/^(?:-?[1-9]\d{0,15}|@[A-Za-z]\w{3,31})$/.test(to)) {
+    const error = `${quoted(to, 100)} is not a Telegram chat: use a number like -1001234567890, or @name`;
+    return fail("invalid_argument", error);
+  }
+  if (threadId === undefined) return ok({ bot, chatId: to });
+  if (!/^[1-9]\d{0,15}$/.test(threadId)) {
+    return fail("invalid_argument", `${quoted(threadId, 100)} is not a Telegram topic: use a number`);
+  }
+  return ok({ bot, chatId: to, topicId: Number(threadId) });
+}
+
+/** Limit for one message, in UTF-16 units. */
+const TEXT_CHARS_MAX = 4_096;
+/** The platform ignores further entities. */
+const ENTITIES_MAX = 100;
+
+type Simple = "bold" | "italic" | "strikethrough" | "code" | "blockquote";
+
+/** Formatting of a part of the text. */
+type Entity = { readonly offset: number; readonly length: number } & (
+  | { readonly type: Simple }
+  | { readonly type: "pre"; readonly language?: string }
+  | { readonly type: "text_link"; readonly url: string }
+);
+
+interface TelegramText {
+  readonly text: string;
+  readonly entities: readonly Entity[];
+}
+
+const SIMPLE: Readonly<Record<Exclude<Mark["kind"], "pre" | "link">, Simple>> = {
+  bold: "bold",
+  italic: "italic",
+  strike: "strikethrough",
+  code: "code",
+  quote: "blockquote",
+};
+
+function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
+  const place = { offset: from, length: to - from };
+  if (kind === "link") return { ...place, type: "text_link", url: href };
+  if (kind === "pre") return { ...place, type: "pre", ...optional({ language }) };
+  return { ...place, type: SIMPLE[kind] };
+}
+
+/** Only web URLs become links; other URLs are written out. */
+function leadsElsewhere({ kind, href = "" }: Mark): boolean {
+  return kind === "link" && !/^https?:/i.test(href);
+}
+
+function isCode({ kind }: Mark): boolean {
+  return kind === "code" || kind === "pre";
+}
+
+function withEntities(marked: MarkedText): TelegramText {
+  const { text, marks } = spelledOut(marked, leadsElsewhere);
+  const code = marks.filter(isCode);
+  const shown = marks.filter(
+    (mark) => !code.some((one) => one !== mark && one.from <= mark.from && mark.to <= one.to),
+  );
+  return { text, entities: shown.slice(0, ENTITIES_MAX).map(entityOf) };
+}
+
+export function telegramText(markdown: string): TelegramText {
+  const written = withEntities(readMarkdown(markdown));
+  const fits = written.text.length <= TEXT_CHARS_MAX && written.text.trim() !== "";
+  return fits ? written : { text: markdown.toWellFormed(), entities: [] };
+}
 
 const TOPIC_CHARS_MAX = 128;
 /** The longest pause that the platform can request. */

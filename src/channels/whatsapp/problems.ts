@@ -66,7 +66,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 /** Returns the platform's own text, redacted. */
 function details(error: Fields, token: string): string {
   const said = textOf(fieldsOf(error.error_data).details) || textOf(error.message) || textOf(error.title);
-  // The platform repeats a malformed token.
+  // The platform quotes a malformed token in its error.
   const masked = new Redactor([token]).mask(said).replace(/\bEAA[\w-]{8,}/g, "[redacted]");
   return head(safeLine(masked), DETAILS_CHARS_MAX);
 }

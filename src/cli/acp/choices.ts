@@ -33,10 +33,8 @@ function modelOption(current: string, models: readonly string[]): SessionConfigO
 
 function thinkingOption(currentValue: string): SessionConfigOption {
   const options = THINKING_LEVELS.map((value) => ({ value, name: value }));
-  return {
-    ...{ type: "select", id: THINKING, name: "Thinking", category: "thought_level" },
-    ...{ currentValue, options },
-  };
+  const about = { type: "select", id: THINKING, name: "Thinking", category: "thought_level" } as const;
+  return { ...about, currentValue, options };
 }
 
 function modesOf(currentModeId: string): SessionModeState {

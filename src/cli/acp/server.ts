@@ -12,7 +12,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import { GatewayError } from "../../contract/client/node.ts";
 import type { RequestParams } from "../../contract/client/types.ts";
-import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import { optional } from "../../core/optional.ts";
 import { labelOf } from "../../core/text/label.ts";
 import type { Cli } from "../cli.ts";

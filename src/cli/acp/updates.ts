@@ -3,7 +3,7 @@
 // message. Each tool call that was sent is also completed.
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
-import type { ToolData } from "../../contract/protocol.ts";
+import type { ToolData } from "../../contract/events.ts";
 import { optional } from "../../core/optional.ts";
 import type { ImageBlock, Message, TextBlock } from "../../core/shapes/message.ts";
 import { head } from "../../core/text/cut.ts";

@@ -3,7 +3,7 @@
 // Nothing is written before the values are complete and tested, unless the user skips the test. The rest of
 // the file is unchanged. A new file is readable only by its owner, because it holds secrets.
 
-import { readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { insertAt } from "../../config/insert.ts";
 import { showPath } from "../../config/source.ts";
@@ -15,6 +15,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { replaceFile } from "../replace-file.ts";
 import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
 import { openPrompter, type Prompter } from "./prompter.ts";
 
@@ -112,7 +113,6 @@ async function answersFor(
 
 interface ConfigDraft {
   readonly path: string;
-  readonly exists: boolean;
   readonly text: string;
   readonly settings: Settings;
   readonly accountId: string;
@@ -129,14 +129,12 @@ function draftConfig(
   const options = { env, home, ...named };
   const path = configPathOf(options);
   let text = "";
-  let exists = true;
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
       return fail("invalid_config", `${path} could not be read: ${(error as Error).message}`);
     }
-    exists = false;
   }
   const keys = account === undefined ? ["channels", channel] : ["channels", channel, "accounts", account];
   // Answers to questions are text, even if they look like JSON.
@@ -145,7 +143,7 @@ function draftConfig(
     key,
     asText.includes(key) ? word : configValue(word),
   ]);
-  // A channel without questions needs this to be configured.
+  // A channel without questions is configured only if it has this key.
   const value = { ...(asText.length === 0 ? { enabled: true } : {}), ...Object.fromEntries(held) };
   const changed = insertAt(text, keys, value);
   if (!changed.ok) {
@@ -160,16 +158,12 @@ function draftConfig(
     const at = problem === undefined ? "" : `${showPath(problem.path)} `;
     return fail("invalid_config", `${path} would be invalid: ${at}${problem?.text ?? ""}`);
   }
-  return ok({ path, exists, text: changed.value, settings: read.settings, accountId: account ?? "default" });
+  return ok({ path, text: changed.value, settings: read.settings, accountId: account ?? "default" });
 }
 
-/** Writes the file atomically: a reader sees the old text or the new one. */
-async function write({ path, exists, text }: ConfigDraft): Promise<void> {
-  const file = exists ? realpathSync(path) : path;
-  await ensureFolder(dirname(file));
-  const beside = `${file}.new`;
-  writeFileSync(beside, text, { mode: exists ? statSync(file).mode & 0o777 : 0o600 });
-  renameSync(beside, file);
+async function write({ path, text }: ConfigDraft): Promise<void> {
+  await ensureFolder(dirname(path));
+  replaceFile(path, text);
 }
 
 /** Tests the account at the platform and returns the result for people. */

@@ -3,7 +3,7 @@
 // Each message has one idempotency key, so that a repeated send adds it once.
 // After each run and each reconnect, new messages of the transcript are read: it is complete, events are not.
 
-import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import { optional } from "../../core/optional.ts";
 import { COMMANDS, parseCommand } from "../../core/rules/command.ts";
 import type { Message, Provenance } from "../../core/shapes/message.ts";

@@ -7,7 +7,7 @@
 // CV3: a sub-agent's result arrives up to three times (its event, its delivery, the transcript) and is shown
 //      at the first.
 
-import type { ChatEvent, FlowData, ToolData } from "../../contract/protocol.ts";
+import type { ChatEvent, FlowData, ToolData } from "../../contract/events.ts";
 import { evictOldest } from "../../core/bounded.ts";
 import { HEADING, isSilent } from "../../core/rules/turn-rules.ts";
 import { type Message, textOf, toolCallsOf } from "../../core/shapes/message.ts";
@@ -183,7 +183,7 @@ export class ChatView {
         if (mine && readAnnouncement(text, from) !== undefined) return [];
         const result = mine ? undefined : this.#announcement(text, from);
         if (result !== undefined) return result;
-        // In the transcript, this turn's input is a fixed sentence of the runtime.
+        // The transcript stores a fixed sentence as the input of this turn: it is not shown again.
         if (!mine) remember(this.#received, `${HEADING.announce}.`);
         return [
           this.#dim(
@@ -194,7 +194,7 @@ export class ChatView {
         ];
       }
       case "refused":
-        // The tool's result shows it.
+        // The result of the refused call shows the refusal.
         return [];
       case "ended":
         if (reason === undefined && isSubagentKey(from)) return this.#jobEnded(from, mine);

@@ -1,8 +1,7 @@
 // Implements `parley cron`: adds, lists, changes, runs and removes scheduled jobs.
 
 import type { CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import type { MissedPolicy } from "../../core/shapes/schedule.ts";
 import { quoted } from "../../core/text/cut.ts";

@@ -2,10 +2,12 @@
 // protocol of the program wants.
 // HK1: a hook never breaks the user's program: without gateway, record or window it is silent, and its exit
 //      code is 0.
-// HK2: a message is told once per window: the hook that moves the window's cursor tells it.
+// A message is told once per window: the hook that moves the window's cursor tells it.
 
 import { join } from "node:path";
+import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { pause } from "../../world/pause.ts";
 import { findAddress } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -21,7 +23,8 @@ interface InboxOptions {
 
 const INPUT_MAX_CHARS = 1024 * 1024;
 const ASK_MAX_MS = 8_000;
-const ASK_EVERY_MS = 1_000;
+/** Interval of looks at the files of the windows. */
+const LOOK_EVERY_MS = 1_000;
 const AWAY_EVERY_MS = 10_000;
 /** Time in which a starting program starts its MCP server. */
 const WINDOW_WITHIN_MS = 30_000;
@@ -64,29 +67,34 @@ async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<Place
     const token = number === undefined ? undefined : record?.tokens[number - 1];
     if (number !== undefined && token !== undefined) return { folder, number, token };
     if (record === undefined || world.clock.now() >= until) return undefined;
-    await pause(world.clock, ASK_EVERY_MS, undefined, "alive");
+    await pause(world.clock, LOOK_EVERY_MS, undefined, "alive");
   }
 }
 
-/** Returns new messages, and takes them from other hooks of the window; undefined: the gateway is away. */
+/**
+ * Returns new messages, and takes them from other hooks of the window; undefined: the gateway is away.
+ * `waitSeconds`: time for them to come.
+ */
 async function takeNews(
   cli: Cli,
   place: Place,
   stop: AbortSignal,
+  waitSeconds?: number,
 ): Promise<readonly InboxMessage[] | undefined> {
   const { clock } = cli.parts.world;
   const address = await findAddress(cli);
   if (!address.ok) return undefined;
   const late = new AbortController();
-  const timer = clock.at(clock.now() + ASK_MAX_MS, () => late.abort());
+  const timer = clock.at(clock.now() + ASK_MAX_MS + (waitSeconds ?? 0) * 1_000, () => late.abort());
   const url = `${address.value.url.replace(/^ws/, "http")}/mcp`;
-  const from = cursorOf(place.folder, place.number);
-  const page = await askInbox({ url, token: place.token }, from, AbortSignal.any([stop, late.signal]));
+  const after = cursorOf(place.folder, place.number);
+  const signal = AbortSignal.any([stop, late.signal]);
+  const page = await askInbox({ url, token: place.token }, { after, ...optional({ waitSeconds }) }, signal);
   timer.cancel();
   if (page === undefined) return undefined;
   const to = page.nextAfter;
-  if (page.messages.length === 0 || to === undefined || to === from) return [];
-  const isOurs = await moveCursor(place.folder, place.number, { from, to }, clock);
+  if (page.messages.length === 0 || to === undefined || to === after) return [];
+  const isOurs = await moveCursor(place.folder, place.number, { from: after, to }, clock);
   return isOurs ? page.messages : [];
 }
 
@@ -94,14 +102,26 @@ async function takeNews(
 async function waitForNews(cli: Cli, place: Place, stop: AbortSignal): Promise<readonly InboxMessage[]> {
   const { clock } = cli.parts.world;
   const isOurs = takeWait(place.folder, place.number);
+  const over = new AbortController();
+  const ends = AbortSignal.any([stop, over.signal]);
+  const watch = async (): Promise<void> => {
+    while (!ends.aborted && isOpen(place.folder, place.number) && isOurs())
+      await pause(clock, LOOK_EVERY_MS, ends, "alive");
+    over.abort();
+  };
+  void watch();
   const until = clock.now() + WAIT_MAX_SECONDS * 1_000;
-  const goesOn = (): boolean => isOpen(place.folder, place.number) && isOurs();
-  while (!stop.aborted && clock.now() < until && goesOn()) {
-    const news = await takeNews(cli, place, stop);
-    if (news !== undefined && news.length > 0) return news;
-    await pause(clock, news === undefined ? AWAY_EVERY_MS : ASK_EVERY_MS, stop, "alive");
+  try {
+    while (!ends.aborted && clock.now() < until) {
+      const news = await takeNews(cli, place, ends, INBOX_WAIT_SECONDS);
+      if (news !== undefined && news.length > 0) return news;
+      // A gateway that stops answers a wait at once, too.
+      await pause(clock, news === undefined ? AWAY_EVERY_MS : LOOK_EVERY_MS, ends, "alive");
+    }
+    return [];
+  } finally {
+    over.abort();
   }
-  return [];
 }
 
 export async function tellInbox(cli: Cli, _args: readonly string[], options: InboxOptions): Promise<number> {
@@ -111,8 +131,7 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
   try {
     const program = PROGRAM[options.hook];
     const event = await eventOf(parts.stdin);
-    // Without a person at the terminal the program waits for its hooks.
-    const waits = program.waits && parts.env.CLAUDE_CODE_ENTRYPOINT === "cli";
+    const waits = program.waits(parts.env);
     const place = await placeOf(cli, options.joined, waits ? WINDOW_WITHIN_MS : 0);
     if (place === undefined) return EXIT.done;
     const news = waits ? await waitForNews(cli, place, stop.signal) : await takeNews(cli, place, stop.signal);

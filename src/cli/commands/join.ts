@@ -30,10 +30,6 @@ interface JoinOptions {
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,61}$/;
 
-/** Quotes a word for a shell. */
-const quoted = (word: string): string =>
-  /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-
 function commandsFor({ parts, options }: Cli, program: ProgramId, handle: string): Commands {
   const { node, script } = parts.machine.launcher;
   const config = options.config ?? (parts.env.PARLEY_CONFIG || undefined);
@@ -44,7 +40,7 @@ function commandsFor({ parts, options }: Cli, program: ProgramId, handle: string
   ];
   return {
     mcp: [...start, "mcp", "--joined", handle],
-    hook: [...start, "inbox", "--hook", program, "--joined", handle].map(quoted).join(" "),
+    hook: [...start, "inbox", "--hook", program, "--joined", handle],
   };
 }
 
@@ -156,7 +152,11 @@ export async function leaveProgram(
   const program = PROGRAM[id];
   const record = recordFor(cli.parts, id);
   if (record === undefined) {
-    return cli.fail({ code: "not_found", error: `${program.name} has not joined in this folder.` });
+    return cli.fail({
+      code: "not_found",
+      error: `${program.name} has not joined in this folder.`,
+      hint: "Run this in the folder of the join.",
+    });
   }
   const undone = record.changes.toReversed().flatMap((change) => {
     const undo = planUndo(change);

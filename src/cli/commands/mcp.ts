@@ -34,7 +34,9 @@ async function openJoined({ parts }: Cli, handle: string): Promise<Result<Joined
   const number = await openWindow(folder, window, parts.world.clock);
   const token = number === undefined ? undefined : record.tokens[number - 1];
   if (number === undefined || token === undefined)
-    return fail("queue_full", `${handle} has ${WINDOWS_MAX} open windows already`);
+    return fail("queue_full", `${handle} has ${WINDOWS_MAX} open windows already`, {
+      hint: "Close one of them.",
+    });
   return ok({ token, close: () => closeWindow(folder, number) });
 }
 

@@ -1,6 +1,7 @@
 // Shows the demo in the terminal: each line comes from an event of the gateway, never from a script.
 
-import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../contract/protocol.ts";
+import type { AgentEvent, ChatEvent, FlowData } from "../../contract/events.ts";
+import type { EventFrame } from "../../contract/frames.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import type { Message } from "../../core/shapes/message.ts";

@@ -1,7 +1,8 @@
 // The steps of the demo, and the check of each. A check reads tool results and transcripts, never an agent's
 // description of them.
 
-import type { AgentEvent, ChatEvent, EventFrame } from "../../contract/protocol.ts";
+import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
+import type { EventFrame } from "../../contract/frames.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import { count } from "../layout.ts";
 import { DemoFailure, keyOf, type Stage } from "./stage.ts";

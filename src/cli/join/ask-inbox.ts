@@ -25,13 +25,16 @@ function pageOf(answer: unknown): InboxPage | undefined {
   return isObject(page) && Array.isArray(page.messages) ? (page as unknown as InboxPage) : undefined;
 }
 
-/** Returns the messages after one; undefined: the gateway is away or refuses the token. */
+/**
+ * Returns the messages after one, or without it the newest; undefined: the gateway is away or refuses the
+ * token. `waitSeconds`: time for something new to come.
+ */
 export async function askInbox(
   { url, token }: Upstream,
-  after: string | undefined,
+  wanted: { readonly after: string | undefined; readonly waitSeconds?: number },
   signal: AbortSignal,
 ): Promise<InboxPage | undefined> {
-  const call = { name: "sessions_inbox", arguments: optional({ after }) };
+  const call = { name: "sessions_inbox", arguments: optional(wanted) };
   try {
     const response = await outgoingFetch("gateway", url)(url, {
       method: "POST",

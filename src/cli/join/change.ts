@@ -1,21 +1,14 @@
 // Plans, shows, makes and undoes changes of the configuration files of other programs.
-// JC1: everything else in a file stays byte for byte, and a file that cannot be parsed is left alone.
+// JC1: everything else in a file stays byte for byte, and JSON that cannot be parsed is left alone. TOML is
+//      not parsed: a table may stand at the end of any file that does not name it yet.
 // JC2: an undone change restores the file of before exactly, or, if the file was edited since, removes only
 //      our own values; values that were edited are left, and reported.
 
-import {
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { insertAt, removeAt } from "../../config/insert.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { replaceFile } from "../replace-file.ts";
 
 /** A value for a JSON file; items for a list come before the list's own. */
 export interface Insertion {
@@ -23,9 +16,10 @@ export interface Insertion {
   readonly value: unknown;
 }
 
-/** A wanted change of one file: values of a JSON file, or a whole new file. */
+/** A wanted change of one file: values of a JSON file, a table of a TOML file, or a whole new file. */
 export type Edit = { readonly file: string } & (
   | { readonly kind: "json"; readonly insertions: readonly Insertion[] }
+  | { readonly kind: "toml"; readonly table: readonly [string, string]; readonly text: string }
   | { readonly kind: "new"; readonly text: string }
 );
 
@@ -48,8 +42,27 @@ function textOf(file: string): string | undefined {
   }
 }
 
+/** Whether a TOML file may have something under this name already: then a second table would break it. */
+function mayHave(text: string, [outer, inner]: readonly [string, string]): boolean {
+  const lines = text.split("\n").filter((line) => !/^\s*#/.test(line));
+  const isInline = new RegExp(`^\\s*["']?${outer}["']?\\s*=`);
+  const isBelow = new RegExp(`^\\s*["']?${inner}["']?\\s*[.=]`);
+  const isNamed = new RegExp(`${outer}["']?\\s*\\.\\s*["']?${inner}\\b`);
+  return lines.some((line) => isInline.test(line) || isBelow.test(line) || isNamed.test(line));
+}
+
+/** Returns the text of a TOML file with a further table at its end. */
+function withTable(before: string, text: string): string {
+  return `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}${before === "" ? "" : "\n"}${text}`;
+}
+
 function editedText(edit: Edit, before: string | undefined): Result<string> {
   const { file } = edit;
+  if (edit.kind === "toml") {
+    if (!mayHave(before ?? "", edit.table)) return ok(withTable(before ?? "", edit.text));
+    const name = edit.table.join(".");
+    return fail("invalid_config", `${file} may have ${name} already. Add by hand:\n${edit.text}`);
+  }
   if (edit.kind === "new")
     return before === undefined
       ? ok(edit.text)
@@ -106,15 +119,6 @@ export function diffOf({ edit, before = "", after }: Pick<Change, "edit" | "befo
   ];
 }
 
-/** Replaces a file in one step; a link keeps pointing to its file. */
-export function replaceFile(file: string, text: string, mode = 0o600): void {
-  const known = statSync(file, { throwIfNoEntry: false });
-  const target = known === undefined ? file : realpathSync(file);
-  const beside = `${target}.parley-${process.pid}`;
-  writeFileSync(beside, text, { mode: known === undefined ? mode : known.mode & 0o777 });
-  renameSync(beside, target);
-}
-
 export function makeChange({ edit, after }: Change): void {
   mkdirSync(dirname(edit.file), { recursive: true });
   replaceFile(edit.file, after, 0o644);
@@ -123,8 +127,18 @@ export function makeChange({ edit, after }: Change): void {
 /** A change to undo: the text after it, or what prevents that. `text` is absent if the file is to go. */
 export type Undo = { readonly text?: string; readonly problems: readonly string[] };
 
-function undoneText(edit: Edit, now: string): Undo {
+function undoneText({ edit, before }: Change, now: string): Undo {
   const { file } = edit;
+  if (edit.kind === "toml") {
+    const [rest = "", behind, ...more] = now.split(edit.text);
+    if (behind === undefined || more.length > 0)
+      return {
+        text: now,
+        problems: [`${file}: ${edit.table.join(".")} was changed since. Remove it by hand.`],
+      };
+    const text = rest.replace(/\n\n$/, "\n") + behind;
+    return before === undefined && text.trim() === "" ? { problems: [] } : { text, problems: [] };
+  }
   if (edit.kind === "new") return { text: now, problems: [`${file} was changed since. Remove it by hand.`] };
   const problems: string[] = [];
   let text = now;
@@ -137,11 +151,12 @@ function undoneText(edit: Edit, now: string): Undo {
 }
 
 /** Returns how a change is undone, without undoing it; undefined: its file is gone. */
-export function planUndo({ edit, before, after }: Change): Undo | undefined {
+export function planUndo(change: Change): Undo | undefined {
+  const { edit, before, after } = change;
   const now = textOf(edit.file);
   if (now === undefined) return undefined;
   if (now === after) return { ...(before === undefined ? {} : { text: before }), problems: [] };
-  return undoneText(edit, now);
+  return undoneText(change, now);
 }
 
 /** Undoes a change, and removes the folders that it created and that are empty. */

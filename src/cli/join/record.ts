@@ -7,7 +7,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { isObject, jsonOf } from "../../core/json.ts";
 import type { CliParts } from "../parts.ts";
-import { type Change, replaceFile } from "./change.ts";
+import { replaceFile } from "../replace-file.ts";
+import type { Change } from "./change.ts";
 import type { ProgramId } from "./programs.ts";
 
 /** Windows of one program in one folder that can be open at once. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";
-import { replaceFile } from "./change.ts";
+import { replaceFile } from "../replace-file.ts";
 import { WINDOWS_MAX } from "./record.ts";
 
 /** A process that holds the lock longer has died. */

@@ -276,7 +276,7 @@ export class Bridge {
     this.#written = this.#written.then(
       () =>
         new Promise<void>((resolve) => {
-          // Ignores a write error: a client that has exited also closes the input.
+          // Ignores a write error: if the client has exited, the end of the input ends the bridge.
           output.write(`${JSON.stringify(message)}\n`, () => resolve());
         }),
     );

@@ -69,8 +69,8 @@ const common = {
     .enum(DM_POLICIES)
     .optional()
     .describe(
-      "Who may send direct messages. pairing (default): people whom an operator approved; others get a " +
-        "code. allowlist: allowFrom only. open: everybody. disabled: nobody.",
+      "People who may send direct messages. pairing (default): people whom an operator approved; " +
+        "others get a code. allowlist: allowFrom only. open: everybody. disabled: nobody.",
     ),
   allowFrom: peers
     .optional()

@@ -14,7 +14,7 @@ const outgoing = z.strictObject({
     .optional()
     .describe("Name in the outbox. Default: the host and a hash of the address."),
   url: httpAddress().describe("Gets a POST for each event. Redirects are not followed."),
-  events: z.array(z.enum(HOOK_EVENTS)).min(1, "must name at least one event").describe("Which ones."),
+  events: z.array(z.enum(HOOK_EVENTS)).min(1, "must name at least one event").describe("Events to send."),
   secret: z
     .string()
     .min(16, "must have at least 16 characters")

@@ -1,6 +1,6 @@
 // The schema of the configuration file: every key with type, limits, default and meaning.
-// G1: an unknown key is an error.
-// G2: everything has a default; an empty file is a complete configuration.
+// An unknown key is an error.
+// Everything has a default; an empty file is a complete configuration.
 
 import { z } from "zod";
 import {

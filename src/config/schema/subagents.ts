@@ -110,7 +110,7 @@ const attachments = z
   })
   .prefault({});
 
-/** An additional filter for some sessions. */
+/** A tool filter for some sessions, in addition to the other filters. */
 export const moreTools = z.strictObject({ tools: toolFilter }).prefault({});
 
 export const spawnTool = z.strictObject({ attachments }).prefault({});

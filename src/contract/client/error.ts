@@ -1,7 +1,7 @@
 // Defines the failures of a client.
 // Every failure is a `GatewayError` that says what is wrong and, if possible, what to do.
 
-import type { WireError } from "../protocol.ts";
+import type { WireError } from "../frames.ts";
 
 /**
  * The gateway's error codes, and the client's own: unreachable, a connection that ended, the caller's own

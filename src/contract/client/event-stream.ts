@@ -4,8 +4,10 @@
 // ES2: a text that a later one of the same run replaces is dropped first, and is not reported as missed.
 // ES3: a pending read gets the next event, the end, or the error that ended the stream.
 
-import type { AgentEvent, ChatEvent, EventFrame, EventName, SessionsEvent } from "../protocol.ts";
-import { EVENTS } from "../protocol.ts";
+import type { AgentEvent, ChatEvent, EventPayloads } from "../events.ts";
+import type { EventFrame } from "../frames.ts";
+import type { EventName } from "../protocol.ts";
+import { EVENT_NAMES } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 import type { GatewayEvent, Missed } from "./types.ts";
 
@@ -32,7 +34,7 @@ interface EventFilter {
 }
 
 type AboutSession = Partial<
-  Pick<ChatEvent | AgentEvent, "sessionKey" | "runId"> & Pick<SessionsEvent, "key">
+  Pick<ChatEvent | AgentEvent, "sessionKey" | "runId"> & Pick<EventPayloads["sessions"], "key">
 >;
 
 function sessionOf({ payload }: GatewayEvent): string | undefined {
@@ -41,7 +43,7 @@ function sessionOf({ payload }: GatewayEvent): string | undefined {
 }
 
 function isKnown(name: string): name is EventName {
-  return (EVENTS as readonly string[]).includes(name);
+  return (EVENT_NAMES as readonly string[]).includes(name);
 }
 
 /** Returns the run whose text this is; a later text of that run includes it. */

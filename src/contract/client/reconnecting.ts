@@ -7,16 +7,10 @@
 
 import { optional } from "../../core/optional.ts";
 import type { Timer } from "../../world.ts";
+import type { EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
 import { idempotencyOf } from "../idempotency.ts";
-import type { MethodName } from "../methods.ts";
-import type { PayloadOf } from "../payloads.ts";
-import {
-  type EventFrame,
-  type HelloOk,
-  PENDING_REQUESTS_MAX,
-  type ResponseFrame,
-  WAIT_DEFAULT_MS,
-} from "../protocol.ts";
+import type { MethodName, PayloadOf } from "../methods.ts";
+import { PENDING_REQUESTS_MAX, WAIT_DEFAULT_MS } from "../protocol.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
 import { type ClientSocket, openSocket, type SocketParts } from "./socket.ts";
 import type {
@@ -266,7 +260,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     }
     const pending = this.#pending.get(frame.id);
     if (pending === undefined) return;
-    // The gateway's successor answers it.
+    // The gateway is stopping: the request is sent again after the reconnect.
     if (this.#reconnect && isStopping(frame) && mayRepeat(pending)) return;
     if (pending.answer(frame)) this.#pending.delete(frame.id);
   }

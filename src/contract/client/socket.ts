@@ -4,16 +4,9 @@
 import { optional } from "../../core/optional.ts";
 import { withDelta } from "../../core/text/text-delta.ts";
 import type { Timer } from "../../world.ts";
-import {
-  type ChatEvent,
-  type ChatMessage,
-  type ClientInfo,
-  type EventFrame,
-  type HelloOk,
-  PROTOCOL_VERSIONS,
-  type ResponseFrame,
-  TEXT_DELTAS,
-} from "../protocol.ts";
+import type { ChatEvent, ChatMessage } from "../events.ts";
+import type { ClientInfo, EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
+import { PROTOCOL_VERSIONS, TEXT_DELTAS } from "../protocol.ts";
 import type { DialedSocket, Dialer } from "./dial/dial.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
 import type { ClientWorld, DeviceKey } from "./types.ts";

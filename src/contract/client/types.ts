@@ -1,31 +1,24 @@
 // Owns the public types of the client: options, requests, events. Its manual is docs/CLIENT.md.
 
 import type { World } from "../../world.ts";
+import type { EventOf, EventPayloads } from "../events.ts";
+import type { ClientInfo, DeviceProof, EventFrame, HelloOk } from "../frames.ts";
 import type { IDEMPOTENCY } from "../idempotency.ts";
-import type { MethodName, ParamsOf } from "../methods.ts";
-import type { EventPayloads, PayloadOf } from "../payloads.ts";
-import type { ClientInfo, DeviceProof, EventFrame, EventName, HelloOk } from "../protocol.ts";
+import type { MethodName, ParamsOf, PayloadOf } from "../methods.ts";
+import type { EventName } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
 /** The part of the world that a client uses. Its gateway has already redacted all that it sends. */
 export type ClientWorld = Omit<World, "redactor">;
 
 export type { Message } from "../../core/shapes/message.ts";
+export type { AgentEvent, ChatEvent, EventPayloads } from "../events.ts";
+export type { ClientInfo, EventFrame, HelloOk } from "../frames.ts";
 export type { Health } from "../methods/operations.ts";
 export type { ListedRow, SessionRow } from "../methods/sessions.ts";
 export type { WaitAnswer } from "../methods/talk.ts";
-export type { MethodName, ParamsOf } from "../methods.ts";
-export type { EventPayloads, PayloadOf } from "../payloads.ts";
-export type {
-  AgentEvent,
-  ChatEvent,
-  ClientInfo,
-  EventFrame,
-  EventName,
-  HelloOk,
-  SessionsEvent,
-  ShutdownEvent,
-} from "../protocol.ts";
+export type { MethodName, ParamsOf, PayloadOf } from "../methods.ts";
+export type { EventName } from "../protocol.ts";
 export type { ClientCode } from "./error.ts";
 
 /** An Ed25519 key that identifies this machine. */
@@ -130,14 +123,9 @@ export interface Missed {
   readonly sessionKeys: readonly string[];
 }
 
-type EventOf<E extends EventName> = {
-  readonly event: E;
-  readonly payload: EventPayloads[E];
-};
-
 /** An event of the gateway, or the client's own `missed`. */
 export type GatewayEvent<E extends EventName = EventName> =
-  | { [N in E]: EventOf<N> }[E]
+  | EventOf<E>
   | { readonly event: "missed"; readonly payload: Missed };
 
 export interface EventOptions<E extends EventName = EventName> {

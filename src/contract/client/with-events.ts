@@ -2,7 +2,8 @@
 // Buffers are bounded (event-stream.ts); a reader is notified of each reconnect, and of the end.
 
 import { canonicalKey } from "../../core/shapes/session-key.ts";
-import type { EventName, HelloOk } from "../protocol.ts";
+import type { HelloOk } from "../frames.ts";
+import type { EventName } from "../protocol.ts";
 import { GatewayError } from "./error.ts";
 import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
 import type { ReconnectingClient } from "./reconnecting.ts";

@@ -5,7 +5,7 @@ import { type AgentToAgentSettings, VISIBILITY_MODES } from "../../core/shapes/s
 import { about, declared, flag, list, object, oneOf, text } from "../schema.ts";
 import { ADMIN, type MethodSpec, name } from "./parts.ts";
 
-const SESSION_FIELDS = { key: text(), exists: flag };
+const SESSION_FIELDS = { key: text(), exists: flag() };
 const SESSION_OPTIONS = { agentId: text(), archived: oneOf(true) };
 const mode = oneOf(...VISIBILITY_MODES);
 
@@ -18,10 +18,10 @@ export const ACCESS_METHODS = {
         viewer: about(name, "The acting session; it must exist."),
         target: about(name, "The target session; it need not exist."),
       },
-      { access: about(oneOf(...EXPLAINED), "What. Default: all six.") },
+      { access: about(oneOf(...EXPLAINED), "The kind of access. Default: all six.") },
     ),
     result: object({
-      viewer: object({ ...SESSION_FIELDS, sandboxed: flag }, SESSION_OPTIONS),
+      viewer: object({ ...SESSION_FIELDS, sandboxed: flag() }, SESSION_OPTIONS),
       target: object(SESSION_FIELDS, SESSION_OPTIONS),
       visibility: about(
         object({ configured: mode, effective: mode }),

@@ -15,7 +15,7 @@ export const CHAIN_METHODS = {
       {
         activeMinutes: about(count(1), "The period of recent activity. Default 60."),
         sessionKey: about(name, "Only chains that this session takes part in."),
-        includeSingle: about(flag, "Also chains with only one session."),
+        includeSingle: flag("Also chains with only one session."),
         limit: about(count(1), "Most chains. Default 50, at most 200."),
         cursor,
       },
@@ -24,10 +24,7 @@ export const CHAIN_METHODS = {
       {
         ts: number(),
         count: number(),
-        chains: about(
-          list(chain),
-          "Newest activity first; after the last page come chains with long, silent work.",
-        ),
+        chains: list(chain, "Newest activity first; after the last page come chains with long, silent work."),
         names: about(mapOf(text()), "Names of their sessions, by key, if they have one."),
       },
       { nextCursor: text() },
@@ -37,13 +34,13 @@ export const CHAIN_METHODS = {
   "chains.get": {
     scope: READ,
     summary: "Returns the steps of a chain, oldest first, the newest 1000.",
-    params: object({ chainId: about(name, "Which chain.") }),
+    params: object({ chainId: about(name, "Id of the chain.") }),
     result: object({
       ts: number(),
       chain,
       parties: list(declared<ChainParty>("ChainParty")),
-      steps: about(list(declared<ChainStep>("ChainStep")), "Oldest first; the newest 1,000."),
-      truncated: flag,
+      steps: list(declared<ChainStep>("ChainStep"), "Oldest first; the newest 1,000."),
+      truncated: flag(),
     }),
     errors: ["chain_not_found"],
   },

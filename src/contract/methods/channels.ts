@@ -20,13 +20,13 @@ const CHANNEL = named(
   "An outgoing path and its status. The outbox's figures: only for tokens that cover every session.",
   object(
     {
-      id: about(text(), "`webchat`, `<channel>:<account>`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`."),
+      id: text("`webchat`, `<channel>:<account>`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`."),
       kind: about(
         oneOf("webchat", "channel", "webhook", "mcp", "acp", "other"),
         "`other`: pending or failed deliveries of paths that are no longer configured.",
       ),
-      configured: flag,
-      ok: flag,
+      configured: flag(),
+      ok: flag(),
       state: about(
         oneOf("ready", "idle", "starting", "retrying", "failing", "down", "configured", "standby"),
         "`idle`: not used yet. `configured`: the token may see no more than this. " +
@@ -35,14 +35,14 @@ const CHANNEL = named(
     },
     {
       connectedSince: number(),
-      backoffUntil: about(number(), "Earliest time of the next attempt."),
+      backoffUntil: number("Earliest time of the next attempt."),
       lastError: text(),
       lastErrorAt: number(),
       lastSentAt: number(),
       pending: number(),
-      failed: about(number(), "Failed and not dismissed."),
-      tools: about(number(), "Of an MCP server that is ready."),
-      programs: about(number(), "Programs of an ACP agent that are running."),
+      failed: number("Failed and not dismissed."),
+      tools: number("Number of tools of an MCP server that is ready."),
+      programs: number("Programs of an ACP agent that are running."),
     },
   ),
 );
@@ -59,7 +59,7 @@ const PEER = named(
       state: oneOf("pending", "approved", "blocked"),
       askedAt: number(),
     },
-    { name: text(), code: about(text(), "While it is pending."), decidedAt: number() },
+    { name: text(), code: text("The pairing code, while pending."), decidedAt: number() },
   ),
 );
 export type PeerRow = Of<typeof PEER>;
@@ -76,8 +76,8 @@ const BINDING = named(
     ),
     createdAt: number(),
     usedAt: number(),
-    idleMs: about(number(), "Expires this long after the last message; 0: never."),
-    maxAgeMs: about(number(), "Expires at this age; 0: never."),
+    idleMs: number("Expires this long after the last message; 0: never."),
+    maxAgeMs: number("Expires at this age; 0: never."),
   }),
 );
 
@@ -97,39 +97,35 @@ export const CHANNEL_METHODS = {
       { channel: about(name, "Like telegram.") },
       { accountId: about(name, "The account. Default: the first.") },
     ),
-    result: object({
-      ok: oneOf(true),
-      account: text(),
-      name: about(text(), "The account's name at its platform."),
-    }),
+    result: object({ ok: oneOf(true), account: text(), name: text("The account's name at its platform.") }),
     errors: ["channel_unknown", "channel_failed"],
   },
   "channels.pair.list": {
     scope: ADMIN,
-    summary: "Lists people's requests to write to agents. For tokens that cover every session.",
+    summary: "Lists people's requests to write to agents. Requires a token that covers every session.",
     params: NOTHING,
-    result: object({ peers: about(list(PEER), "Newest first.") }),
+    result: object({ peers: list(PEER, "Newest first.") }),
   },
   "channels.pair.approve": {
     scope: ADMIN,
-    summary: "Approves a person. For tokens that cover every session.",
+    summary: "Approves a person. Requires a token that covers every session.",
     params: BY_CODE,
     result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "channels.pair.reject": {
     scope: ADMIN,
-    summary: "Rejects a person, who is then blocked. For tokens that cover every session.",
+    summary: "Rejects a person, who is then blocked. Requires a token that covers every session.",
     params: BY_CODE,
     result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "channels.pair.remove": {
     scope: ADMIN,
-    summary: "Deletes the decision about a person. For tokens that cover every session.",
+    summary: "Deletes the decision about a person. Requires a token that covers every session.",
     params: object(
       { channel: about(name, "Like telegram."), peerId: about(name, "The person's id at the platform.") },
-      { accountId: about(name, "Which account. Default: default."), idempotencyKey },
+      { accountId: about(name, "Account of the channel. Default: default."), idempotencyKey },
     ),
     result: DECIDED,
     errors: ["pairing_not_found"],

@@ -26,6 +26,7 @@ import {
   deliveryState,
   idempotencyKey,
   type MethodSpec,
+  NAMES_SESSION,
   name,
   nameOrNull,
   OF_RUNS,
@@ -40,7 +41,7 @@ const EXPR_MAX_CHARS = 200;
 const schedule = object(
   { kind: about(oneOf(...SCHEDULE_KINDS), "The kind of the schedule.") },
   {
-    expr: about(text({ maxLength: EXPR_MAX_CHARS }), "cron: five fields."),
+    expr: text("cron: five fields.", { maxLength: EXPR_MAX_CHARS }),
     tz: about(name, "cron: its time zone. Default: the gateway's."),
     everyMs: about(count(1), "every: the interval, at least 10000."),
     anchorMs: about(count(0), "every: when it begins (ms since 1970). Default: now."),
@@ -49,7 +50,7 @@ const schedule = object(
 );
 
 const when = about(schedule, "When it is due.");
-const message = about(text({ minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS }), "The message to the agent.");
+const message = text("The message to the agent.", { minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS });
 const place = about(
   object(
     { to: about(name, "The chat; on webchat and with `last` a session.") },
@@ -69,7 +70,7 @@ const shared = {
     oneOf(...MISSED_POLICIES),
     "A date that was missed while the gateway was down: run once later, or skip.",
   ),
-  enabled: about(flag, "false: paused. Default true."),
+  enabled: flag("false: paused. Default true."),
   timeoutSeconds: about(count(0), "Ends a run this long after its start; at most 7 days. Default 0: never."),
 } as const;
 
@@ -88,17 +89,16 @@ const patch = object(
   },
 );
 
-const id = about(name, "Which job.");
+const id = about(name, "Id of the job.");
 const ONE_JOB = object({ id }, { idempotencyKey });
 const WRONG = ["agent_not_found", "invalid_model", "invalid_thinking", "channel_unknown"] as const;
-const PLACE = ["not_visible", "session_not_found", "invalid_session_key", "stale_session_id"] as const;
 
 const TURN = named(
   "CronTurnRow",
   "A turn of a job, as `cron.runs` shows it.",
   object(
     {
-      seq: about(integer(), "Rises from turn to turn."),
+      seq: integer("Rises from turn to turn."),
       cause: about(
         oneOf("schedule", "late", "manual"),
         "`late`: a missed date, fired later; `manual`: started by a person.",
@@ -110,9 +110,8 @@ const TURN = named(
       ),
     },
     {
-      dueAtMs: about(number(), "Absent: started by a person."),
-      code: about(
-        text(),
+      dueAtMs: number("Absent: started by a person."),
+      code: text(
         "Of a skipped turn `missed`, `still_running` or the reason of the refusal; else the run's code.",
       ),
       error: text(),
@@ -136,23 +135,23 @@ const JOB = named(
   object(
     {
       id: text(),
-      key: about(text(), "Of its session."),
-      enabled: flag,
+      key: text("Key of the job's session."),
+      enabled: flag(),
       schedule: declared<Schedule>("Schedule"),
-      words: about(text(), "The schedule in words."),
+      words: text("The schedule in words."),
       agentId: text(),
       message: text(),
       missed: oneOf(...MISSED_POLICIES),
       createdAtMs: number(),
       updatedAtMs: number(),
       state: about(
-        object({}, { nextRunAtMs: about(number(), "Absent: paused, or finished."), last: TURN }),
+        object({}, { nextRunAtMs: number("Absent: paused, or finished."), last: TURN }),
         "`last` is absent before the first turn.",
       ),
     },
     {
       name: text(),
-      problem: about(text(), "Why each of its turns fails: its agent was removed from the configuration."),
+      problem: text("Present if the job's agent was removed from the configuration: every turn fails."),
       deliver: about(
         declared<Route>("Route"),
         '`to` is "(not visible)" to a reader whose token does not cover that session.',
@@ -165,7 +164,7 @@ const JOB = named(
 );
 export type CronJobRow = Of<typeof JOB>;
 
-const note = about(text(), "Why no job is fired: `cron.enabled` is false.");
+const note = text("Present if `cron.enabled` is false: no job is fired.");
 const CHANGED_JOB = object({ ok: oneOf(true), job: JOB }, { note });
 
 export const CRON_METHODS = {
@@ -182,10 +181,10 @@ export const CRON_METHODS = {
     ),
     result: object(
       {
-        enabled: about(flag, "The configured value."),
+        enabled: flag("The configured value."),
         count: number(),
-        jobs: about(list(JOB), "Oldest first."),
-        timeZone: about(text(), "Zone of an expression that names none."),
+        jobs: list(JOB, "Oldest first."),
+        timeZone: text("Zone of an expression that names none."),
       },
       { note, nextCursor: text() },
     ),
@@ -195,7 +194,7 @@ export const CRON_METHODS = {
     scope: READ,
     summary: "Lists the turns of a job, newest first; the last 100 of each are kept.",
     params: object({ id }, { limit: about(count(1), "Most turns. Default 50, at most 100.") }),
-    result: object({ id: text(), entries: about(list(TURN), "Newest first.") }),
+    result: object({ id: text(), entries: list(TURN, "Newest first.") }),
     errors: ["cron_job_not_found"],
   },
   "cron.preview": {
@@ -205,7 +204,7 @@ export const CRON_METHODS = {
     result: object({
       schedule: declared<Schedule>("Schedule"),
       words: text(),
-      dates: about(list(number()), "The next dates, ms since 1970."),
+      dates: list(number(), "The next dates, ms since 1970."),
     }),
   },
   "cron.add": {
@@ -225,15 +224,15 @@ export const CRON_METHODS = {
     ),
     result: CHANGED_JOB,
     ignored: ["description", "wakeMode"],
-    errors: [...WRONG, ...PLACE, "too_many_jobs"],
+    errors: [...WRONG, ...NAMES_SESSION, "too_many_jobs"],
     events: ["cron"],
   },
   "cron.update": {
     scope: ADMIN,
     summary: "Changes a job. null clears a field; absent fields stay.",
-    params: object({ id, patch: about(patch, "What changes.") }, { idempotencyKey }),
+    params: object({ id, patch: about(patch, "The changed fields.") }, { idempotencyKey }),
     result: CHANGED_JOB,
-    errors: [...WRONG, ...PLACE, "cron_job_not_found"],
+    errors: [...WRONG, ...NAMES_SESSION, "cron_job_not_found"],
     events: ["cron"],
   },
   "cron.remove": {

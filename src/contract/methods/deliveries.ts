@@ -4,7 +4,7 @@ import type { Route } from "../../core/shapes/route.ts";
 import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import { ADMIN, count, cursor, deliveryState, idempotencyKey, type MethodSpec, name } from "./parts.ts";
 
-const ONE_DELIVERY = object({ id: about(name, "Which delivery.") }, { idempotencyKey });
+const ONE_DELIVERY = object({ id: about(name, "Id of the delivery.") }, { idempotencyKey });
 
 const DELIVERY = named(
   "DeliveryRow",
@@ -21,14 +21,14 @@ const DELIVERY = named(
       text: text(),
       state: deliveryState,
       attempts: number(),
-      attemptOpen: about(flag, "An attempt is under way."),
+      attemptOpen: flag("An attempt is under way."),
       partsSent: number(),
       nextAttemptAt: number(),
       createdAt: number(),
     },
     {
       runId: text(),
-      textTruncated: about(flag, "The text was cut to the requested `maxChars`."),
+      textTruncated: flag("The text was cut to the requested `maxChars`."),
       code: text(),
       error: text(),
       settledAt: number(),
@@ -49,16 +49,13 @@ export const DELIVERY_METHODS = {
       {
         state: about(deliveryState, "Only deliveries in this state."),
         sessionKey: about(name, "Only deliveries of this session, even if it was deleted."),
-        includeDismissed: about(flag, "Also failed deliveries that an operator has dismissed."),
+        includeDismissed: flag("Also failed deliveries that an operator has dismissed."),
         maxChars: about(count(1), "Cuts longer texts, and sets `textTruncated`."),
         limit: about(count(1), "Most rows. Default 100, at most 1000."),
         cursor,
       },
     ),
-    result: object(
-      { count: number(), deliveries: about(list(DELIVERY), "Newest first.") },
-      { nextCursor: text() },
-    ),
+    result: object({ count: number(), deliveries: list(DELIVERY, "Newest first.") }, { nextCursor: text() }),
     errors: ["invalid_session_key"],
   },
   "deliveries.retry": {

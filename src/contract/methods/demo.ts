@@ -22,7 +22,7 @@ export const DEMO_METHODS = {
     scope: ADMIN,
     summary: "Stops the demo; otherwise it stops five minutes after its last connection.",
     params: NOTHING,
-    result: object({ ok: oneOf(true), stopped: flag }),
+    result: object({ ok: oneOf(true), stopped: flag() }),
     errors: ["unknown_method"],
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -8,7 +8,7 @@ const DEVICE_TOKEN = named(
   "A device that has a token of this role.",
   object({
     deviceId: text(),
-    displayName: about(text(), "The name that the client sent."),
+    displayName: text("The name that the client sent."),
     platform: text(),
     role: oneOf("operator", "node"),
     createdAtMs: number(),
@@ -20,15 +20,15 @@ const DEVICE_TOKEN = named(
 export const DEVICE_METHODS = {
   "device.token.list": {
     scope: ADMIN,
-    summary: "Lists the devices that have a device token. For tokens that cover every session.",
+    summary: "Lists the devices that have a device token. Requires a token that covers every session.",
     params: NOTHING,
     result: about(object({ ts: number(), devices: list(DEVICE_TOKEN) }), "Most recently seen first."),
   },
   "device.token.revoke": {
     scope: ADMIN,
-    summary: "Revokes the device tokens of one device. For tokens that cover every session.",
+    summary: "Revokes the device tokens of one device. Requires a token that covers every session.",
     params: object(
-      { deviceId: about(name, "Which device.") },
+      { deviceId: about(name, "Id of the device.") },
       {
         role: about(oneOf("operator", "node"), "Only its tokens of this role. Default: all."),
         idempotencyKey,

@@ -33,13 +33,13 @@ import {
  */
 const JSON_TEXT_MAX_CHARS = 4 * 1024 * 1024;
 
-const jsonText = text({ maxLength: JSON_TEXT_MAX_CHARS });
+const jsonText = text(undefined, { maxLength: JSON_TEXT_MAX_CHARS });
 /** A pairing request, by its code or its id. */
 const WHICH = {
   code: about(name, "The code that the device shows. Give either code or requestId."),
   requestId: about(name, "The id of the request."),
 } as const;
-const nodeId = about(name, "Which node.");
+const nodeId = about(name, "Id of the node.");
 /** If nodes are disabled, every method fails with this code. */
 const NODES_OFF = "node_unavailable";
 
@@ -48,7 +48,7 @@ const PAIR_REQUEST = named(
   "A device that requests pairing.",
   object({
     requestId: text(),
-    code: about(text(), "The code on the device's screen, for people to compare."),
+    code: text("The code on the device's screen, for people to compare."),
     nodeId: text(),
     displayName: text(),
     platform: text(),
@@ -68,10 +68,10 @@ const always = {
   platform: text(),
   version: text(),
   caps: list(text()),
-  commands: about(list(text()), "The commands that it offers."),
+  commands: list(text(), "The commands that it offers."),
   paired: oneOf(true),
-  connected: flag,
-  sessionKey: about(text(), "Of its own session, which need not exist."),
+  connected: flag(),
+  sessionKey: text("Key of its own session, which need not exist."),
   pairedAtMs: number(),
 } as const;
 const ifKnown = { agentId: text(), connectedAtMs: number(), lastSeenAtMs: number() } as const;
@@ -84,11 +84,7 @@ export const NODE_METHODS = {
     scope: ADMIN,
     summary: "Lists the devices that request pairing, and the paired ones.",
     params: NOTHING,
-    result: object({
-      ts: number(),
-      pending: about(list(PAIR_REQUEST), "Oldest first."),
-      paired: list(PAIRED_NODE),
-    }),
+    result: object({ ts: number(), pending: list(PAIR_REQUEST, "Oldest first."), paired: list(PAIRED_NODE) }),
     errors: [NODES_OFF],
   },
   "node.pair.approve": {
@@ -148,7 +144,7 @@ export const NODE_METHODS = {
       {
         ts: number(),
         ...always,
-        allowedCommands: about(list(text()), "Those of `commands` that the configuration permits."),
+        allowedCommands: list(text(), "Those of `commands` that the configuration permits."),
       },
       ifKnown,
     ),
@@ -187,12 +183,12 @@ export const NODE_METHODS = {
     scope: NODE,
     summary: "Answers a command.",
     params: object(
-      { id: about(name, "The id of the request."), ok: about(flag, "Whether the command succeeded.") },
+      { id: about(name, "The id of the request."), ok: flag("Whether the command succeeded.") },
       {
         nodeId: about(name, "Ignored: the connection identifies the node."),
         payload: about(anything, "The answer, at most 1 MiB."),
         payloadJSON: about(nullable(jsonText), "The same as JSON text."),
-        error: about(nullable(anyObject), "Why not: `{code?, message?}`."),
+        error: about(nullable(anyObject), "The failure: `{code?, message?}`."),
       },
     ),
     result: object(
@@ -205,7 +201,7 @@ export const NODE_METHODS = {
     scope: NODE,
     summary: "Reports an event; `agent.request` and `voice.transcript` start a run.",
     params: object(
-      { event: about(text({ minLength: 1, maxLength: NAME_MAX_CHARS }), "The event's name.") },
+      { event: text("The event's name.", { minLength: 1, maxLength: NAME_MAX_CHARS }) },
       {
         payload: about(anything, "The event's payload: one object."),
         payloadJSON: about(nullable(jsonText), "The same as JSON text."),
@@ -213,7 +209,7 @@ export const NODE_METHODS = {
       },
     ),
     result: object(
-      { ok: oneOf(true), handled: about(flag, "False: the event starts no run here.") },
+      { ok: oneOf(true), handled: flag("False: the event starts no run here.") },
       { runId: text(), sessionKey: text() },
     ),
     errors: [

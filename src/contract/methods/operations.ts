@@ -23,14 +23,14 @@ import {
 import { ADMIN, count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, READ } from "./parts.ts";
 
 const always = {
-  ok: about(flag, "The store answers, and work is accepted."),
+  ok: flag("The store answers, and work is accepted."),
   ts: number(),
   version: text(),
   uptimeMs: number(),
-  store: object({ kind: text(), ok: flag }),
-  accepting: flag,
+  store: object({ kind: text(), ok: flag() }),
+  accepting: flag(),
   channels: about(
-    mapOf(object({ ok: flag, configured: flag }, { linked: flag })),
+    mapOf(object({ ok: flag(), configured: flag() }, { linked: flag() })),
     "`linked`: this process receives messages.",
   ),
   defaultAgentId: text(),
@@ -50,53 +50,44 @@ const ofWork = {
     object(
       { pending: number(), failed: number() },
       {
-        dropped: about(
-          number(),
-          "Dropped events of web hooks, until their failed delivery is retried or dismissed.",
-        ),
+        dropped: number("Dropped events of web hooks, until their failed delivery is retried or dismissed."),
       },
     ),
     "Only for tokens that cover every session.",
   ),
 } as const;
 
-const HEALTH = named("Health", "Whether the gateway works, and its load.", object(always, ofWork));
+export const HEALTH = named("Health", "Whether the gateway works, and its load.", object(always, ofWork));
 export type Health = Of<typeof HEALTH>;
 
 const configAge = {
-  ok: flag,
-  differs: about(flag, "A restart would change something. False while the file is invalid."),
-  changed: about(list(text()), "The parts of the file that it would change, without their values."),
+  ok: flag(),
+  differs: flag("A restart would change something. False while the file is invalid."),
+  changed: list(text(), "The parts of the file that it would change, without their values."),
 } as const;
 
 const STATUS = named(
   "Status",
-  "The health, and the gateway's extent.",
+  "The health, with more figures of the gateway.",
   object(
-    {
-      ...always,
-      protocol: list(integer()),
-      agents: number(),
-      models: number(),
-    },
+    { ...always, protocol: list(integer()), agents: number(), models: number() },
     {
       ...ofWork,
-      connections: about(number(), "Only for tokens that cover every session."),
-      processId: about(
-        text(),
+      connections: number("Only for tokens that cover every session."),
+      processId: text(
         "This process, if several gateways share the store. Only for tokens that cover every session.",
       ),
-      processes: about(
-        list(declared<ProcessRow>("ProcessRow")),
+      processes: list(
+        declared<ProcessRow>("ProcessRow"),
         "All known processes, if several share the store. Only for tokens that cover every session.",
       ),
-      unused: about(flag, "No session has any message yet. Only for tokens that cover every session."),
+      unused: flag("No session has any message yet. Only for tokens that cover every session."),
       config: about(
         object(configAge),
         "The current configuration file, compared with the running settings. " +
           "Only for tokens that cover every session.",
       ),
-      demo: about(object({ running: flag }), "Absent: demos are unavailable."),
+      demo: about(object({ running: flag() }), "Absent: demos are unavailable."),
     },
   ),
 );
@@ -104,18 +95,18 @@ const STATUS = named(
 const AGENT = named(
   "AgentRow",
   "A configured agent.",
-  object({ id: text(), default: flag, model: text() }, { name: text() }),
+  object({ id: text(), default: flag(), model: text() }, { name: text() }),
 );
 
 const MODEL = named(
   "ModelRow",
   "A model as `models.list` shows it.",
   object({
-    id: about(text(), "Without its provider."),
+    id: text("Without its provider."),
     name: text(),
     provider: text(),
     contextWindow: number(),
-    reasoning: flag,
+    reasoning: flag(),
   }),
 );
 export type ModelRow = Of<typeof MODEL>;
@@ -124,17 +115,17 @@ const METRICS_HISTORY = named(
   "MetricsHistory",
   "The metrics of this process's last hour, or the requested part.",
   object({
-    stepMs: about(number(), "Interval between two points."),
-    pointsMax: about(number(), "Kept points of each series."),
-    times: about(list(number()), "Times of the points of every series (ms since 1970)."),
+    stepMs: number("Interval between two points."),
+    pointsMax: number("Kept points of each series."),
+    times: list(number(), "Times of the points of every series (ms since 1970)."),
     series: list(
       object({
         name: text(),
         title: text(),
         unit: oneOf("count", "per_minute", "ms", "bytes", "usd_per_hour"),
         help: text(),
-        values: about(
-          list(nullable(number())),
+        values: list(
+          nullable(number()),
           "One value for each of the times; null: not measured, or nothing to measure.",
         ),
       }),
@@ -149,12 +140,7 @@ const LOG_LINE = named(
   "LogLine",
   "A line of the log; its other fields are as they were written.",
   openObject(
-    {
-      seq: number(),
-      time: about(number(), "ms since 1970; 0: unknown."),
-      level: oneOf(...LOG_LEVELS),
-      msg: text(),
-    },
+    { seq: number(), time: number("ms since 1970; 0: unknown."), level: oneOf(...LOG_LEVELS), msg: text() },
     {
       cut: about(oneOf(true), "The line was too long: `msg` has the rest of its text."),
       part: about(anything, "The part of the program that wrote it."),
@@ -171,10 +157,10 @@ const LOG_PAGE = named(
   "LogPage",
   "Lines of the log.",
   object({
-    cursor: about(text(), "For the next request: it continues after this page."),
-    lines: about(list(LOG_LINE), "Oldest first."),
-    dropped: about(number(), "Lines after the given cursor that were dropped before this request."),
-    more: about(flag, "More matching lines follow."),
+    cursor: text("For the next request: it continues after this page."),
+    lines: list(LOG_LINE, "Oldest first."),
+    dropped: number("Lines after the given cursor that were dropped before this request."),
+    more: flag("More matching lines follow."),
   }),
 );
 export type LogPage = Of<typeof LOG_PAGE>;
@@ -184,15 +170,13 @@ const USAGE_REPORT = named(
   "Usage since a time, one line for each agent, session, model or day.",
   object({
     by: oneOf(...USAGE_GROUPS),
-    since: about(number(), "ms since 1970: the beginning of a day of UTC."),
-    lines: about(list(declared<UsageLine>("UsageLine")), "The most expensive first; of days the newest."),
-    truncated: about(flag, "There are more lines than requested."),
-    budgets: about(
-      list(
-        object(
-          { agentId: text(), tokensToday: number(), costToday: number() },
-          { dailyTokens: number(), dailyCost: number() },
-        ),
+    since: number("ms since 1970: the beginning of a day of UTC."),
+    lines: list(declared<UsageLine>("UsageLine"), "The most expensive first; of days the newest."),
+    truncated: flag("There are more lines than requested."),
+    budgets: list(
+      object(
+        { agentId: text(), tokensToday: number(), costToday: number() },
+        { dailyTokens: number(), dailyCost: number() },
       ),
       "The used part of each agent's daily budget.",
     ),
@@ -205,7 +189,7 @@ const CONFIG_CHECK = named(
   "The current configuration file compared with the running settings.",
   object({
     path: text(),
-    exists: flag,
+    exists: flag(),
     ...configAge,
     errors: list(text()),
     warnings: list(text()),
@@ -246,13 +230,14 @@ export const OVERVIEW_METHODS = {
 export const OPERATION_METHODS = {
   "metrics.history": {
     scope: READ,
-    summary: "Returns the metrics of this process's last hour. For tokens that cover every session.",
+    summary: "Returns the metrics of this process's last hour. Requires a token that covers every session.",
     params: object({}, { since: about(count(0), "Only points after this time (ms since 1970).") }),
     result: METRICS_HISTORY,
   },
   "logs.tail": {
     scope: ADMIN,
-    summary: "Returns the newest lines of this process's log, redacted. For tokens that cover every session.",
+    summary:
+      "Returns the newest lines of this process's log, redacted. Requires a token that covers every session.",
     params: object(
       {},
       {
@@ -262,14 +247,14 @@ export const OPERATION_METHODS = {
         ),
         limit: about(count(1), "Most lines. Default 200, at most 500."),
         level: about(oneOf(...LOG_LEVELS), "The lowest level. Default debug."),
-        search: about(text({ maxLength: NAME_MAX_CHARS }), "Only lines that contain this text."),
+        search: text("Only lines that contain this text.", { maxLength: NAME_MAX_CHARS }),
       },
     ),
     result: LOG_PAGE,
   },
   usage: {
     scope: READ,
-    summary: "Sums up tokens and cost, from the ledger. For tokens that cover every session.",
+    summary: "Sums up tokens and cost, from the ledger. Requires a token that covers every session.",
     params: object(
       {},
       {

@@ -40,28 +40,29 @@ const LIST = object(
   {
     limit: about(count(1), "Most rows. Default 200, at most 1000."),
     activeMinutes: about(count(1), "Only sessions with activity in this many minutes."),
-    includeGlobal: about(flag, "Also the session `global`, if it is not the only one."),
-    includeUnknown: about(flag, "Has no effect: the session `unknown` is never shown."),
-    includeDerivedTitles: about(flag, "Adds `derivedTitle`, the beginning of the first message."),
-    includeLastMessage: about(flag, "Adds `lastMessagePreview`."),
-    includeArchived: about(flag, "Also archived ones."),
+    includeGlobal: flag("Also the session `global`, if it is not the only one."),
+    includeUnknown: flag("Has no effect: the session `unknown` is never shown."),
+    includeDerivedTitles: flag("Adds `derivedTitle`, the beginning of the first message."),
+    includeLastMessage: flag("Adds `lastMessagePreview`."),
+    includeArchived: flag("Also archived ones."),
     label: about(name, "Only sessions with exactly this label."),
     spawnedBy: about(name, "Only sessions that this one spawned."),
-    roots: about(flag, "Only root sessions: those without a parent that exists and that the token covers."),
-    keys: about(
-      list(name, { maxItems: LIST_KEYS_MAX }),
-      "Only these; unknown, filtered and uncovered ones are left out.",
+    roots: flag("Only root sessions: those without a parent that exists and that the token covers."),
+    keys: list(name, "Only these; unknown, filtered and uncovered ones are left out.", {
+      maxItems: LIST_KEYS_MAX,
+    }),
+    includeChildren: flag("Adds `children` and `jobs`: the sessions that each spawned, at most 1000."),
+    only: about(
+      oneOf("running", "failed", "mine"),
+      "`running`: with an unfinished run. `failed`: idle, and the last turn failed. " +
+        "`mine`: with a message of the caller's token, from any device.",
     ),
-    includeChildren: about(flag, "Adds `children`: the number of sessions that each spawned, at most 1000."),
+    includeCounts: flag("Adds `counts`."),
     agentId: about(name, "Only sessions of this agent."),
-    search: about(
-      text({ maxLength: NAME_MAX_CHARS }),
-      "Only sessions with this text in a label, a name or the key.",
-    ),
-    kinds: about(
-      list(oneOf(...SESSION_KINDS), { maxItems: SESSION_KINDS.length }),
-      "Only sessions of these kinds.",
-    ),
+    search: text("Only sessions with this text in a label, a name or the key.", {
+      maxLength: NAME_MAX_CHARS,
+    }),
+    kinds: list(oneOf(...SESSION_KINDS), "Only sessions of these kinds.", { maxItems: SESSION_KINDS.length }),
     cursor,
   },
 );
@@ -77,45 +78,59 @@ const PATCH = object(
       oneOf("allow", "deny", null),
       "Whether text may leave it; null: as session.sendPolicy says. Needs operator.admin.",
     ),
-    archived: about(flag, "false restores an archived one; true is refused."),
+    archived: flag("false restores an archived one; true is refused."),
     idempotencyKey,
   },
 );
 
-const SESSION_FIELDS = {
-  key: text(),
-  kind: oneOf("direct", "group", "global"),
-  sessionKind: oneOf(...SESSION_KINDS),
-  channel: text(),
-  agentId: text(),
-  createdAt: number(),
-  updatedAt: number(),
-  sessionId: text(),
-  modelProvider: text(),
-  model: text(),
+/** Facts of a model's use of its context. */
+export const CONTEXT = {
   contextTokens: about(nullable(number()), "Null: the model is unknown."),
-  contextUsed: about(number(), "Tokens in the model's context at the last call; 0 before the first call."),
-  cost: about(number(), "USD, since the last reset."),
-  inputTokens: number(),
-  outputTokens: number(),
-  totalTokens: number(),
-  systemSent: flag,
-  abortedLastRun: flag,
+  contextUsed: number("Tokens in the model's context at the last call; 0 before the first call."),
 };
 
-const SESSION_OPTIONS = {
+/** Fields of a session in rows of methods and of tools. */
+export const ROW = {
+  key: text(),
+  channel: text(),
+  agentId: text(),
+  updatedAt: number(),
+  sessionId: text(),
+  model: text(),
+  ...CONTEXT,
+  totalTokens: number(),
+  systemSent: flag(),
+  abortedLastRun: flag(),
+};
+
+/** The same, if they are set. */
+export const ROW_OPTIONS = {
   label: text(),
   displayName: text(),
-  archivedAt: number(),
   thinkingLevel: text(),
   verboseLevel: text(),
   sendPolicy: oneOf("allow", "deny"),
   spawnedBy: text(),
-  lastChannel: text(),
+  lastChannel: text("The channel of its people."),
   lastTo: text(),
   lastAccountId: text(),
   deliveryContext: about(declared<Route>("Route"), "The same destination in full, with its thread."),
 };
+
+/** The present work of a session. */
+export const WORK = { state: declared<SessionState>("SessionState"), queuedRuns: number() };
+
+const SESSION_FIELDS = {
+  ...ROW,
+  kind: oneOf("direct", "group", "global"),
+  sessionKind: oneOf(...SESSION_KINDS),
+  createdAt: number(),
+  modelProvider: text(),
+  cost: number("USD, since the last reset."),
+  inputTokens: number(),
+  outputTokens: number(),
+};
+const SESSION_OPTIONS = { ...ROW_OPTIONS, archivedAt: number() };
 
 const SESSION_ROW = named(
   "SessionRow",
@@ -129,16 +144,24 @@ export const LISTED_ROW = named(
   "ListedRow",
   "A session as `sessions.list` and `chat.history` return it: a `SessionRow` with its current state.",
   object(
-    { ...SESSION_FIELDS, state: declared<SessionState>("SessionState"), queuedRuns: number() },
+    { ...SESSION_FIELDS, ...WORK },
     {
       ...SESSION_OPTIONS,
-      waitingOn: about(
-        list(text()),
+      waitingOn: list(
+        text(),
         "If it waits: the sessions of the runs that it waits for, as far as the caller sees them.",
       ),
-      children: about(
-        number(),
-        "With `includeChildren`: the number of sessions that it spawned, at most 1000.",
+      children: number("With `includeChildren`: the number of sessions that it spawned, at most 1000."),
+      jobs: about(
+        object({ running: number(), done: number("Ended well, or stopped."), failed: number() }),
+        "With `includeChildren`, if there are any: its children by state. `running`: with an unfinished run.",
+      ),
+      failure: about(
+        object(
+          { runId: text(), code: text(), endedAt: number() },
+          { reason: text("One line, at most 200 characters.") },
+        ),
+        "If it is idle and its last turn failed: that run, and why.",
       ),
       derivedTitle: text(),
       lastMessagePreview: text(),
@@ -158,7 +181,13 @@ const PAGE = named(
       defaults: object({ modelProvider: text(), model: text(), contextTokens: nullable(number()) }),
       sessions: list(LISTED_ROW),
     },
-    { nextCursor: text() },
+    {
+      nextCursor: text(),
+      counts: about(
+        object({ running: number(), failed: number(), mine: number("As `only` says.") }),
+        "With `includeCounts`: sessions for each value of `only`, without other filters, at most 1000.",
+      ),
+    },
   ),
 );
 
@@ -168,11 +197,11 @@ const EARLIER = named(
   object(
     {
       sessionId: text(),
-      startedAt: about(number(), "When the conversation began."),
-      endedAt: about(number(), "When its last message was written."),
-      messages: about(number(), "Number of messages."),
+      startedAt: number("When the conversation began."),
+      endedAt: number("When its last message was written."),
+      messages: number("Number of messages."),
     },
-    { title: about(text(), "The beginning of its first message.") },
+    { title: text("The beginning of its first message.") },
   ),
 );
 
@@ -207,7 +236,7 @@ export const SESSION_METHODS = {
         key: about(name, "A session key, in any spelling."),
         sessionId: about(name, "The id of its transcript."),
         label: about(name, "Its label."),
-        agentId: about(name, "With `label`: whose session."),
+        agentId: about(name, "With `label`: the agent of the session."),
         spawnedBy: about(name, "Only a session that this one spawned."),
       },
     ),
@@ -244,8 +273,8 @@ export const SESSION_METHODS = {
     ),
     result: object({
       key: text(),
-      sessionId: about(text(), "Of the current conversation."),
-      conversations: about(list(EARLIER), "Earlier conversations, ended by resets, newest first."),
+      sessionId: text("Id of the current transcript."),
+      conversations: list(EARLIER, "Earlier conversations, ended by resets, newest first."),
     }),
     errors: NAMES_SESSION,
   },
@@ -254,14 +283,14 @@ export const SESSION_METHODS = {
     summary: "Returns the last messages of several sessions, a line each.",
     params: object(
       {
-        keys: about(
-          list(name, { minItems: 1, maxItems: PREVIEW_KEYS_MAX }),
-          "The sessions; an unknown one is returned as `missing`.",
-        ),
+        keys: list(name, "The sessions; an unknown one is returned as `missing`.", {
+          minItems: 1,
+          maxItems: PREVIEW_KEYS_MAX,
+        }),
       },
       {
         limit: about(count(1), "Messages of each. Default 12, at most 50."),
-        maxChars: about(integer({ minimum: 20 }), "Characters of a line. Default 240, at most 4000."),
+        maxChars: integer("Characters of a line. Default 240, at most 4000.", { minimum: 20 }),
       },
     ),
     result: object({ ts: number(), previews: list(PREVIEW) }),
@@ -305,10 +334,7 @@ export const SESSION_METHODS = {
     summary: "Cancels a session's work and deletes the session. Its usage stays in the ledger.",
     params: object(
       { key: sessionKey },
-      {
-        deleteTranscript: about(flag, "Whether its messages are deleted, too. Default true."),
-        idempotencyKey,
-      },
+      { deleteTranscript: flag("Whether its messages are deleted, too. Default true."), idempotencyKey },
     ),
     result: object({ ok: done, key: text(), deleted: done }),
     ignored: ["emitLifecycleHooks"],

@@ -13,7 +13,7 @@ const TOOL = named(
     name: text(),
     description: text(),
     parameters: anyObject,
-    reason: about(text(), "Why the session has it, with the setting's name."),
+    reason: text("Why the session has it, with the setting's name."),
   }),
 );
 
@@ -25,14 +25,11 @@ export const TOOL_METHODS = {
     result: object({
       sessionKey: text(),
       tools: list(TOOL),
-      withheld: about(
-        list(object({ name: text(), reason: text() })),
+      withheld: list(
+        object({ name: text(), reason: text() }),
         "`mcp__<server>__*`: all tools of that server.",
       ),
-      missing: about(
-        list(object({ server: text(), why: text() })),
-        "MCP servers whose tools could not be listed.",
-      ),
+      missing: list(object({ server: text(), why: text() }), "MCP servers whose tools could not be listed."),
     }),
     ignored: ["agentId", "includePlugins"],
     errors: NAMES_SESSION,
@@ -41,7 +38,7 @@ export const TOOL_METHODS = {
     scope: ADMIN,
     summary: "Calls a tool as a session. The payload is the tool's result, errors included.",
     params: object(
-      { name: about(name, "Which tool.") },
+      { name: about(name, "Name of the tool.") },
       {
         arguments: about(anyObject, "Its arguments."),
         args: about(anyObject, "Another spelling of `arguments`."),
@@ -64,7 +61,7 @@ export const TOOL_METHODS = {
     summary: "Answers a permission request.",
     params: object(
       {
-        id: about(name, "Which question."),
+        id: about(name, "Id of the permission request."),
         decision: about(oneOf("allow", "deny"), "The decision, for this request only."),
       },
       { idempotencyKey },

@@ -1,7 +1,7 @@
 // Owns what the entries of several tools share, and the type of an entry.
 
 import type { Code } from "../../core/shapes/errors.ts";
-import { about, number, type ObjectSchema, oneOf, type Schema, text } from "../schema.ts";
+import { about, type ObjectSchema, oneOf, type Schema } from "../schema.ts";
 
 /** One tool: everything that models, its implementation and its documentation know of it. */
 export interface ToolEntry {
@@ -20,10 +20,6 @@ export interface ToolEntry {
   readonly idempotent: boolean;
 }
 
-/** A text argument. */
-export const string = (description: string) => about(text(), description);
-/** A number argument. */
-export const amount = (description: string) => about(number(), description);
 /** One of these words. Providers want the type beside the values. */
 export const word = <const V extends readonly string[]>(values: V): Schema<V[number]> =>
   ({ type: "string", ...oneOf(...values) }) as Schema as Schema<V[number]>;

@@ -10,13 +10,14 @@ import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
 import { THINKING_LEVELS, type VisibilityMode } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import type { UsageSum } from "../../core/shapes/usage.ts";
+import { NAMES_SESSION as NAMED } from "../methods/parts.ts";
+import { CONTEXT, ROW, ROW_OPTIONS, WORK } from "../methods/sessions.ts";
 import {
   about,
   declared,
   either,
   flag,
   list,
-  nullable,
   number,
   object,
   oneOf,
@@ -24,7 +25,7 @@ import {
   type Schema,
   text,
 } from "../schema.ts";
-import { amount, choice, done, OF_SESSIONS, REPEATABLE, string, type ToolEntry, word } from "./parts.ts";
+import { choice, done, OF_SESSIONS, REPEATABLE, type ToolEntry, word } from "./parts.ts";
 
 /** Bounds of a number of rows: `fallback` if absent, `max` if more. */
 export const LIST_LIMIT = { fallback: 50, min: 1, max: 200 };
@@ -40,13 +41,7 @@ export const SEND_WAIT_SECONDS = 30;
 export const CHILDREN_WAIT_SECONDS = 300;
 
 /** Codes of tools that take a session. */
-const NAMES_SESSION = [
-  "not_visible",
-  "agent_to_agent",
-  "session_not_found",
-  "invalid_session_key",
-  "stale_session_id",
-] as const satisfies readonly Code[];
+const NAMES_SESSION = [...NAMED, "agent_to_agent"] as const satisfies readonly Code[];
 /** Codes of tools that start a run. */
 const STARTS_RUN = ["chain_limit", "queue_full", "session_archived", "run_aborted"] as const;
 const NESTED =
@@ -63,35 +58,11 @@ const tokens = {
 } satisfies Record<keyof Omit<UsageSum, "cost">, Schema>;
 
 const LISTED_SESSION = object(
+  { ...ROW, kind: oneOf(...SESSION_KINDS), ...WORK },
   {
-    key: text(),
-    kind: oneOf(...SESSION_KINDS),
-    channel: text(),
-    agentId: text(),
-    updatedAt: number(),
-    sessionId: text(),
-    model: text(),
-    contextTokens: about(nullable(number()), "Null: the model is unknown."),
-    contextUsed: about(number(), "Tokens in the model's context at the last call."),
-    totalTokens: number(),
-    systemSent: flag,
-    abortedLastRun: flag,
-    state: declared<SessionState>("SessionState"),
-    queuedRuns: number(),
-  },
-  {
-    label: text(),
-    displayName: text(),
-    thinkingLevel: text(),
-    verboseLevel: text(),
-    sendPolicy: oneOf("allow", "deny"),
-    lastChannel: about(text(), "The channel of its people."),
-    lastTo: text(),
-    lastAccountId: text(),
-    deliveryContext: about(route, "The same destination in full, with its thread."),
-    spawnedBy: text(),
-    transcriptPath: about(text(), "The JSONL copy of the transcript."),
-    messages: about(list(declared<Message>("Message")), "With `messageLimit`: the last messages."),
+    ...ROW_OPTIONS,
+    transcriptPath: text("The JSONL copy of the transcript."),
+    messages: list(declared<Message>("Message"), "With `messageLimit`: the last messages."),
   },
 );
 
@@ -102,7 +73,7 @@ const SEARCH_HIT = object(
     messageId: text(),
     role: text(),
     timestamp: number(),
-    excerpt: about(text(), "The text around the words; credentials are redacted."),
+    excerpt: text("The text around the words; credentials are redacted."),
   },
   { earlier: about(oneOf(true), "The message is from before a reset.") },
 );
@@ -117,27 +88,22 @@ const DELIVERY = about(
 const SENT = {
   runId: text(),
   sessionKey: text(),
-  messageId: about(text(), "For `session_status`; the same as `runId`."),
+  messageId: text("For `session_status`; the same as `runId`."),
   receipt: about(declared<ReceiptState>("ReceiptState"), "The state that the message had reached."),
 };
 
 const SEND_RESULT = either(
   object(
     { ...SENT, status: about(oneOf("accepted"), "The message is stored and will run."), delivery: DELIVERY },
-    { note: about(text(), "The message was the answer that its sender waits for.") },
+    { note: text("The message was the answer that its sender waits for.") },
   ),
-  object({
-    ...SENT,
-    status: done,
-    reply: about(text(), "The reply of the other session."),
-    delivery: DELIVERY,
-  }),
+  object({ ...SENT, status: done, reply: text("The reply of the other session."), delivery: DELIVERY }),
   object({
     ...SENT,
     status: about(oneOf("timeout"), "The wait ended; the run continues."),
     error: text(),
     state: oneOf("queued", "running"),
-    queuedBehind: about(number(), "The number of runs before it in the lane."),
+    queuedBehind: number("The number of runs before it in the lane."),
     delivery: DELIVERY,
   }),
   object({
@@ -161,15 +127,15 @@ const RUN_STATUS = object(
     hop: number(),
   },
   {
-    queuedBehind: about(number(), "The number of runs before it in the lane."),
+    queuedBehind: number("The number of runs before it in the lane."),
     startedAt: number(),
     endedAt: number(),
     model: text(),
-    reply: about(text(), "Its final text."),
+    reply: text("Its final text."),
     code: declared<Code>("Code"),
     error: text(),
-    crashes: about(number(), "The number of crashes during the run."),
-    takenBy: about(text(), "The run that took this one's message between two of its steps."),
+    crashes: number("The number of crashes during the run."),
+    takenBy: text("The run that took this one's message between two of its steps."),
   },
 );
 
@@ -179,26 +145,24 @@ const SESSION_STATUS = object(
     sessionId: text(),
     agentId: text(),
     kind: oneOf(...SESSION_KINDS),
-    state: declared<SessionState>("SessionState"),
-    queuedRuns: number(),
-    runs: about(
-      list(object({ runId: text(), state: declared<RunState>("RunState"), acceptedAt: number() })),
+    ...WORK,
+    runs: list(
+      object({ runId: text(), state: declared<RunState>("RunState"), acceptedAt: number() }),
       "The first unfinished runs; `queuedRuns` counts all.",
     ),
     model: text(),
     thinkingLevel: text(),
-    contextTokens: about(nullable(number()), "Null: the model is unknown."),
-    contextUsed: about(number(), "Tokens in the model's context at the last call."),
+    ...CONTEXT,
     usage: object(tokens),
     cost: number(),
-    openFlows: about(
-      list(object({ flowId: text(), from: text(), to: text(), turnsMax: number(), createdAt: number() })),
+    openFlows: list(
+      object({ flowId: text(), from: text(), to: text(), turnsMax: number(), createdAt: number() }),
       "Open conversations; an invisible party is not named.",
     ),
     updatedAt: number(),
-    abortedLastRun: flag,
+    abortedLastRun: flag(),
   },
-  { boundTo: about(list(route), "Places on channels that are bound to the session.") },
+  { boundTo: list(route, "Places on channels that are bound to the session.") },
 );
 
 const MESSAGE_STATUS = object(
@@ -209,48 +173,42 @@ const MESSAGE_STATUS = object(
     from: text(),
     to: text(),
   },
-  { code: about(text(), "Of `declined`, `expired` and `failed`: the code of the run's end.") },
+  { code: text("The code of the run's end, if `declined`, `expired` or `failed`.") },
 );
 
 const AWAITED = { sessionKey: text() };
 const FINISHED_CHILD = object(
-  {
-    ...AWAITED,
-    status: declared<AnnouncedStatus>("AnnouncedStatus"),
-    result: about(text(), "The last reply."),
-  },
-  { label: text(), notes: about(text(), "Facts beside the result, like the error of a failed run.") },
+  { ...AWAITED, status: declared<AnnouncedStatus>("AnnouncedStatus"), result: text("The last reply.") },
+  { label: text(), notes: text("Facts beside the result, like the error of a failed run.") },
 );
 const WAITED = {
-  results: about(list(FINISHED_CHILD), "Finished jobs."),
-  unfinished: about(list(object(AWAITED, { label: text() })), "Sub-agents that continue."),
+  results: list(FINISHED_CHILD, "Finished jobs."),
+  unfinished: list(object(AWAITED, { label: text() }), "Sub-agents that continue."),
 };
 
 const CHILDREN = object({
   count: number(),
-  subagents: about(
-    list(
-      object(
-        {
-          sessionKey: text(),
-          agentId: text(),
-          state: declared<SessionState>("SessionState"),
-          finished: about(flag, "Its result was announced, or it was cancelled."),
-          task: about(text(), "The beginning of its task."),
-          totalTokens: number(),
-        },
-        {
-          label: text(),
-          ended: about(text(), "The reason for the end of its job: announced, silent, cancelled."),
-          runId: text(),
-          runState: about(declared<RunState>("RunState"), "The state of its first run."),
-          acceptedAt: number(),
-        },
-      ),
+  subagents: list(
+    object(
+      {
+        sessionKey: text(),
+        agentId: text(),
+        state: declared<SessionState>("SessionState"),
+        finished: flag("Its result was announced, or it was cancelled."),
+        task: text("The beginning of its task."),
+        totalTokens: number(),
+      },
+      {
+        label: text(),
+        ended: text("The reason for the end of its job: announced, silent, cancelled."),
+        runId: text(),
+        runState: about(declared<RunState>("RunState"), "The state of its first run."),
+        acceptedAt: number(),
+      },
     ),
     "Newest first.",
   ),
-  more: about(flag, "There are more sub-agents."),
+  more: flag("There are more sub-agents."),
 });
 
 /** Returns the description of `sessions_spawn`; `results` says who gets the result. */
@@ -269,16 +227,16 @@ export const SESSION_TOOLS = {
     params: openObject(
       {},
       {
-        kinds: about(list(word(SESSION_KINDS)), "Only these kinds. Default: all."),
-        limit: amount(`Maximum number of rows. Default ${LIST_LIMIT.fallback}, at most ${LIST_LIMIT.max}.`),
-        activeMinutes: amount("Only sessions updated in the last N minutes."),
-        messageLimit: amount(
+        kinds: list(word(SESSION_KINDS), "Only these kinds. Default: all."),
+        limit: number(`Maximum number of rows. Default ${LIST_LIMIT.fallback}, at most ${LIST_LIMIT.max}.`),
+        activeMinutes: number("Only sessions updated in the last N minutes."),
+        messageLimit: number(
           "Adds the last N messages of each session, without tool results. " +
             `Default ${LIST_MESSAGE_LIMIT.fallback}, at most ${LIST_MESSAGE_LIMIT.max}.`,
         ),
-        search: string("Part of a label, a name or a key."),
-        agentId: string("Only sessions of this agent."),
-        cursor: string("`nextCursor` of the previous page."),
+        search: text("Part of a label, a name or a key."),
+        agentId: text("Only sessions of this agent."),
+        cursor: text("`nextCursor` of the previous page."),
       },
     ),
     result: object(
@@ -290,10 +248,7 @@ export const SESSION_TOOLS = {
           "The effect of `tools.sessions.visibility` for this session.",
         ),
       },
-      {
-        nextCursor: text(),
-        messagesTruncated: about(oneOf(true), "Some messages were cut or left out."),
-      },
+      { nextCursor: text(), messagesTruncated: about(oneOf(true), "Some messages were cut or left out.") },
     ),
     errors: [],
     who: NESTED,
@@ -304,28 +259,28 @@ export const SESSION_TOOLS = {
       "Read the transcript of a session that you can see, oldest message first. " +
       "For earlier messages, call again with `before` set to the `nextBefore` of the result.",
     params: openObject(
-      { sessionKey: string("Key or session id, from sessions_list.") },
+      { sessionKey: text("Key or session id, from sessions_list.") },
       {
-        limit: amount(
+        limit: number(
           `Maximum number of messages. Default ${HISTORY_LIMIT.fallback}, at most ${HISTORY_LIMIT.max}.`,
         ),
-        includeTools: about(flag, "Include tool results. Default false."),
-        before: string("A message id: returns the page before it."),
+        includeTools: flag("Include tool results. Default false."),
+        before: text("A message id: returns the page before it."),
       },
     ),
     result: object(
       {
         sessionKey: text(),
         sessionId: text(),
-        messages: about(
-          list(declared<Message>("Message")),
+        messages: list(
+          declared<Message>("Message"),
           "Oldest first; credentials are redacted, texts cut at `tools.history.maxTextChars`.",
         ),
-        truncated: about(flag, "A text was shortened or a message left out."),
-        droppedMessages: about(number(), "The number of messages that did not fit."),
-        bytes: about(number(), "The size of the messages as JSON."),
+        truncated: flag("A text was shortened or a message left out."),
+        droppedMessages: number("The number of messages that did not fit."),
+        bytes: number("The size of the messages as JSON."),
       },
-      { nextBefore: about(text(), "For `before`: the previous page.") },
+      { nextBefore: text("For `before`: the previous page.") },
     ),
     errors: [...NAMES_SESSION, "message_not_found"],
     who: NESTED,
@@ -338,12 +293,12 @@ export const SESSION_TOOLS = {
       "read sessions_history later. A message to an outside program (a key with `:mcp:`) goes to its " +
       "inbox. The reply is what that program sends back; after a `timeout` it reaches you as a new message.",
     params: openObject(
-      { message: string("The message. At most 256 KB.") },
+      { message: text("The message. At most 256 KB.") },
       {
-        sessionKey: string("Key or session id, from sessions_list."),
-        label: string("Instead of sessionKey: the session's label."),
-        agentId: string("With label: the agent of the session. Default: your own agent, else any agent."),
-        timeoutSeconds: amount(
+        sessionKey: text("Key or session id, from sessions_list."),
+        label: text("Instead of sessionKey: the session's label."),
+        agentId: text("With label: the agent of the session. Default: your own agent, else any agent."),
+        timeoutSeconds: number(
           `Seconds to wait for the reply. Default ${SEND_WAIT_SECONDS}, ` +
             `at most ${WAIT_MAX_SECONDS}; 0: don't wait.`,
         ),
@@ -372,38 +327,36 @@ export const SESSION_TOOLS = {
       resultDescription({ external: false, isSubagent: false }, { announce: "post", mayWait: true }),
     ),
     params: openObject(
-      { task: string("The complete task: the sub-agent knows nothing else of this conversation.") },
+      { task: text("The complete task: the sub-agent knows nothing else of this conversation.") },
       {
-        label: string("A short name for the sub-agent."),
-        agentId: string("The agent to run as: see agents_list. Default: your own agent."),
-        model: string("<provider>/<model>. Default: the configured model of sub-agents."),
+        label: text("A short name for the sub-agent."),
+        agentId: text("The agent to run as: see agents_list. Default: your own agent."),
+        model: text("<provider>/<model>. Default: the configured model of sub-agents."),
         thinking: choice(THINKING_LEVELS, "Thinking level of its model. Default: its agent's level."),
-        runTimeoutSeconds: amount("Stops it this many seconds after its start. 0: never."),
-        thread: about(flag, "Gives it a thread of your channel, where people can continue with it."),
+        runTimeoutSeconds: number("Stops it this many seconds after its start. 0: never."),
+        thread: flag("Gives it a thread of your channel, where people can continue with it."),
         mode: choice(["run", "session"], "One task with one result, or a session, which needs thread: true."),
         cleanup: choice(
           ["keep", "delete"],
-          "What to do with its session after the result was announced. Default: keep.",
+          "Keeps or deletes its session after the announcement. Default: keep.",
         ),
         sandbox: choice(
           ["inherit", "require"],
           "require: the call is refused unless the sub-agent runs sandboxed. Default: inherit.",
         ),
-        announce: choice(["post", "wake"], "What to do with the result. Default: as the description says."),
-        attachments: about(
-          list(
-            openObject(
-              { name: string("A plain file name."), content: string("The file, as text or base64.") },
-              {
-                encoding: choice(["utf8", "base64"], "Encoding of the content. Default: utf8."),
-                mimeType: string("Stored with the file."),
-              },
-            ),
+        announce: choice(["post", "wake"], "Posts the result, or wakes you. Default: see the description."),
+        attachments: list(
+          openObject(
+            { name: text("A plain file name."), content: text("The file, as text or base64.") },
+            {
+              encoding: choice(["utf8", "base64"], "Encoding of the content. Default: utf8."),
+              mimeType: text("Stored with the file."),
+            },
           ),
           "Files for its workspace.",
         ),
         attachAs: about(
-          openObject({}, { mountPath: string("Preferred folder for the files; a hint.") }),
+          openObject({}, { mountPath: text("Preferred folder for the files; a hint.") }),
           "A hint, stored with the files.",
         ),
       },
@@ -411,15 +364,11 @@ export const SESSION_TOOLS = {
     // An older name of runTimeoutSeconds, and the expected runtime.
     accepts: openObject({}, { timeoutSeconds: number(), runtime: word(["subagent", "acp"]) }),
     result: object(
+      { status: oneOf("accepted"), runId: text(), childSessionKey: text("The session of the sub-agent.") },
       {
-        status: oneOf("accepted"),
-        runId: text(),
-        childSessionKey: about(text(), "The session of the sub-agent."),
-      },
-      {
-        model: about(text(), "The model that it starts with."),
-        note: about(text(), "Who gets its result. Absent: the child was deleted after its job."),
-        withheldTools: about(list(text()), "Tools that its own rules allow, and yours do not."),
+        model: text("The model that it starts with."),
+        note: text("Session that gets the result. Absent: the child was deleted after its job."),
+        withheldTools: list(text(), "Tools that its own rules allow, and yours do not."),
         thread: about(route, "With `thread: true`: its place."),
         attachments: about(declared<AttachmentReceipt>("AttachmentReceipt"), "The stored files."),
       },
@@ -445,16 +394,16 @@ export const SESSION_TOOLS = {
     description: "List the agents that you may name as agentId when you start a session of another agent.",
     params: openObject({}),
     result: object({
-      requester: about(text(), "The agent of the calling session."),
-      allowAny: about(flag, "Any configured agent may be named."),
+      requester: text("The agent of the calling session."),
+      allowAny: flag("Any configured agent may be named."),
       agents: list(
         object(
           {
             id: text(),
             model: text(),
-            runtime: about(text(), "`builtin` or `acp`."),
-            sandboxed: about(flag, "Its sub-agents run contained."),
-            self: about(flag, "True for the agent of the calling session."),
+            runtime: text("`builtin` or `acp`."),
+            sandboxed: flag("Its sub-agents run contained."),
+            self: flag("True for the agent of the calling session."),
           },
           { name: text() },
         ),
@@ -473,9 +422,9 @@ export const SESSION_TOOLS = {
     params: openObject(
       {},
       {
-        sessionKey: string("Key or session id. Default: your own session."),
-        runId: string("Instead of sessionKey: a run id, as returned by sessions_send."),
-        messageId: string("Instead of sessionKey: a message id, as returned by sessions_send."),
+        sessionKey: text("Key or session id. Default: your own session."),
+        runId: text("Instead of sessionKey: a run id, as returned by sessions_send."),
+        messageId: text("Instead of sessionKey: a message id, as returned by sessions_send."),
       },
     ),
     result: either(SESSION_STATUS, RUN_STATUS, MESSAGE_STATUS),
@@ -489,20 +438,17 @@ export const SESSION_TOOLS = {
       "Returns excerpts with message ids; use sessions_history to read the messages around one. " +
       "A hit with `earlier` is from before a reset: only its excerpt can be read.",
     params: openObject(
-      { query: string("Words that the message contains.") },
+      { query: text("Words that the message contains.") },
       {
-        sessionKey: string("Only this session."),
-        agentId: string("Only sessions of this agent."),
-        limit: amount(
+        sessionKey: text("Only this session."),
+        agentId: text("Only sessions of this agent."),
+        limit: number(
           `Maximum number of hits. Default ${SEARCH_LIMIT.fallback}, at most ${SEARCH_LIMIT.max}.`,
         ),
-        cursor: string("`nextCursor` of the previous page."),
+        cursor: text("`nextCursor` of the previous page."),
       },
     ),
-    result: object(
-      { count: number(), hits: about(list(SEARCH_HIT), "Newest first.") },
-      { nextCursor: text() },
-    ),
+    result: object({ count: number(), hits: list(SEARCH_HIT, "Newest first.") }, { nextCursor: text() }),
     errors: NAMES_SESSION,
     who: OF_SESSIONS,
     ...REPEATABLE,
@@ -516,10 +462,10 @@ export const SESSION_TOOLS = {
       {},
       {
         action: choice(["list", "wait", "cancel"], "Default: list."),
-        sessionKey: string('With cancel: the childSessionKey, or "all" for every unfinished one.'),
-        sessionKeys: about(list(text()), "With wait: the childSessionKeys. Default: all unfinished ones."),
-        any: about(flag, "With wait: return when the first one has finished."),
-        timeoutSeconds: amount(
+        sessionKey: text('With cancel: the childSessionKey, or "all" for every unfinished one.'),
+        sessionKeys: list(text(), "With wait: the childSessionKeys. Default: all unfinished ones."),
+        any: flag("With wait: return when the first one has finished."),
+        timeoutSeconds: number(
           `With wait: maximum seconds. Default ${CHILDREN_WAIT_SECONDS}, at most ${WAIT_MAX_SECONDS}; ` +
             "0: don't wait.",
         ),
@@ -527,11 +473,11 @@ export const SESSION_TOOLS = {
     ),
     result: either(
       CHILDREN,
-      object({ status: done, ...WAITED }, { note: about(text(), "There are no unfinished sub-agents.") }),
+      object({ status: done, ...WAITED }, { note: text("There are no unfinished sub-agents.") }),
       object({ status: oneOf("timeout"), error: text(), ...WAITED }),
       object({
         status: done,
-        cancelled: about(list(text()), "Keys of the sub-agents that were at work. Nothing is announced."),
+        cancelled: list(text(), "Keys of the sub-agents that were at work. Nothing is announced."),
         runIds: list(text()),
       }),
     ),
@@ -553,12 +499,12 @@ export const SESSION_TOOLS = {
     params: openObject(
       {},
       {
-        limit: amount(`Most messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}.`),
-        after: string("A message id: only what came after it."),
-        before: string("A message id: only what came before it."),
-        waitSeconds: amount(`Seconds to wait for something new. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
-        ack: about(
-          list(text()),
+        limit: number(`Most messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}.`),
+        after: text("A message id: only what came after it."),
+        before: text("A message id: only what came before it."),
+        waitSeconds: number(`Seconds to wait for something new. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
+        ack: list(
+          text(),
           `Ids of messages that you have read, at most ${INBOX_ACK_MAX}. Repeating one does no harm.`,
         ),
       },
@@ -567,30 +513,28 @@ export const SESSION_TOOLS = {
       {
         sessionKey: text(),
         count: number(),
-        messages: about(
-          list(
-            object(
-              {
-                id: text(),
-                at: about(number(), "ms since 1970."),
-                kind: about(text(), "`person`, or the kind of its provenance."),
-                text: text(),
-              },
-              {
-                from: about(text(), "Key of the session that wrote it."),
-                replyTo: about(text(), "Where an answer goes. Absent: nobody expects one."),
-                acknowledged: about(oneOf(true), "You have acknowledged it."),
-                runId: about(text(), "The run of the client's own message that a notice is about."),
-              },
-            ),
+        messages: list(
+          object(
+            {
+              id: text(),
+              at: number("ms since 1970."),
+              kind: text("`person`, or the kind of its provenance."),
+              text: text(),
+            },
+            {
+              from: text("Key of the session that wrote it."),
+              replyTo: text("Where an answer goes. Absent: nobody expects one."),
+              acknowledged: about(oneOf(true), "You have acknowledged it."),
+              runId: text("The run of the client's own message that a notice is about."),
+            },
           ),
           "Oldest first.",
         ),
-        more: about(flag, "There are newer messages."),
+        more: flag("There are newer messages."),
       },
       {
-        nextAfter: about(text(), "For `after`: the next page."),
-        nextBefore: about(text(), "For `before`: the previous page."),
+        nextAfter: text("For `after`: the next page."),
+        nextBefore: text("For `before`: the previous page."),
       },
     ),
     errors: ["message_not_found"],

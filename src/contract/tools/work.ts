@@ -19,7 +19,7 @@ import {
   openObject,
   text,
 } from "../schema.ts";
-import { amount, choice, done, OF_SESSIONS, REPEATABLE, string, type ToolEntry } from "./parts.ts";
+import { choice, done, OF_SESSIONS, REPEATABLE, type ToolEntry } from "./parts.ts";
 
 /** Seconds. */
 export const NODE_TIMEOUT = {
@@ -45,8 +45,8 @@ const NODE = {
   id: text(),
   name: text(),
   platform: text(),
-  connected: flag,
-  commands: about(list(text()), "The commands that it may be sent."),
+  connected: flag(),
+  commands: list(text(), "Commands that may be sent to the node."),
 };
 
 export const WORK_TOOLS = {
@@ -57,19 +57,19 @@ export const WORK_TOOLS = {
       "automatically: use this for other people, or for more than one message.",
     params: openObject(
       {
-        channel: string("telegram, discord, whatsapp, signal or imessage, if configured."),
-        to: string("The platform's id of the chat, group, room or person."),
-        message: string("The text, in Markdown."),
+        channel: text("telegram, discord, whatsapp, signal or imessage, if configured."),
+        to: text("The platform's id of the chat, group, room or person."),
+        message: text("The text, in Markdown."),
       },
       {
-        accountId: string("Account of the channel. Default: the first one that knows the destination."),
-        threadId: string("The thread or topic."),
+        accountId: text("Account of the channel. Default: the first one that knows the destination."),
+        threadId: text("The thread or topic."),
       },
     ),
     result: object(
       {
         status: about(oneOf("accepted"), "The text is in the outbox, and not yet delivered."),
-        deliveryId: about(text(), "The row in the outbox."),
+        deliveryId: text("The row in the outbox."),
         channel: text(),
         to: text(),
       },
@@ -84,10 +84,10 @@ export const WORK_TOOLS = {
       "Read lines of a text file in your workspace, or view a small picture (PNG, JPEG, GIF, WebP). " +
       `Returns up to ${FILE_LINES_MAX} lines and ${FILE_TEXT_MAX_BYTES / 1024} KiB; notes cuts.`,
     params: openObject(
-      { path: string("Path of the file, relative to the workspace.") },
+      { path: text("Path of the file, relative to the workspace.") },
       {
-        offset: amount("First line, from 1. Default 1."),
-        limit: amount(`Number of lines. Default and maximum ${FILE_LINES_MAX}.`),
+        offset: number("First line, from 1. Default 1."),
+        limit: number(`Number of lines. Default and maximum ${FILE_LINES_MAX}.`),
       },
     ),
     result: either(
@@ -96,21 +96,21 @@ export const WORK_TOOLS = {
           status: done,
           path: text(),
           text: text(),
-          fromLine: about(number(), "The first line of the text."),
-          lines: about(number(), "The number of lines."),
+          fromLine: number("The first line of the text."),
+          lines: number("The number of lines."),
         },
         {
-          totalLines: about(number(), "Absent: the file is too large to count."),
+          totalLines: number("Absent: the file is too large to count."),
           truncated: oneOf(true),
-          note: about(text(), "The missing rest, and how to read it."),
+          note: text("The missing rest, and how to read it."),
         },
       ),
       object({
         status: done,
         path: text(),
         mimeType: text(),
-        bytes: about(number(), "The size of the file."),
-        images: about(list(declared<ImageBlock>("ImageBlock")), "The picture."),
+        bytes: number("The size of the file."),
+        images: list(declared<ImageBlock>("ImageBlock"), "The picture."),
       }),
     ),
     errors: FILE,
@@ -122,14 +122,14 @@ export const WORK_TOOLS = {
       "Write a whole file in your workspace, replacing its content. Missing folders are created. " +
       "To change a part, use edit.",
     params: openObject({
-      path: string("Path of the file, relative to the workspace."),
-      content: string("The complete new text."),
+      path: text("Path of the file, relative to the workspace."),
+      content: text("The complete new text."),
     }),
     result: object({
       status: done,
       path: text(),
-      bytes: about(number(), "The size of the file."),
-      created: about(flag, "The file is new."),
+      bytes: number("The size of the file."),
+      created: flag("The file is new."),
     }),
     errors: FILE,
     who: WORKERS,
@@ -140,11 +140,11 @@ export const WORK_TOOLS = {
     description:
       "Replace one piece of text in a file in your workspace. The old text must occur exactly once.",
     params: openObject({
-      path: string("Path of the file, relative to the workspace."),
-      oldText: string("The text to replace, exactly as in the file."),
-      newText: string("The replacement; empty removes the old text."),
+      path: text("Path of the file, relative to the workspace."),
+      oldText: text("The text to replace, exactly as in the file."),
+      newText: text("The replacement; empty removes the old text."),
     }),
-    result: object({ status: done, path: text(), line: about(number(), "The first changed line.") }),
+    result: object({ status: done, path: text(), line: number("The first changed line.") }),
     errors: FILE,
     who: WORKERS,
     parallel: false,
@@ -156,21 +156,21 @@ export const WORK_TOOLS = {
       "It gets no input and a minimal environment; processes that it started end with it. " +
       "Long output is cut in the middle.",
     params: openObject(
-      { command: string("Command that bash -c runs in the workspace.") },
-      { timeoutSeconds: amount(`Seconds until it is killed. Default ${EXEC_SECONDS}; a limit may apply.`) },
+      { command: text("Command that bash -c runs in the workspace.") },
+      { timeoutSeconds: number(`Seconds until it is killed. Default ${EXEC_SECONDS}; a limit may apply.`) },
     ),
     result: object(
       {
         status: done,
         exitCode: about(nullable(number()), "Null: a signal ended the command."),
-        output: about(text(), "stdout and stderr together."),
-        outputBytes: about(number(), "The size of the whole output."),
-        truncated: about(flag, "The middle of the output is left out."),
+        output: text("stdout and stderr together."),
+        outputBytes: number("The size of the whole output."),
+        truncated: flag("The middle of the output is left out."),
         durationMs: number(),
       },
       {
-        signal: about(text(), "The signal that ended the command."),
-        note: about(text(), "The workspace of a sandboxed session is full."),
+        signal: text("The signal that ended the command."),
+        note: text("The workspace of a sandboxed session is full."),
       },
     ),
     errors: ["too_large", "exec_timeout", "exec_failed", "sandbox_unavailable", "run_aborted"],
@@ -188,10 +188,10 @@ export const WORK_TOOLS = {
     params: openObject(
       { action: choice(["list", "describe", "invoke"], "The action.") },
       {
-        node: string("Name or id of the node. Optional if there is only one."),
-        command: string("With invoke: one of the node's commands."),
+        node: text("Name or id of the node. Optional if there is only one."),
+        command: text("With invoke: one of the node's commands."),
         params: about(anyObject, "With invoke: the params of the command."),
-        timeoutSeconds: amount(
+        timeoutSeconds: number(
           `With invoke: how long to wait. Default ${NODE_TIMEOUT.fallback}, at most ${NODE_TIMEOUT.max}.`,
         ),
       },
@@ -203,14 +203,14 @@ export const WORK_TOOLS = {
           ...NODE,
           version: text(),
           caps: list(text()),
-          notAllowed: about(list(text()), "Commands of the node that the settings do not allow."),
-          sessionKey: about(text(), "Of its own session, which need not exist."),
+          notAllowed: list(text(), "Commands of the node that the settings do not allow."),
+          sessionKey: text("Key of its own session, which need not exist."),
         },
-        { lastSeenAt: about(number(), "Its last connection, in ms since 1970.") },
+        { lastSeenAt: number("Its last connection, in ms since 1970.") },
       ),
       object({
         status: done,
-        node: about(text(), "Its name."),
+        node: text("Its name."),
         command: text(),
         result: about(anything, "The answer of the node."),
       }),

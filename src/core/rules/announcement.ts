@@ -1,5 +1,5 @@
 // The text that announces a sub-agent's result: `Status:`, `Result:`, `Notes:` and a line of statistics.
-// AM1: the runtime sets the status (I12). No line of a model's text can pass for one of the four labels.
+// The runtime sets the status (I12). No line of a model's text can pass for one of the four labels.
 // The model's own text is kept in its section. If the model wrote nothing, the job's result is announced.
 
 import { head } from "../text/cut.ts";
@@ -152,7 +152,7 @@ function partsOf(text: string): Record<Part, string> {
       : label.startsWith("n")
         ? "notes"
         : undefined;
-    // The model's own claim of success is dropped, unless it is a line of its result (AM1).
+    // The model's own claim of success is dropped, unless it is a line of its result.
     if (label === "status" && begun.size === 0) continue;
     if (part === undefined || begun.has(part)) {
       parts[at].push(line);

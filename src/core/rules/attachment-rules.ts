@@ -1,6 +1,6 @@
 // Decides which files may be attached for a sub-agent: names, encodings and sizes.
 // AT1: a name means one file in one folder, on every file system and to every reader.
-// AT2: sizes are known, and checked, before anything is decoded.
+// Sizes are known, and checked, before anything is decoded.
 // AT3: every refusal names the attachment, the problem and a correct form.
 
 import { isObject } from "../json.ts";

@@ -1,6 +1,6 @@
-// Reads the receipt of a message between sessions from the rows that exist anyway: its run, the first message
-// of the recipient's model, and the marks of an inbox. docs/DELIVERY.md defines the states.
-// RC1: a state is never taken back: each fact below is written once, in the transaction that causes it.
+// Reads the receipt of a message between sessions from the rows of its run and the marks of an inbox.
+// docs/DELIVERY.md defines the states.
+// A state is never taken back: each fact below is written once, in the transaction that causes it.
 
 import { optional } from "../optional.ts";
 import {
@@ -32,10 +32,9 @@ export function sourceOf({ provenance }: Pick<Run["input"], "provenance">): stri
 interface ReceiptFacts {
   readonly run: Pick<
     Run,
-    "runId" | "kind" | "state" | "reply" | "model" | "acceptedAt" | "startedAt" | "endedAt" | "flow"
+    | ("runId" | "kind" | "state" | "reply" | "model" | "flow")
+    | ("acceptedAt" | "startedAt" | "heardAt" | "endedAt")
   > & { readonly code?: string };
-  /** When the recipient's model stored its first message in this run (ms since 1970). */
-  readonly heardAt?: number | undefined;
   /** Of a message that no model handles. */
   readonly mark?: InboxMark | undefined;
 }
@@ -50,14 +49,14 @@ function endOf({ run }: ReceiptFacts): ReceiptState | undefined {
 
 /** Returns the receipt of a message between sessions; undefined: the run brought no such message. */
 export function receiptOf(facts: ReceiptFacts): Receipt | undefined {
-  const { run, heardAt, mark } = facts;
+  const { run, mark } = facts;
   if (!isSessionMessage(run)) return undefined;
   const inInbox = run.kind === "append" && run.state === "ok";
   // Accepted before inboxes had marks.
   if (inInbox && mark === undefined) return undefined;
   const end = inInbox ? mark?.outcome : endOf(facts);
   const offered = run.kind === "append" ? mark?.offeredAt : run.startedAt;
-  const inTurn = run.kind === "append" ? mark?.inTurnAt : heardAt;
+  const inTurn = run.kind === "append" ? mark?.inTurnAt : run.heardAt;
   const endedAt = inInbox ? mark?.endedAt : run.endedAt;
   // Several processes write, and their clocks differ.
   let last = run.acceptedAt;

@@ -11,7 +11,7 @@ import type { SpawnFacts } from "../shapes/spawn.ts";
 export type ResultDelivery = "post" | "wake" | "inbox";
 
 export interface ResultRequester {
-  /** A client without one of our models. */
+  /** True for an outside client, which runs no model of this gateway. */
   readonly external: boolean;
   readonly isSubagent: boolean;
 }

@@ -1,7 +1,7 @@
 // Decides which tools a session has, from the filters that apply to it.
 // TP1: a matching deny in any filter always wins.
 // TP2: every filter with a non-empty allow list must list the tool.
-// TP3: a sub-agent never has a tool that its requester lacks (I13): the current filters of its requester, and
+// A sub-agent never has a tool that its requester lacks (I13): the current filters of its requester, and
 // of that one's requester, apply to it, too.
 // Tools of an external server (MCP) are recognised by the prefix of their names. Its agent list, and its
 // position outside of every sandbox, are filters like all others.
@@ -202,7 +202,7 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   ];
 }
 
-/** Returns all filters of the first session of a chain: its own, its requester's, and so on (TP3). */
+/** Returns all filters of the first session of a chain: its own, its requester's, and so on. */
 export function filtersFor(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const requester = requesterOf(chain);
   const above = requester === undefined || requester === "gone" ? [] : filtersFor(requester, settings);

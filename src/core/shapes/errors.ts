@@ -1,6 +1,6 @@
 // The table of failure codes: the meaning of each, and its form for tools, protocol clients and HTTP.
 // E1: a failure is a value; only a bug throws.
-// E2: a code has the same meaning for every caller.
+// A code has the same meaning for every caller.
 
 import { optional } from "../optional.ts";
 

@@ -1,5 +1,5 @@
 // The shape of a transcript: messages, blocks, provenance, usage.
-// M1: provenance is a typed field that only the runtime writes (I11); it is never parsed from text.
+// Provenance is a typed field that only the runtime writes (I11); it is never parsed from text.
 
 export interface TextBlock {
   readonly type: "text";

@@ -74,6 +74,8 @@ export interface Run {
   readonly owner?: string;
   readonly acceptedAt: number;
   readonly startedAt?: number;
+  /** When the model first answered a message between sessions. */
+  readonly heardAt?: number;
   readonly endedAt?: number;
   /** Aborts the run this long after its start; 0: never. */
   readonly timeoutMs: number;

@@ -38,6 +38,8 @@ export interface Session {
   readonly sendPolicy?: SendOverride;
   readonly systemSent: boolean;
   readonly abortedLastRun: boolean;
+  /** The run of its last turn, if that failed. */
+  readonly failedRun?: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly totalTokens: number;

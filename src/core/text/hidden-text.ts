@@ -388,7 +388,7 @@ export class HiddenText {
     const begun = /^\s*(?:[a-z]{1,9}[ \t]*(?::\s*)?)?$/i.test(rest) && rest.length < TAG_MAX;
     if (begun && !this.#final) return 0;
     this.#close();
-    // The caller must see that something was decided.
+    // Continues at once: 0 would tell the caller to wait for more text.
     return this.#inText(at);
   }
 

@@ -55,10 +55,10 @@ export interface DispatchParts {
   slotFree(): void;
   /** Lanes of another process wait for a slot. */
   slotWanted(): void;
-  /** Handles runs that ended before a process died, which was to return their outcome to a waiting client. */
+  /** Handles those of the runs that have ended, but whose outcome never reached the waiting client. */
   answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
   /** Handles a message of another process to this one. */
-  letter(body: unknown): void;
+  message(body: unknown): void;
   /** Checks deadlines, deliveries and anything else that may be due. */
   lookAround(): void;
 }
@@ -163,7 +163,7 @@ export class Dispatch {
       return;
     }
     if (hint.kind === "letter") {
-      if (hint.to === this.#parts.processId) this.#parts.letter(hint.body);
+      if (hint.to === this.#parts.processId) this.#parts.message(hint.body);
       return;
     }
     if (hint.kind === "text wanted") {

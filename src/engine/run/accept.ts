@@ -225,8 +225,13 @@ export async function acceptIn(
   };
   await together(
     takeLanePlace(tx, session.key, unit.now),
-    kind === "turn"
-      ? countChainRun(tx, { ...chain, rootSessionKey: request.rootSessionKey ?? session.key, at: unit.now })
+    kind === "turn" || isForInbox
+      ? countChainRun(tx, {
+          ...chain,
+          rootSessionKey: request.rootSessionKey ?? session.key,
+          at: unit.now,
+          runs: kind === "turn" ? 1 : 0,
+        })
       : undefined,
     insertRun(tx, run),
     isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,

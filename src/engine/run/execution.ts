@@ -152,7 +152,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
       if (waitMs <= 0) flush();
       else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
     },
-    /** Called before the message is written: nothing else carries the rest of its text. */
+    /** Must be called before the message is stored, or subscribers miss the rest of its text. */
     flush,
     publishAgain(): void {
       if (whole !== "" && mayStream()) publish({ offset: 0, text: whole });

@@ -111,7 +111,7 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now);
 }
 
-/** Whether this text is already stored as a message that its writer does not know yet. */
+/** True: the text is already stored in a message, but its writer has not learned of the commit yet. */
 function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
@@ -188,10 +188,17 @@ function usageOf(messages: readonly Message[]): { usage: Usage; model?: string }
   return model === undefined ? { usage } : { usage, model };
 }
 
+/** Returns the failure of a turn, which its session shows until its next turn ends. */
+function failureOf({ kind, runId }: Run, { state }: EndFacts): string | undefined {
+  if (kind !== "turn") return undefined;
+  return state === "error" || state === "timeout" ? runId : "";
+}
+
 async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): Promise<void> {
   await addSessionUsage(unit.tx, run, {
     at: unit.now,
     aborted: facts.state === "aborted",
+    failedRun: failureOf(run, facts),
     systemSent: run.kind === "turn" && run.startedAt !== undefined,
     input: usage.input + usage.cacheRead + usage.cacheWrite,
     output: usage.output,

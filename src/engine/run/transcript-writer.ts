@@ -2,12 +2,14 @@
 // lane writes nothing (I1). An entry is on disk before `append` returns. Only a final text is written later:
 // with the run's end, or with the next entry.
 
+import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Entry, isCompaction, textOf, toolCallsOf } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd } from "../../store/locks.ts";
 import { isHeld } from "../../store/queries/runs/claims.ts";
-import type { Fence } from "../../store/queries/runs/runs.ts";
+import { type Fence, noteHeard } from "../../store/queries/runs/runs.ts";
 import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import { together } from "../../store/transaction.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
 import { endTaken, type FinishParts } from "./finish.ts";
@@ -74,14 +76,17 @@ export function createTranscriptWriter(
 
   const write = async (unit: Unit, given: Entry): Promise<Entry> => {
     const { sessionKey, sessionId, runId } = run;
-    const entry = await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor);
+    const answers = !heard && isAnswer(given) && isSessionMessage(run);
+    const [entry, isFirst] = await together(
+      appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor),
+      answers ? noteHeard(unit.tx, runId, unit.now) : undefined,
+    );
     if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
-    if (!heard && !isCompaction(entry) && entry.role === "assistant") {
-      publishReceipt(unit, run, "in_turn");
+    if (isFirst === true) publishReceipt(unit, run, "in_turn");
+    if (answers)
       unit.after(() => {
         heard = true;
       });
-    }
     if (reading.mayOwe && isAnswer(entry)) {
       await endTaken(unit, run, { state: "ok", reply: "" }, parts.finish);
       unit.after(() => {

@@ -1,6 +1,6 @@
 // Owns the states of a message in the inbox of a program without a model of ours: offered, acknowledged, and
 // its end (docs/DELIVERY.md). Each change publishes its event in the transaction that stores it.
-// IR1: a message expires by its stored deadline, or when its inbox loses its transcript; its sender learns it
+// A message expires by its stored deadline, or when its inbox loses its transcript; its sender learns it
 //      once, unless it still waits.
 
 import { INBOX_EXPIRES_MS } from "../../core/rules/receipt.ts";
@@ -76,7 +76,7 @@ export async function answeredInInbox(unit: Unit, run: Run, reply: string): Prom
 async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string): Promise<void> {
   const { settings, acceptor } = parts;
   const run = await getRun(unit.tx, runId);
-  // Another end than `ok` was told when it happened.
+  // An end other than `ok` was already reported when it happened.
   if (run?.flow === undefined || run.state !== "ok") return;
   if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");

@@ -173,7 +173,9 @@ export async function settleFailed(
 ): Promise<Result<Delivery>> {
   const before = await getDelivery(unit.tx, id);
   if (before === undefined || !covers(before.sessionKey)) {
-    return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`);
+    return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`, {
+      hint: "deliveries.list shows the ids.",
+    });
   }
   const settle = how === "retry" ? requeueDelivery : dismissDelivery;
   if (!(await settle(unit.tx, id, unit.now))) {

@@ -125,7 +125,7 @@ function notFound(): Failure {
   });
 }
 
-/** Codes are typed by people. */
+/** Normalises a code that a person typed. */
 function typed(code: string): string {
   return code.toUpperCase().replaceAll(/[\s-]/g, "");
 }
@@ -143,9 +143,10 @@ async function decide(
     const { code: _, ...known } = asked;
     const decided: ChannelPeer = { ...known, state, decidedAt: within.now };
     await putPeer(within.tx, decided);
+    const sessionKey = filedUnder(parts.settings, decided);
+    within.publish({ kind: "session", sessionKey, change: "state" });
     if (state === "approved" && decided.route !== undefined) {
       const text = "You have been let in. Write to me whenever you like.";
-      const sessionKey = filedUnder(parts.settings, decided);
       await queueNote(parts, within, { sessionKey, route: decided.route, text, about: "pairing" });
     }
     return ok(decided);

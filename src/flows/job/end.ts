@@ -156,7 +156,8 @@ async function wake(
 
 /**
  * Announces in the child's own thread. A successful result was already posted there as the reply of its run
- * (`postReply`); a failure is posted now. The requester gets it in its transcript, or is woken with it.
+ * (`postReply`); a failure is posted now. The requester gets the result as an
+ * entry of its transcript, or as the input of a new turn.
  */
 async function announceToThread(
   context: JobContext,
@@ -279,7 +280,7 @@ interface Settlement {
   readonly words?: string;
   /** The child chose to announce nothing. */
   readonly isQuiet?: boolean;
-  /** The child was stopped, also if it only waited. */
+  /** True if the child was stopped, even while it only waited. */
   readonly stopped?: boolean;
 }
 

@@ -141,7 +141,9 @@ async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Se
   const requester = await getSession(unit.tx, key);
   if (requester === undefined) return fail("session_not_found", `session ${key} no longer exists`);
   if (requester.archivedAt !== undefined) {
-    return fail("session_archived", `session ${key} is archived and read-only`);
+    return fail("session_archived", `session ${key} is archived and read-only`, {
+      hint: "An operator can restore it.",
+    });
   }
   if ((await getRunOfCall(unit.tx, request.callId)) === undefined) return ok(requester);
   return fail("idempotency_conflict", "this call was just accepted by another request");
@@ -263,7 +265,9 @@ async function threadFor(
 ): Promise<Result<Pick<ThreadBinding, "route" | "kind">> | undefined> {
   if (!plan.thread) return undefined;
   if (route === undefined || threads === undefined) {
-    return fail("spawn_denied", "thread: true needs a channel with threads, and this session has none");
+    return fail("spawn_denied", "thread: true needs a channel with threads, and this session has none", {
+      hint: "Spawn without thread.",
+    });
   }
   const title = safeLine(label ?? task.trim().split("\n", 1)[0] ?? "").trim();
   return threads.open(withAccount(settings.channels, route), cut(title, TITLE_CHARS_MAX));

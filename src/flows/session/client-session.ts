@@ -154,6 +154,7 @@ export async function continuedSession(
   const admitted = session === undefined ? undefined : await admit(ctx, viewer, session);
   if (run === undefined || session === undefined || admitted?.ok !== true) {
     return fail("run_not_found", "there is no response with the id given as previous_response_id", {
+      hint: "Leave it out, and send the messages as input.",
       details: { param: "previous_response_id" },
     });
   }

@@ -69,7 +69,9 @@ export async function openExternal(
     const verdict = await openGate(access, viewer).decide("read", session);
     if (!verdict.allowed) return fail(verdict.code, verdict.error);
     if (session.archivedAt === undefined) return ok(session);
-    return fail("session_archived", `session ${key} is archived and read-only`);
+    return fail("session_archived", `session ${key} is archived and read-only`, {
+      hint: "An operator can restore it.",
+    });
   };
   const known = await getSession(engine.store.db, key);
   if (known !== undefined) {

@@ -183,7 +183,9 @@ export async function patchIn(
   const checked = checkPatch(ctx, request);
   if (!checked.ok) return checked;
   if (request.model != null && findAgent(ctx.settings, session.agentId)?.runtime !== undefined) {
-    return fail("invalid_model", `agent "${session.agentId}" is an ACP agent and chooses its own model`);
+    return fail("invalid_model", `agent "${session.agentId}" is an ACP agent and chooses its own model`, {
+      hint: "Set the model in the program's own configuration.",
+    });
   }
   const before = await holdSession(unit.tx, session.key);
   if (before === undefined) return gone(session);
@@ -291,7 +293,9 @@ export async function resetIn(
   const before = await getSession(unit.tx, key);
   if (before === undefined) return gone(session);
   if (before.archivedAt !== undefined) {
-    return fail("session_archived", `session ${key} is archived and read-only`);
+    return fail("session_archived", `session ${key} is archived and read-only`, {
+      hint: "Restore it first by setting archived to false.",
+    });
   }
   await endFlows(ctx, unit, key, "session_reset");
   if (before.external) await expireInbox({ ...ctx, acceptor: ctx.engine }, unit, key, "session_reset");

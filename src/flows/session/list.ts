@@ -6,7 +6,13 @@ import { type AccessContext, openGate, viewerScope } from "../../access/access.t
 import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import type { Session, SessionState } from "../../core/shapes/session.ts";
-import { childCounts, listSessions, type SessionFilter } from "../../store/queries/sessions/session-lists.ts";
+import {
+  type ChildCounts,
+  childCounts,
+  type FilterCounts,
+  filterCounts,
+} from "../../store/queries/sessions/counts.ts";
+import { listSessions, type SessionFilter } from "../../store/queries/sessions/session-lists.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 
 /** The gate hides archived sessions from all but operators, regardless of the filter. */
@@ -62,13 +68,22 @@ export async function listVisible(
   return { rows, ...optional({ nextCursor: cursor }) };
 }
 
-/** Returns, for each session, how many visible sessions it spawned. Zero is left out. */
+/** Returns, for each session, the counts of visible sessions that it spawned. One without any is left out. */
 export async function visibleChildren(
   ctx: AccessContext,
   viewer: Viewer,
   of: { readonly keys: readonly string[]; readonly includeArchived?: boolean },
-): Promise<ReadonlyMap<string, number>> {
+): Promise<ReadonlyMap<string, ChildCounts>> {
   return childCounts(ctx.db, { ...of, scope: viewerScope(ctx, viewer) });
+}
+
+/** Counts the visible sessions that run, that failed, and that have a message of this token. */
+export async function visibleCounts(
+  ctx: AccessContext,
+  viewer: Viewer,
+  askedBy: string,
+): Promise<FilterCounts> {
+  return filterCounts(ctx.db, { scope: viewerScope(ctx, viewer), askedBy });
 }
 
 /** Returns the visible spawners of these sessions; a row names no other. */

@@ -7,6 +7,7 @@
 
 import type { Context } from "hono";
 import { operatorViewer } from "../../access/access.ts";
+import type { BodyAnswerOf } from "../../contract/bodies.ts";
 import { jsonOf } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type HookMapping, renderTemplate } from "../../core/shapes/incoming-hook.ts";
@@ -41,10 +42,7 @@ interface DoorParts {
   readonly unproven: UnprovenRoom;
 }
 
-interface Accepted {
-  readonly runId: string;
-  readonly sessionKey: string;
-}
+type Accepted = Omit<BodyAnswerOf<"POST /hooks/agent" | "POST /hooks/wake">, "ok">;
 
 /** An authenticated request. */
 interface Known {
@@ -246,7 +244,7 @@ async function claimBody(unit: Unit, id: string, digest: string): Promise<Result
   const isNew = (await recallAnswer(unit.tx, call)) === "none";
   if (isNew && (await rememberAnswer(unit.tx, call, {}, unit.now))) return ok(undefined);
   return fail("idempotency_conflict", "this signed body was already used by another delivery", {
-    hint: "Add an id or the time to the body if the sender repeats the same one.",
+    hint: "If the sender may send identical bodies, add an id or the time to each.",
   });
 }
 

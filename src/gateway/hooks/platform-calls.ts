@@ -101,7 +101,7 @@ export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
     }
     if (!engine.accepting().ok) return again(c);
     const done = await unproven.read(c, BODY_MAX_BYTES, async (body) => {
-      // A truncated body looks like an empty one, and is no forgery.
+      // A truncated body looks empty here: it gets a 400, and is not reported as a wrong signature.
       if (method === "POST" && body.length === 0) return ok(answer(c, { status: 400, body: "no body" }));
       return ask(c, called, body);
     });

@@ -75,7 +75,7 @@ export function signatureCheck(
     if (timingSafeEqual(wanted, given)) return ok(undefined);
     return fail(
       "unauthorized",
-      `${name} does not match the body: the secret differs, or the body was changed`,
+      `${name} does not match the body: the secret differs, or a proxy changed the body`,
     );
   });
 }

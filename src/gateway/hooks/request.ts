@@ -1,9 +1,8 @@
 // Parses the bodies of web hooks, and finds the delivery id of a request.
 // A refusal names the unknown field, or the expected type of a wrong one.
 
-import { HOOK_AGENT, HOOK_WAKE, type HookAgentBody, type HookWakeBody } from "../../contract/bodies.ts";
-import { checkObject } from "../../contract/check.ts";
-import type { ObjectSchema, Of } from "../../contract/schema.ts";
+import type { BodyName, BodyOf } from "../../contract/bodies.ts";
+import { checkBody } from "../../contract/check.ts";
 import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { HookProof } from "../../core/shapes/incoming-hook.ts";
@@ -16,16 +15,16 @@ function wrong(text: string): Failure {
   return fail("invalid_argument", text);
 }
 
+type AgentBody = BodyOf<"POST /hooks/agent">;
+
 /** Returns the fields of a body that fit the schema; a null field counts as absent. */
-async function fieldsOf<S extends ObjectSchema>(schema: S, body: unknown): Promise<Result<Of<S>>> {
-  if (!isObject(body)) return wrong("the body must be one JSON object");
-  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
-  const of = { title: "invalid body", schema, field: "field", owner: "A body takes", ignored: [] };
-  return checkObject(of, given);
+function fieldsOf<B extends BodyName>(name: B, body: unknown): Promise<Result<BodyOf<B>>> {
+  const isSet = ([, value]: [string, unknown]) => value !== null;
+  return checkBody(name, isObject(body) ? Object.fromEntries(Object.entries(body).filter(isSet)) : body);
 }
 
-export async function readAgentBody(body: unknown): Promise<Result<HookAgentBody>> {
-  const fields = await fieldsOf(HOOK_AGENT, body);
+export async function readAgentBody(body: unknown): Promise<Result<AgentBody>> {
+  const fields = await fieldsOf("POST /hooks/agent", body);
   if (!fields.ok) return fields;
   const read = fields.value;
   if (read.deliver !== true && read.to !== undefined) return wrong("to requires deliver: true");
@@ -39,15 +38,15 @@ export async function readAgentBody(body: unknown): Promise<Result<HookAgentBody
  * Checks the destination. Senders name their own default channel in every request, so without `deliver` it is
  * ignored.
  */
-function checkPlaceOf({ deliver, channel, to }: HookAgentBody): Result<void> {
+function checkPlaceOf({ deliver, channel, to }: AgentBody): Result<void> {
   if (deliver !== true || channel === undefined || channel === WEBCHAT) return ok(undefined);
   if (channel === LAST && to !== undefined) return wrong('channel "last" names its place itself, without to');
   if (channel !== LAST && to === undefined) return wrong("to is required with a channel: it names the chat");
   return ok(undefined);
 }
 
-export function readWakeBody(body: unknown): Promise<Result<HookWakeBody>> {
-  return fieldsOf(HOOK_WAKE, body);
+export function readWakeBody(body: unknown): Promise<Result<BodyOf<"POST /hooks/wake">>> {
+  return fieldsOf("POST /hooks/wake", body);
 }
 
 type Headers = (name: string) => string | undefined;

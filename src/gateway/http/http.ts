@@ -5,12 +5,11 @@
 // HT3: the code for OpenAI's and MCP's clients, web hooks and platforms is loaded by its first request.
 
 import { type Context, Hono } from "hono";
-import { TOOL_CALL } from "../../contract/bodies.ts";
-import { checkObject } from "../../contract/check.ts";
-import { isObject } from "../../core/json.ts";
+import type { BodyAnswerOf } from "../../contract/bodies.ts";
+import { checkBody } from "../../contract/check.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
-import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
@@ -54,15 +53,13 @@ export interface HttpParts {
 
 /** Maps a body to the params of `tools.invoke`, two of which have other names in it. */
 async function invokeParams(given: unknown): Promise<Result<object>> {
-  if (!isObject(given)) return fail("invalid_argument", "the body must be one JSON object");
-  const of = { title: "invalid body", schema: TOOL_CALL, field: "field", owner: "A body takes", ignored: [] };
-  const body = await checkObject(of, given);
+  const body = await checkBody("POST /tools/invoke", given);
   if (!body.ok) return body;
   const { tool, args, ...rest } = body.value;
   return ok({ name: tool, ...optional({ arguments: args }), ...rest });
 }
 
-/** `{tool, args, sessionKey?}` -> `{ok, result}`: `ok` is false when the tool's own result is an error. */
+/** Calls a tool: `ok` is false when the tool's own result is an error. */
 async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<Response> {
   const body = await readBody(c, BODY_MAX_BYTES);
   if (!body.ok) return refuse(c, body);
@@ -71,7 +68,7 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   const { signal } = c.req.raw;
   const { result } = await dispatcher.call(c.get("caller"), "tools.invoke", params.value, signal);
   if (!result.ok) return refuse(c, result);
-  const value = result.value as { status?: unknown; code?: unknown };
+  const value = result.value as BodyAnswerOf<"POST /tools/invoke">["result"];
   const failed = value.status === "error" || value.status === "forbidden";
   // Only a tool that could not be called is an HTTP error; a tool's own error is a result.
   const code =

@@ -1,6 +1,6 @@
 // Shared steps of every HTTP route: authenticates the caller, reads the body within its limit, and refuses in
 // the route's own shape.
-// HR1: a body is refused by its size before it is parsed; if its headers are refused, it is not read.
+// A body is refused by its size before it is parsed; if its headers are refused, it is not read.
 
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, MiddlewareHandler } from "hono";
@@ -108,7 +108,7 @@ function tooLarge(maxBytes: number): Failure {
 }
 
 /**
- * Reads a body and refuses it at the limit (HR1); a truncated body is empty. `take` is called for each piece,
+ * Reads a body and refuses it at the limit; a truncated body is empty. `take` is called for each piece,
  * and may refuse it.
  */
 export async function readBytes(

@@ -44,7 +44,7 @@ interface Body {
   readonly messages: readonly Rpc[];
   /** The id of the only request, for the answer to a failure. */
   readonly id?: string | number;
-  /** The request has a newer revision, in which each request identifies its sender. */
+  /** It uses a newer revision of the protocol, in which each request identifies its sender. */
   readonly modern: boolean;
   readonly clientName?: string;
 }

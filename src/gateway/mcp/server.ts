@@ -56,7 +56,7 @@ function instructionsFor(deps: McpDeps, client: McpClient): string {
     : "You act in its name.";
   return (
     `You are the session ${key} of a Parley gateway, in which AI agents hold sessions. ${own} ` +
-    "sessions_list shows whom you can write to with sessions_send. A send that times out goes on: don't " +
+    "sessions_list shows whom you can write to with sessions_send. A send that times out continues: don't " +
     "repeat it."
   );
 }

@@ -5,8 +5,7 @@ import { chosenAgent, keyRulesOf } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate } from "../../access/token.ts";
 import type { WaitAnswer } from "../../contract/methods/talk.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
@@ -45,7 +44,7 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
       return found;
     return fail(
       "invalid_argument",
-      `session ${session.key} belongs to agent "${session.agentId}", not to the agentId given`,
+      `session ${session.key} belongs to agent "${session.agentId}": leave agentId out, or give that one`,
     );
   }
   if (label !== undefined) return resolve({ label, ...optional({ agentId }) });
@@ -173,7 +172,9 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
   const { runId, timeoutMs } = params;
   const { engine, settings } = ctx.deps;
   // The same answer for an unknown run and one that the token doesn't cover.
-  const missing = fail("run_not_found", `there is no run ${JSON.stringify(runId)}`);
+  const missing = fail("run_not_found", `there is no run ${JSON.stringify(runId)}`, {
+    hint: "Use the runId that chat.send or agent returned.",
+  });
   const known = await getRun(ctx.access.db, runId);
   if (known === undefined || !createGate(settings, ctx.caller, "status")(known.sessionKey)) return missing;
   const waitMs = Math.min(timeoutMs ?? WAIT_DEFAULT_MS, WAIT_MAX_MS);

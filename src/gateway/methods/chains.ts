@@ -4,8 +4,7 @@
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
 import type { CHAIN_METHODS } from "../../contract/methods/chains.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { ChainRow, ChainStep, ChainTalk } from "../../core/shapes/chain-step.ts";
@@ -257,7 +256,9 @@ async function get(
 ): Promise<Result<PayloadOf<"chains.get">>> {
   const sees = seesOf(ctx);
   const ts = ctx.deps.world.clock.now();
-  const none = fail("chain_not_found", `there is no chain ${JSON.stringify(chainId)}`);
+  const none = fail("chain_not_found", `there is no chain ${JSON.stringify(chainId)}`, {
+    hint: "chains.list shows the ids.",
+  });
   const whole = await readChain(ctx.access.db, chainId, { stepsMax: STEPS_MAX, bytesMax: BYTES_MAX });
   if (whole.runs.length === 0 && whole.refusals.length === 0) return none;
   const head = whole.head ?? { chainId, lastAt: 0, runs: 0, tokens: 0, cost: 0 };

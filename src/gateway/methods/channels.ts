@@ -8,8 +8,7 @@ import { createGate, seesEverything } from "../../access/token.ts";
 import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { Channel } from "../../channels/channel.ts";
 import type { CHANNEL_METHODS, ChannelRow, PeerRow } from "../../contract/methods/channels.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
@@ -161,7 +160,10 @@ async function test(
   }
   const name = accountName(account.channel, account.accountId);
   const found = await deps.channels.get(id)?.test?.(account.accountId);
-  if (found === undefined) return fail("channel_failed", `${name} can't be tested`);
+  if (found === undefined)
+    return fail("channel_failed", `${name} can't be tested`, {
+      hint: "Look at its status: parley channels.",
+    });
   if (found.ok) return ok({ ok: true, account: name, name: deps.world.redactor.mask(found.value) });
   return fail("channel_failed", deps.world.redactor.mask(found.error));
 }

@@ -1,8 +1,7 @@
 // Owns the methods of a chat window: a message, a stop, an operator's note. history.ts reads.
 
 import { resolveSession } from "../../access/resolve.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";

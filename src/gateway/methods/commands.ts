@@ -9,7 +9,7 @@
 
 import type { CommandParts } from "../../channels/commands/context.ts";
 import { performCommand } from "../../channels/commands.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { PayloadOf } from "../../contract/methods.ts";
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../../core/rules/command.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

@@ -4,8 +4,7 @@
 
 import { createGate } from "../../access/token.ts";
 import type { CRON_METHODS, CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";

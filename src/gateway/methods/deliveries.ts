@@ -4,8 +4,7 @@
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
 import type { DELIVERY_METHODS, DeliveryRow } from "../../contract/methods/deliveries.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { visibleErrorText, visibleRoute } from "../../core/shapes/chain-step.ts";
 import { badCursor, ok, type Result } from "../../core/shapes/errors.ts";

@@ -6,8 +6,7 @@
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate } from "../../access/token.ts";
 import type { HistoryNow, QueuedRun } from "../../contract/methods/talk.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";

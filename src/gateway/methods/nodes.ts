@@ -6,8 +6,7 @@ import { chosenAgent, maySpeakAs } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
 import { isTooDeep } from "../../contract/check.ts";
 import type { NODE_METHODS, NodeListRow, PairRequestRow } from "../../contract/methods/nodes.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -53,7 +52,7 @@ function whereNodesAre<P, T>(
     async handle(ctx, params) {
       const { nodes } = ctx.deps;
       if (nodes !== undefined) return handle(ctx, params, nodes);
-      return fail("node_unavailable", "nodes are disabled: nodes.enabled is false");
+      return fail("node_unavailable", "nodes are disabled: set nodes.enabled to true");
     },
   };
 }

@@ -2,11 +2,14 @@
 
 import type { ListedRow, SessionRow } from "../../contract/methods/sessions.ts";
 import { optional } from "../../core/optional.ts";
+import { endCodeOf } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import type { ListedSession } from "../../flows/session/list.ts";
+import type { EndedRun } from "../../store/queries/runs/run-facts.ts";
 import type { BasicDeps } from "../call.ts";
+import { errorLine } from "../error-line.ts";
 
 /** Splits `<provider>/<model>`; the model's own name may contain slashes. */
 export function splitModel(model: string): { modelProvider: string; model: string } {
@@ -69,4 +72,16 @@ export function sessionRow(
 
 export function listedRow(parts: RowParts, row: ListedSession, sees: (key: string) => boolean): ListedRow {
   return { ...sessionRow(parts, row.session, sees), state: row.state, queuedRuns: row.queuedRuns };
+}
+
+/** Returns the failure of a session's last turn. Undefined: its run was deleted. */
+export function failureRow(
+  parts: RowParts,
+  run: EndedRun | undefined,
+  sees: (key: string) => boolean,
+): ListedRow["failure"] {
+  if (run?.endedAt === undefined) return undefined;
+  const { runId, endedAt, error } = run;
+  const reason = error === undefined ? undefined : errorLine(parts, error, sees);
+  return { runId, endedAt, code: endCodeOf(run) ?? "run_failed", ...optional({ reason }) };
 }

@@ -3,9 +3,8 @@
 
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate, storePathFor } from "../../access/token.ts";
-import type { SESSION_METHODS } from "../../contract/methods/sessions.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf } from "../../contract/payloads.ts";
+import type { ListedRow, SESSION_METHODS } from "../../contract/methods/sessions.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { textOf } from "../../core/shapes/message.ts";
@@ -24,15 +23,17 @@ import {
   type ListFilter,
   listVisible,
   visibleChildren,
+  visibleCounts,
 } from "../../flows/session/list.ts";
 import { createNamed } from "../../flows/session/open.ts";
 import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
+import { endsOf } from "../../store/queries/runs/run-facts.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { earlierConversations } from "../../store/queries/sessions/earlier-conversations.ts";
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { listedRow, sessionRow, splitModel } from "./session-row.ts";
+import { failureRow, listedRow, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
 
 export type SessionDeps = BasicDeps & LifecycleContext & Pick<SystemDeps, "models">;
@@ -51,7 +52,7 @@ const MINUTE_MS = 60_000;
 
 function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilter {
   const { activeMinutes, kinds, agentId, search, label, cursor } = params;
-  const { spawnedBy, roots, keys, includeArchived } = params;
+  const { spawnedBy, roots, keys, includeArchived, only } = params;
   const { settings, world } = ctx.deps;
   // The session `global` is listed on request only, unless all messages go there.
   const hideGlobal = params.includeGlobal !== true && settings.session.scope !== "global";
@@ -62,6 +63,7 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
     ...(agentId === undefined ? {} : { agentId: agentId.trim().toLowerCase() }),
     ...(search === undefined || search.trim() === "" ? {} : { search: search.trim() }),
     ...optional({ label, spawnedBy, roots, keys, includeArchived, cursor }),
+    ...(only === "mine" ? { askedBy: ctx.caller.id } : optional({ doing: only })),
     ...(activeMinutes === undefined
       ? {}
       : { activeSinceMs: Math.max(0, world.clock.now() - activeMinutes * MINUTE_MS) }),
@@ -104,17 +106,36 @@ async function waitsOf(
   return found;
 }
 
+/** Returns the failure of each session whose last turn failed, unless it works again. */
+async function failuresOf(
+  { access, deps }: CallContext,
+  rows: readonly ListedSession[],
+  sees: (key: string) => boolean,
+): Promise<ReadonlyMap<string, ListedRow["failure"]>> {
+  const failed = rows.flatMap(({ session: { key, failedRun }, state }) =>
+    state === "idle" && failedRun !== undefined ? [{ key, failedRun }] : [],
+  );
+  const ends = await endsOf(
+    access.db,
+    failed.map(({ failedRun }) => failedRun),
+  );
+  return new Map(failed.map(({ key, failedRun }) => [key, failureRow(deps, ends.get(failedRun), sees)]));
+}
+
 async function childrenOf(
   ctx: CallContext,
   { includeChildren, includeArchived }: ParamsOf<"sessions.list">,
   rows: readonly ListedSession[],
-): Promise<ReadonlyMap<string, number> | undefined> {
+): Promise<ReadonlyMap<string, Pick<ListedRow, "children" | "jobs">> | undefined> {
   if (includeChildren !== true) return undefined;
   const keys = rows.map((row) => row.session.key);
-  return visibleChildren(ctx.access, ctx.viewer, {
-    keys,
-    ...optional({ includeArchived }),
-  });
+  const counts = await visibleChildren(ctx.access, ctx.viewer, { keys, ...optional({ includeArchived }) });
+  return new Map(
+    [...counts].map(([key, { children, running, failed }]) => [
+      key,
+      { children, jobs: { running, failed, done: children - running - failed } },
+    ]),
+  );
 }
 
 function listDefaults(ctx: CallContext<SessionDeps>) {
@@ -137,6 +158,9 @@ async function list(
   const page = isGuess ? { rows: [] } : await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
   const waits = await waitsOf(ctx, page.rows, sees);
   const children = await childrenOf(ctx, params, page.rows);
+  const failures = await failuresOf(ctx, page.rows, sees);
+  const counts =
+    params.includeCounts === true ? await visibleCounts(ctx.access, ctx.viewer, ctx.caller.id) : undefined;
   const sessions = [];
   for (const row of page.rows) {
     const { key } = row.session;
@@ -144,7 +168,8 @@ async function list(
     sessions.push({
       ...listedRow(ctx.deps, row, sees),
       ...optional({ waitingOn }),
-      ...(children === undefined ? {} : { children: children.get(key) ?? 0 }),
+      ...optional({ failure: failures.get(key) }),
+      ...(children === undefined ? {} : (children.get(key) ?? { children: 0 })),
       ...(await textsOf(ctx, params, row)),
     });
   }
@@ -154,7 +179,7 @@ async function list(
     count: sessions.length,
     defaults: listDefaults(ctx),
     sessions,
-    ...optional({ nextCursor: page.nextCursor }),
+    ...optional({ nextCursor: page.nextCursor, counts }),
   });
 }
 

@@ -62,7 +62,7 @@ async function invoke(
   const found = await actor(ctx, call.sessionKey, "send");
   if (!found.ok) return found;
   const { session, agent, settings, chain } = found.value;
-  // Its rights and its sandbox were in its agent's settings; no other agent's settings may replace them.
+  // A removed agent takes the session's rights and sandbox with it: other agents' settings must not apply.
   if (findAgent(settings, session.agentId) === undefined)
     return fail("agent_not_found", notConfigured(session.agentId));
   const sandbox = await ctx.deps.sandboxFor(chain);

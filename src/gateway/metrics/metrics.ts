@@ -39,7 +39,7 @@ interface ModelCall {
 
 /** Values that are read at scrape time instead of counted. */
 export interface GaugeReadings {
-  /** From the store, so the same for every process that shares it. Absent: it does not answer. */
+  /** From the store, so the same for every process that shares it. Absent if the store does not answer. */
   readonly store?: {
     readonly load: Load;
     readonly deliveries: { readonly pending: number; readonly failed: number };
@@ -203,9 +203,18 @@ export class Metrics {
   /** Returns the text for Prometheus. */
   text(readings: GaugeReadings): { readonly type: string; readonly body: string } {
     const counted = [
-      ...[this.runsEnded, this.runSeconds, this.queueSeconds, this.modelCalls, this.modelSeconds],
-      ...[this.tokens, this.cost, this.deliveriesSettled, this.hookEventsDropped, this.refusals],
-      ...[this.toolCalls, this.commitSeconds],
+      this.runsEnded,
+      this.runSeconds,
+      this.queueSeconds,
+      this.modelCalls,
+      this.modelSeconds,
+      this.tokens,
+      this.cost,
+      this.deliveriesSettled,
+      this.hookEventsDropped,
+      this.refusals,
+      this.toolCalls,
+      this.commitSeconds,
     ].map((figure): Metric => ({ ...figure.spec, type: figure.type, samples: figure.samples() }));
     return { type: EXPOSITION_TYPE, body: exposition([...counted, ...this.#gauges(readings)]) };
   }

@@ -5,7 +5,7 @@
 // NC3: a node's answer is bounded in bytes and in depth before it is read.
 
 import { isTooDeep } from "../../contract/check.ts";
-import type { NodeInvokeCancel, NodeInvokeRequest } from "../../contract/protocol.ts";
+import type { EventPayloads } from "../../contract/events.ts";
 import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../../core/shapes/node.ts";
@@ -20,8 +20,8 @@ const ERROR_MAX_CHARS = 2_000;
 /** The connection to one node. */
 export interface NodeLine {
   readonly node: Pick<NodeRow, "id" | "name">;
-  ask(request: NodeInvokeRequest): void;
-  cancel(cancel: NodeInvokeCancel): void;
+  ask(request: EventPayloads["node.invoke.request"]): void;
+  cancel(cancel: EventPayloads["node.invoke.cancel"]): void;
 }
 
 /** A node's answer to a command. */

@@ -8,7 +8,8 @@
 // outcome is unknown. A message never has an effect twice.
 // NH4: the runs that one node starts per minute are bounded.
 
-import { CLOSE, type ConnectParams, type DeviceProof, NODE_REPLACED } from "../../contract/protocol.ts";
+import type { ConnectParams, DeviceProof } from "../../contract/frames.ts";
+import { CLOSE, NODE_REPLACED } from "../../contract/protocol.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import {
   commandRefusal,
@@ -33,14 +34,14 @@ import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./calls
 /** Interval of checking the rows of connected nodes, for a removal whose message was lost. */
 const LOOK_MS = 30_000;
 /** Maximum time for a message and its answer. */
-const LETTERS_MS = 5_000;
+const MESSAGES_MS = 5_000;
 /** Runs that a node may start at once; one more each second. There are fewer paired devices. */
 const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 
 interface Parts {
   readonly settings: Settings;
   readonly world: World;
-  /** Late: the engine executes the tools that use nodes. */
+  /** A function, because the engine is created later: it executes the tools that use nodes. */
   engine(): Engine;
 }
 
@@ -58,7 +59,7 @@ interface Live {
 }
 
 /** A message between processes. */
-type Letter =
+type ProcessMessage =
   | { readonly kind: "node.ask"; readonly from: string; readonly id: string; readonly call: NodeCall }
   | { readonly kind: "node.cancel"; readonly id: string }
   /** The node has connected to the sender: its earlier connection is over. */
@@ -93,7 +94,7 @@ export class NodeHub {
       engine.bus.subscribe((event) => {
         if (event.kind === "node" && event.change === "removed") this.#end(event.nodeId);
       }),
-      engine.onLetter((body) => this.#read(body as Letter)),
+      engine.onMessage((body) => this.#read(body as ProcessMessage)),
     ];
   }
 
@@ -127,7 +128,7 @@ export class NodeHub {
     const admitted = await admitDevice({ engine, settings }, device, { owner: engine.processId, connId });
     const before = admitted.ok ? admitted.value.place : undefined;
     if (before !== undefined && before.owner !== engine.processId) {
-      const moved: Letter = { kind: "node.moved", nodeId: proof.id, connId: before.connId };
+      const moved: ProcessMessage = { kind: "node.moved", nodeId: proof.id, connId: before.connId };
       engine.writeTo(before.owner, moved);
     }
     return admitted;
@@ -247,41 +248,41 @@ export class NodeHub {
       };
       const giveUp = (why: string): void => {
         settle(unknownOutcome(node.name, why));
-        engine.writeTo(owner, { kind: "node.cancel", id } satisfies Letter);
+        engine.writeTo(owner, { kind: "node.cancel", id } satisfies ProcessMessage);
       };
       const left = (): void => giveUp("the caller disconnected before the node answered");
-      const timer = clock.at(clock.now() + call.timeoutMs + LETTERS_MS, () =>
+      const timer = clock.at(clock.now() + call.timeoutMs + MESSAGES_MS, () =>
         giveUp("the node's gateway did not answer"),
       );
       this.#elsewhere.set(id, settle);
       signal.addEventListener("abort", left, { once: true });
       if (signal.aborted)
         return settle(fail("run_aborted", "the caller disconnected; the command was not sent"));
-      engine.writeTo(owner, { kind: "node.ask", from: engine.processId, id, call } satisfies Letter);
+      engine.writeTo(owner, { kind: "node.ask", from: engine.processId, id, call } satisfies ProcessMessage);
     });
   }
 
-  #read(letter: Letter): void {
-    switch (letter.kind) {
+  #read(message: ProcessMessage): void {
+    switch (message.kind) {
       case "node.ask":
-        void this.#serve(letter);
+        void this.#serve(message);
         return;
       case "node.cancel":
-        this.#forOthers.get(letter.id)?.abort();
+        this.#forOthers.get(message.id)?.abort();
         return;
       case "node.moved": {
-        const live = this.#live.get(letter.nodeId);
-        if (live?.member.connId === letter.connId) live.member.close(CLOSE.policy, NODE_REPLACED);
+        const live = this.#live.get(message.nodeId);
+        if (live?.member.connId === message.connId) live.member.close(CLOSE.policy, NODE_REPLACED);
         return;
       }
       case "node.answer":
-        this.#elsewhere.get(letter.id)?.(letter.result);
+        this.#elsewhere.get(message.id)?.(message.result);
         return;
     }
   }
 
   /** Sends a command for another process, whose settings allow it: this one's must, too. */
-  async #serve({ from, id, call }: Extract<Letter, { kind: "node.ask" }>): Promise<void> {
+  async #serve({ from, id, call }: Extract<ProcessMessage, { kind: "node.ask" }>): Promise<void> {
     const gone = new AbortController();
     this.#forOthers.set(id, gone);
     const { world } = this.#parts;
@@ -296,7 +297,7 @@ export class NodeHub {
             ? this.#away(status.node)
             : await this.#calls.ask(live.line, call, paramsJSON, gone.signal);
       }
-      this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies Letter);
+      this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies ProcessMessage);
     } catch (error) {
       // The other process's timeout answers its caller.
       world.log.error(

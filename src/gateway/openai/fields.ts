@@ -144,7 +144,7 @@ export function checkFields(api: OpenAiApi, body: Body): Result<void> {
     const shown = field.slice(0, 60);
     const known = [...READ[api], ...UNUSED[api]].join(", ");
     return fail("unknown_argument", `unrecognized request argument: ${JSON.stringify(shown)}`, {
-      hint: `A request takes: ${known}.`,
+      hint: `Accepted fields: ${known}.`,
       details: { param: shown },
     });
   }

@@ -5,23 +5,27 @@
 // C4: reading requests run one after another: no client makes the gateway hold many large answers at once,
 // and other work gets the event loop between two of them.
 // When the socket closes, its pending waits are released; runs continue.
+// A request that was read has strings of bounded length, and params that are not validated yet.
 
 import type { RawData, WebSocket } from "ws";
 import { checkConnect } from "../../contract/check.ts";
+import type {
+  ConnectParams,
+  DeviceProof,
+  HelloOk,
+  RequestFrame,
+  ResponseFrame,
+} from "../../contract/frames.ts";
 import { idempotencyOf } from "../../contract/idempotency.ts";
 import {
   CLOSE,
   CONNECT_TIMEOUT_MS,
-  type ConnectParams,
-  type DeviceProof,
-  type HelloOk,
   MAX_PAYLOAD_BEFORE_CONNECT_BYTES,
   MAX_PAYLOAD_OF_NODE_BYTES,
   PENDING_REQUESTS_MAX,
   PROTOCOL_VERSIONS,
-  type RequestFrame,
-  type ResponseFrame,
 } from "../../contract/protocol.ts";
+import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { NodeRow } from "../../core/shapes/node.ts";
@@ -30,7 +34,6 @@ import { failureFrame, thrown } from "../answer.ts";
 import type { Authority, Caller } from "../auth.ts";
 import { verifyDevice } from "../device.ts";
 import type { GatewayShares } from "../shares.ts";
-import { readFrame } from "./frame.ts";
 import { FrameBytes } from "./frame-bytes.ts";
 import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
 
@@ -96,6 +99,50 @@ interface PeerSocket {
 }
 
 type RequestQueue = "read" | "write";
+
+const ID_MAX_CHARS = 200;
+const METHOD_MAX_CHARS = 100;
+
+/** A frame that can't be read; `id` is the request's own if that is usable. */
+interface BadFrame {
+  readonly id: string;
+  readonly failure: Failure;
+}
+
+function parse(text: string): Result<unknown> {
+  try {
+    return ok(JSON.parse(text));
+  } catch {
+    return fail("invalid_argument", "the message is not valid JSON");
+  }
+}
+
+function readFrame(text: string): { request: RequestFrame } | { bad: BadFrame } {
+  const parsed = parse(text);
+  if (!parsed.ok) return { bad: { id: "invalid", failure: parsed } };
+  const frame = parsed.value;
+  const own = (field: string): unknown =>
+    isObject(frame) && Object.hasOwn(frame, field) ? frame[field] : undefined;
+  const id = own("id");
+  const usable = typeof id === "string" && id !== "" && id.length <= ID_MAX_CHARS;
+  const bad = (why: string) => ({
+    bad: {
+      id: usable ? id : "invalid",
+      failure: fail("invalid_argument", why, {
+        hint: 'A request is {"type":"req","id":"…","method":"…","params":{…}}',
+      }),
+    },
+  });
+  if (!isObject(frame)) return bad("a frame must be one JSON object");
+  if (own("type") !== "req") return bad('a client sends frames of type "req" only');
+  if (!usable) return bad(`id must be a string of 1 to ${ID_MAX_CHARS} characters`);
+  const method = own("method");
+  if (typeof method !== "string" || method === "" || method.length > METHOD_MAX_CHARS) {
+    return bad(`method must be a string of 1 to ${METHOD_MAX_CHARS} characters`);
+  }
+  const params = own("params");
+  return { request: { type: "req", id, method, ...optional({ params }) } };
+}
 
 /** Methods that may wait for a long time. */
 const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke"];

@@ -7,49 +7,36 @@ import type {
   AgentEvent,
   ChatEvent,
   ChatMessage,
-  CronEvent,
-  DeliveriesEvent,
-  EventName,
+  EventOf,
+  EventPayloads,
   FlowData,
   LifecycleData,
-  NodePairRequested,
-  NodePairResolved,
-  ReceiptEvent,
-  SessionsEvent,
   ToolData,
-} from "../../contract/protocol.ts";
+} from "../../contract/events.ts";
 import { optional } from "../../core/optional.ts";
 import { isQuietStep } from "../../core/rules/turn-rules.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
-import type { ModelRetry } from "../../core/shapes/model-retry.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { EventMarks } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and its session. */
-export interface OutEvent {
-  readonly event: EventName;
+export type OutEvent = EventOf & {
   readonly sessionKey: string;
-  readonly payload:
-    | ChatEvent
-    | AgentEvent
-    | SessionsEvent
-    | DeliveriesEvent
-    | ReceiptEvent
-    | CronEvent
-    | NodePairRequested
-    | NodePairResolved;
   /** The right that a subscriber needs: `deliveries` is operator.admin. Default `events`. */
   readonly access?: "deliveries";
   /** Another session that the payload names, and the event for subscribers who may not see that session. */
-  readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent | ReceiptEvent };
+  readonly other?: {
+    readonly sessionKey: string;
+    readonly withoutIt: AgentEvent | EventPayloads["message.receipt"];
+  };
   /** Subscribers who may see this session get another event. */
   readonly unless?: string;
   readonly marks?: EventMarks;
-}
+};
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 type OfRun = { readonly runId: string; readonly sessionKey: string };
@@ -213,12 +200,9 @@ function said(text: string, timestamp: number): ChatMessage {
   return { role: "assistant", content: [{ type: "text", text }], timestamp };
 }
 
-type AgentBody =
-  | { readonly stream: "lifecycle"; readonly data: LifecycleData }
-  | { readonly stream: "thinking"; readonly data: { readonly text: string } }
-  | { readonly stream: "tool"; readonly data: ToolData }
-  | { readonly stream: "flow"; readonly data: FlowData }
-  | { readonly stream: "retry"; readonly data: ModelRetry };
+type AgentBody = {
+  [S in AgentEvent["stream"]]: Pick<Extract<AgentEvent, { stream: S }>, "stream" | "data">;
+}[AgentEvent["stream"]];
 
 function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
   const { callId, name, isError, result } = event;

@@ -4,11 +4,13 @@
 // No send is awaited; the outlet handles a slow reader.
 
 import { createGate } from "../../access/token.ts";
-import { type ConnectParams, TEXT_DELTAS } from "../../contract/protocol.ts";
+import type { ConnectParams } from "../../contract/frames.ts";
+import { TEXT_DELTAS } from "../../contract/protocol.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
 import type { Clock } from "../../world.ts";
+import { AttentionHints } from "../attention/hints.ts";
 import type { Caller } from "../auth.ts";
 import { type OutEvent, Translator } from "./events.ts";
 import { LiveTexts, type TextListener } from "./live-texts.ts";
@@ -54,6 +56,7 @@ export function createFanout(parts: FanoutParts): Fanout {
     runs,
     watching: (sessionKey) => [...listeners.values()].filter(({ events }) => events(sessionKey)),
   });
+  const hints = new AttentionHints(clock);
   const translator = new Translator({ redactor, runs, texts });
 
   const tell = (out: OutEvent): void => {
@@ -75,7 +78,10 @@ export function createFanout(parts: FanoutParts): Fanout {
   };
   const unsubscribe = bus.subscribe((event) => {
     if (event.kind === "text") texts.hear(event);
-    else for (const out of translator.translate(event)) tell(out);
+    else {
+      for (const out of translator.translate(event)) tell(out);
+      hints.note(event, listeners.values());
+    }
   });
   return {
     add(listener) {
@@ -91,6 +97,7 @@ export function createFanout(parts: FanoutParts): Fanout {
       return () => {
         listeners.delete(listener);
         texts.forget(told);
+        hints.forget(told);
       };
     },
     broadcast(event, to = () => true) {
@@ -99,6 +106,7 @@ export function createFanout(parts: FanoutParts): Fanout {
     close() {
       unsubscribe();
       texts.close();
+      hints.close();
       listeners.clear();
     },
   };

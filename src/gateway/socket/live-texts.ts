@@ -6,7 +6,7 @@
 // A whole text is sent at most every 150 ms, and less often the longer it is; before a run does something
 // else, its complete text is sent.
 
-import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
 import { grown, type TextDelta, withDelta } from "../../core/text/text-delta.ts";

@@ -7,7 +7,9 @@
 // O6: a long event is encoded to bytes once for all readers.
 
 import type { WebSocket } from "ws";
-import { CLOSE, type EventName, type StateVersion } from "../../contract/protocol.ts";
+import type { EventPayloads } from "../../contract/events.ts";
+import type { StateVersion } from "../../contract/frames.ts";
+import { CLOSE, type EventName } from "../../contract/protocol.ts";
 
 /** How an event relates to others that may be held back. */
 export interface EventMarks {
@@ -52,9 +54,9 @@ export interface OutletLimits {
   hold?: (() => () => void) | undefined;
 }
 
-export function encodeEvent(
-  event: EventName,
-  payload: unknown,
+export function encodeEvent<E extends EventName>(
+  event: E,
+  payload: EventPayloads[E],
   more: EventMarks & { stateVersion?: StateVersion } = {},
 ): EncodedEvent {
   const { stateVersion, ...marks } = more;

@@ -2,7 +2,7 @@
 // Only callers whose token covers every session see others; all others see themselves.
 // Changes are sent at most once per interval, whatever their number, in bounded text.
 
-import type { PresenceEntry } from "../../contract/protocol.ts";
+import type { PresenceEntry } from "../../contract/frames.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Timer, World } from "../../world.ts";
 import type { Member } from "./connection.ts";

@@ -10,7 +10,7 @@ import type { FlowStep } from "../../core/shapes/run.ts";
 
 /** Ended runs that keep their numbers: a flow may still publish events of them. */
 const PAST_RUNS_MAX = 1_000;
-/** Shown notes that may still be delivered. */
+/** Notes that were shown when they were written, so that their delivery is not shown again. */
 const NOTES_MAX = 200;
 
 interface Track {

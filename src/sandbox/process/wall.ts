@@ -1,6 +1,6 @@
 // Limits the processes of each program by a control group, if the gateway runs as root.
 // PW1: an ordinary user gets none: the limit on a user's processes works there.
-// PW2: if no control group can be created (for example in a container), only the watch remains.
+// If no control group can be created (for example in a container), only the watch remains.
 // PW3: the name of a group contains the process that created it. Another process removes the group only after
 // that one has exited: an empty group may be about to be used.
 // Only the number of processes is limited here. A group of version 2 is created next to the gateway's own
@@ -62,7 +62,7 @@ function startOf(pid: number | "self"): string | undefined {
   }
 }
 
-/** Returns the namespace of process ids: containers may share the folder of groups. */
+/** Returns the namespace of process ids, because containers may share the folder of control groups. */
 function processNamespace(): string {
   try {
     return /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "";

@@ -2,7 +2,7 @@
 // PC1: statements run in the order of the calls; those given together travel together and cost one round
 //      trip. Results are numbers, texts and null.
 // A lost connection, or one in an unknown state, is not used again.
-// PC2: a query of store/prepared.ts is planned once for each connection. Any other one is planned with its
+// A query of store/prepared.ts is planned once for each connection. Any other one is planned with its
 // values at each execution: a plan for all values would be wrong for an agent or a word with many rows.
 
 import type { CompiledQuery, QueryResult } from "kysely";
@@ -129,7 +129,7 @@ export class PostgresConnection implements TransactionConnection {
   #lost: unknown;
   /** A transaction's `begin` that the server has not confirmed yet. */
   #beginning: Promise<void> | undefined;
-  /** A write waits for that confirmation, and so do all later statements. */
+  /** True if a write waits for `#beginning`; all later statements then wait, too. */
   #isHeldBack = false;
 
   private constructor(
@@ -257,7 +257,7 @@ export class PostgresConnection implements TransactionConnection {
   #problemOf(error: unknown): unknown {
     const said = this.#lost ?? error;
     const problem = asPostgresProblem(said, this.#connecting.address);
-    // Otherwise, the next connection may reach a healthy server.
+    // Closes the connection, because the next one may reach a healthy server.
     if (problem instanceof StoreProblem && problem.problem === "unreachable" && codeOf(said) !== TOO_SLOW) {
       this.#lose(problem);
     }

@@ -1,6 +1,6 @@
 // Owns the answers to calls with an idempotency key.
-// ID1: the same call with the same key gets the same answer, also after a restart.
-// ID2: a key that its owner used with other parameters or for another method is a conflict.
+// The same call with the same key gets the same answer, also after a restart.
+// A key that its owner used with other parameters or for another method is a conflict.
 // ID3: a key belongs to its owner. Equal keys of two owners are independent.
 // ID4: a call that must not run twice reserves its key first, with the answer for a crash of its process. The
 //      process replaces that answer; if it dies, the answer becomes final.

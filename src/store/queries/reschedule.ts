@@ -30,7 +30,7 @@ export async function newestTime(db: Db): Promise<number> {
   return Number(rows[0]?.at ?? 0);
 }
 
-/** Moves each date so that it is as far from `now` as it was from the time before the step. */
+/** After the clock was set back, moves each stored date, so that its remaining time is unchanged. */
 export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds: Kinds): Promise<void> {
   const back = Math.round(before - now);
   const at = Math.round(now);

@@ -442,6 +442,30 @@ create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_a
 create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
 `;
 
+// As in the embedded store.
+const HEARD = `
+alter table runs add column heard_at bigint;
+update runs set heard_at = (select m.created_at from messages m where m.run_id = runs.run_id
+  and m.role = 'assistant' order by m.seq limit 1) where flow_step in ('round1', 'reply');
+`;
+
+const LAST_FAILURES = `
+alter table sessions add column failed_run ${T};
+update sessions set failed_run = (
+    select case when r.state in ('error', 'timeout') then r.run_id end from runs r
+    where r.session_key = sessions.key and r.session_id = sessions.session_id
+      and r.kind = 'turn' and r.ended_at is not null
+    order by r.lane_seq desc limit 1
+  );
+create index sessions_failed on sessions (archived, updated_at desc, key desc) where failed_run is not null;
+create index sessions_failed_below on sessions (spawned_by, archived) where failed_run is not null;
+create index runs_asked on runs (session_key, asked_by) where asked_by is not null;
+`;
+
+const RUN_DISMISSALS = `
+alter table runs add column dismissed_at bigint;
+`;
+
 /** Entry n migrates a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -458,4 +482,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   KEYS_BEGUN,
   CRASHES_IN_ROW,
   INBOX_MARKS,
+  HEARD,
+  LAST_FAILURES,
+  RUN_DISMISSALS,
 ];

@@ -405,6 +405,32 @@ create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_a
 create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
 `;
 
+// When the recipient's model first answered, for the receipts of messages between sessions.
+const HEARD = `
+alter table runs add column heard_at integer;
+update runs set heard_at = (select m.created_at from messages m where m.run_id = runs.run_id
+  and m.role = 'assistant' order by m.seq limit 1) where flow_step in ('round1', 'reply');
+`;
+
+// The run of a session's last turn, if that failed; which sessions a caller wrote to.
+const LAST_FAILURES = `
+alter table sessions add column failed_run text;
+update sessions set failed_run = (
+    select case when r.state in ('error', 'timeout') then r.run_id end from runs r
+    where r.session_key = sessions.key and r.session_id = sessions.session_id
+      and r.kind = 'turn' and r.ended_at is not null
+    order by r.lane_seq desc limit 1
+  );
+create index sessions_failed on sessions (archived, updated_at desc, key desc) where failed_run is not null;
+create index sessions_failed_below on sessions (spawned_by, archived) where failed_run is not null;
+create index runs_asked on runs (session_key, asked_by) where asked_by is not null;
+`;
+
+// An operator's decision about a failed turn or a question: it needs nobody any more.
+const RUN_DISMISSALS = `
+alter table runs add column dismissed_at integer;
+`;
+
 /** Entry n migrates a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -423,6 +449,9 @@ const MIGRATIONS: readonly string[] = [
   CRASHES_IN_ROW,
   TEXT_PARTS,
   INBOX_MARKS,
+  HEARD,
+  LAST_FAILURES,
+  RUN_DISMISSALS,
 ];
 
 /** The version that this program writes. */

@@ -34,6 +34,8 @@ export interface SessionTable {
   send_policy: string | null;
   system_sent: number;
   aborted_last_run: number;
+  /** The run of its last turn, if that failed. */
+  failed_run: Generated<string | null>;
   input_tokens: number;
   output_tokens: number;
   total_tokens: number;
@@ -84,7 +86,7 @@ export interface RunTable {
   hop: number;
   attempt: number;
   crashes: number;
-  /** The latest of them, since a tool call of the run was last answered. */
+  /** Crashes since a tool call of the run was last answered. */
   crashes_in_row: Generated<number>;
   /** Answered tool calls of the run when its last attempt was lost or parked. */
   calls_answered: Generated<number>;
@@ -103,6 +105,8 @@ export interface RunTable {
   reserved_cost: Generated<number>;
   accepted_at: number;
   started_at: number | null;
+  /** When the recipient's model first answered a message between sessions. */
+  heard_at: Generated<number | null>;
   ended_at: number | null;
   timeout_ms: number;
   route_json: string | null;
@@ -118,6 +122,8 @@ export interface RunTable {
   error: string | null;
   usage_json: string | null;
   model: string | null;
+  /** When an operator dismissed or retried an ended run. */
+  dismissed_at: Generated<number | null>;
 }
 
 /** Waits of runs for other runs: edges of the wait graph while `state` is `open`. */
@@ -139,7 +145,7 @@ export interface WaitTable {
 export interface JobWaitTable {
   /** The waiting tool call. */
   call_id: string;
-  /** The job. */
+  /** The flow of the job. */
   flow_id: string;
   waiter_run_id: string;
   waiter_session_key: string;
@@ -219,7 +225,7 @@ export interface DeadlineTable {
 
 export interface DeliveryTable {
   id: string;
-  /** Grows over the whole store; the order within a route. */
+  /** Sequence number of the whole store; orders the deliveries of a route. */
   seq: Generated<number>;
   session_key: string;
   run_id: string | null;
@@ -382,7 +388,7 @@ export interface DeviceTokenTable {
   device_id: string;
   role: "operator" | "node";
   series: string;
-  /** Identifies the gateway token from which the newest was made. */
+  /** The gateway token from which the newest device token was made. */
   token_id: string;
   name: string;
   platform: string;

@@ -96,7 +96,7 @@ export function refuseDamagedFile(dir: string, file: string): boolean {
     if (mark !== undefined && mark !== "damaged" && claimsAnything(mark)) {
       refuse(`it is empty or gone, but its ${MARK_ENDING} file says that it held data`);
     }
-    // SQLite deletes a log without a database as soon as it creates the database again.
+    // When SQLite creates the database again, it deletes the -wal file that was left.
     if (logSize > 0) refuse("it is empty, but its -wal file holds data");
     if (copiesIn(dir).length > 0) {
       refuse("it is empty or gone, but copies of its transcripts, <session id>.jsonl, are beside it");

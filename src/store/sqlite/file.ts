@@ -64,23 +64,30 @@ function openSnapshot(file: string): DatabaseSync {
   }
 }
 
+const NAME_A_BACKUP = "Name a file that parley store backup wrote.";
+
 /** Returns a readable failure for a file that could not be read; undefined if the error is a bug. */
 export function fileFailure(error: unknown, file: string): Failure | undefined {
   if (!(error instanceof Error)) return undefined;
   const { errcode, code } = error as { errcode?: number; code?: string };
   if (errcode !== undefined) {
     const result = errcode & 0xff;
-    if (result === NOT_A_DATABASE) return fail("store_unavailable", `${file} is not a store of this program`);
+    if (result === NOT_A_DATABASE)
+      return fail("store_unavailable", `${file} is not a store of this program`, { hint: NAME_A_BACKUP });
     if (result === CORRUPT) return damaged(file, error.message);
     if (result === BUSY) {
       return fail("store_unavailable", `${file} is locked by another program`, {
         hint: "Close the program that has it open, then try again.",
       });
     }
-    return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`);
+    return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`, {
+      hint: "Check the owner and the mode of the file and its directory.",
+    });
   }
   if (code === undefined || !("syscall" in error)) return undefined;
-  return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`);
+  return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`, {
+    hint: "Check the owner and the mode of the file and its directory.",
+  });
 }
 
 function damaged(file: string, detail: string): Failure {
@@ -112,7 +119,7 @@ function refuseIrregular(file: string): Result<void> {
   }
   const odd = BESIDE.map((ending) => `${file}${ending}`).find((name) => statOf(name)?.isFile() === false);
   if (odd === undefined) return ok(undefined);
-  return fail("store_unavailable", `${odd} is not a regular file`, { hint: "Name a backup file." });
+  return fail("store_unavailable", `${odd} is not a regular file`, { hint: NAME_A_BACKUP });
 }
 
 /** How much is read: the schema; every page; every page and every index entry. */
@@ -145,7 +152,7 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
   const read = (name: string): unknown => Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0];
   const version = Number(read("user_version"));
   if (read("application_id") !== APPLICATION_ID || version === 0) {
-    return fail("store_unavailable", `${file} is not a store of this program`);
+    return fail("store_unavailable", `${file} is not a store of this program`, { hint: NAME_A_BACKUP });
   }
   if (version > SCHEMA_VERSION) {
     const known = `schema version ${version}, known up to ${SCHEMA_VERSION}`;

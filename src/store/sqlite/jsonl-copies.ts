@@ -2,13 +2,13 @@
 // line.
 // MI1: the table is authoritative: a copy is written after the commit, from the table and in its order, and
 //      repaired from it. Nothing reads a transcript from its copy.
-// MI2: a failed write is logged and retried at the next entry; no run fails because of it.
-// MI3: after a crash each copy that may be behind is found by a progress file: the position up to which all
+// A failed write is logged and retried at the next entry; no run fails because of it.
+// After a crash each copy that may be behind is found by a progress file: the position up to which all
 //      copies are complete. Copies are synced before it is written, so that it is valid after a power loss,
 //      too. A start always checks the newest sessions.
-// MI4: the copy of a deleted transcript is deleted; one that a crash left is deleted at the next start. An
+// The copy of a deleted transcript is deleted; one that a crash left is deleted at the next start. An
 //      unknown copy stays: it may be all that is left of another database.
-// MI5: a copy that is ahead of the store is never cut: it is kept under another name, and logged.
+// A copy that is ahead of the store is never cut: it is kept under another name, and logged.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";

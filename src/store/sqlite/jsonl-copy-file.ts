@@ -164,7 +164,7 @@ export class CopyWriter {
       if (row?.session_id === sessionId && row.entry_json === line) return row.seq;
     }
     if (await this.#isAhead(sessionId)) {
-      // Deleted meanwhile: its messages and this row are deleted together.
+      // The transcript was deleted meanwhile, with its messages: its copy is not ahead of anything.
       if ((await this.#ownerOf(sessionId)) === undefined) return undefined;
       await this.#keep(sessionId);
     }

@@ -62,7 +62,7 @@ export class StoreKeeper {
       this.#marking = undefined;
       this.#onceSynced(() => {
         this.#mark();
-        // In a step of its own: a large commit takes long enough already.
+        // Not in the step of the commit, which may already be long.
         if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
       });
     });

@@ -30,7 +30,7 @@ export function numbersGiven(database: DatabaseSync): Mark["rows"] {
   return Object.fromEntries(numbers.filter(([name]) => NUMBERED.includes(name)));
 }
 
-/** The part of a log's position that the comparison needs. */
+/** The part of a log's position that the comparison needs. The salts change when a new round begins. */
 type Round = Pick<LogPlace, "salt" | "salt2" | "frames">;
 
 /** Compares the round of a log with the round of the mark. */
@@ -56,7 +56,7 @@ function lostOfLog({ rows, log }: Mark, { file, database, view, hasPage }: Opene
   if (log === undefined) return undefined;
   const found = view.index();
   const round = roundOf(log, found);
-  // A new round begins only when the whole log is in the database.
+  // SQLite begins the log again (a new round) only after a checkpoint has put all of it into the database.
   if (round === "later") return undefined;
   if (round === "same") {
     const frames = found?.frames ?? 0;

@@ -1,10 +1,10 @@
 // Runs slow reads of the embedded store, such as a search in a million messages, in a read worker: a thread,
 // so that the event loop is not blocked.
-// SA1: the first request starts the thread: a gateway without requests does not pay for it.
+// The first request starts the thread: a gateway without requests does not pay for it.
 // SA2: runs one request at a time, in order; drops a waiting request whose caller has aborted. A running one
 //      is finished and its result discarded: SQLite has no way to interrupt it.
 // SA3: at most `WAITING_MAX` requests wait; further ones are refused at once.
-// SA4: if the thread dies, only its current request fails: the next one starts a new thread.
+// If the thread dies, only its current request fails: the next one starts a new thread.
 
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";

@@ -129,7 +129,7 @@ function openWriter(file: string): DatabaseSync {
 
 /** The state of a store before anything was written to it. */
 interface Look {
-  /** Opened read-only. Closed last, so that the log is read only once. */
+  /** Opened read-only. Closed only after the writer was opened, so that SQLite reads the WAL only once. */
   readonly database: DatabaseSync;
   readonly version: number;
   readonly mark: ReturnType<typeof readMark>;
@@ -171,7 +171,7 @@ function refuseUnsound(database: DatabaseSync, file: string): void {
 
 /** Undefined with durability "normal": then nobody waits for the disk. */
 function syncOf(
-  { durability, log }: SqliteOptions,
+  { durability, clock, log }: SqliteOptions,
   { file, view, writer, reader }: Pick<KeptFiles, "file" | "view" | "reader"> & { writer: DatabaseSync },
 ): LogSync | undefined {
   if (durability === "normal") return undefined;
@@ -180,7 +180,7 @@ function syncOf(
     reader.close();
     writer.close();
   };
-  return new LogSync({ file, view, failed });
+  return new LogSync({ file, view, clock, failed });
 }
 
 interface KeptFiles {

@@ -38,7 +38,7 @@ import { clearSessions, nonEmptyTables } from "./empty-store.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
-  /** Source and target for people, without secrets. */
+  /** Names of source and target to show to people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: Tally;

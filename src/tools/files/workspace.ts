@@ -55,9 +55,14 @@ export function fileFailure(error: unknown, shown: string): Failure {
     ENOTDIR: "goes through something that is not a folder",
     EISDIR: "is a folder",
   };
-  if (code === "ENOENT") return fail("file_not_found", `${shown} does not exist`);
+  if (code === "ENOENT")
+    return fail("file_not_found", `${shown} does not exist`, {
+      hint: LIST_FOLDER,
+    });
   return fail("file_problem", `${shown} ${known[code] ?? `failed with ${code}`}`);
 }
+
+const LIST_FOLDER = "List the folder with exec: ls -la.";
 
 const outside = (shown: string, how: string): Failure =>
   fail("path_outside", `${shown} ${how}`, { hint: "Use a path inside the workspace, relative to it." });
@@ -196,9 +201,12 @@ async function leadsTo(handle: FileHandle, real: string): Promise<boolean> {
 
 /** Opens a file for reading and verifies on the handle that it is the regular file of this path. */
 export async function openToRead(place: WorkspacePath): Promise<Result<FileHandle>> {
-  if (place.found === "nothing") return fail("file_not_found", `${place.shown} does not exist`);
+  if (place.found === "nothing")
+    return fail("file_not_found", `${place.shown} does not exist`, {
+      hint: LIST_FOLDER,
+    });
   if (place.found === "folder") {
-    return fail("file_problem", `${place.shown} is a folder`, { hint: "List it with exec: ls -la." });
+    return fail("file_problem", `${place.shown} is a folder`, { hint: LIST_FOLDER });
   }
   let handle: FileHandle | undefined;
   try {

@@ -120,7 +120,8 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
       const { waitedSeconds, queuedBehind, followUp } = outcome;
       const state = runState === "queued" ? "queued" : "running";
       const error =
-        `waiting ended after ${waitedSeconds} s; the message was accepted and its run goes on (${state}). ` +
+        `waiting ended after ${waitedSeconds} s; the message was accepted and its run ` +
+        `continues (${state}). ` +
         `Do not send it again; read sessions_history of "${sessionKey}" later.`;
       const delivery = deliveryOf(followUp);
       return { ...base, status: "timeout", error, state, queuedBehind, delivery };

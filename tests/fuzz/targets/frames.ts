@@ -11,7 +11,7 @@ import { CLOSE } from "../../../src/contract/protocol.ts";
 import { CODES } from "../../../src/core/shapes/errors.ts";
 import { toolNames } from "../../../src/tools/catalog.ts";
 import { connectParams, type Frame, TOKEN } from "../../gateway/kit.ts";
-import { type Device, nodeParams, pairedDevice } from "../../gateway/node-kit.ts";
+import { type Device, nodeParams, pairedDevice } from "../../gateway/nodes/kit.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText, nastyValue } from "../nasty.ts";

@@ -1,4 +1,4 @@
-// Answers of models that think, or call tools, in their text.
+// Answers of models that embed thinking or tool calls in their text.
 
 import fc from "fast-check";
 import { HiddenText, splitHidden } from "../../../src/core/text/hidden-text.ts";

@@ -1,6 +1,9 @@
-// Writes the schemas of answers as TypeScript declarations, as the protocol page shows them.
+// Writes the schemas of payloads as TypeScript declarations, as the protocol page shows them.
 
-import { METHODS, type MethodName, methodOf } from "../../../src/contract/methods.ts";
+import { BODIES } from "../../../src/contract/bodies.ts";
+import { EVENTS } from "../../../src/contract/events.ts";
+import { EVENT_FRAME, HELLO_OK, REQUEST_FRAME, RESPONSE_FRAME } from "../../../src/contract/frames.ts";
+import { METHODS } from "../../../src/contract/methods.ts";
 import { TOOLS } from "../../../src/contract/tools.ts";
 import type { Declaration } from "./declarations.ts";
 import type { Schema } from "./schema.ts";
@@ -89,25 +92,35 @@ function isDescribed({ type, enum: values, anyOf }: Titled): boolean {
   return type !== undefined || values !== undefined || anyOf !== undefined;
 }
 
-/** The answers of the methods, and the declarations of the types that they name. */
-export function schemaAnswers(): {
-  readonly answers: ReadonlyMap<string, { readonly type: string; readonly doc: string }>;
+/** Every schema of a payload: of events, of the greeting, of answers of methods, HTTP requests and tools. */
+function roots(): [string, Titled][] {
+  const events = Object.entries(EVENTS).map(([name, { payload }]): [string, object] => [
+    `event ${name}`,
+    payload,
+  ]);
+  const results = [METHODS, BODIES, TOOLS].flatMap((table) =>
+    Object.entries(table).map(([name, { result }]): [string, object] => [name, result]),
+  );
+  const frames = Object.entries({ HELLO_OK, REQUEST_FRAME, RESPONSE_FRAME, EVENT_FRAME });
+  return [...frames, ...events, ...results] as [string, Titled][];
+}
+
+/** The payloads by name, and the declarations of the types that they name. */
+export function schemaPayloads(): {
+  readonly payloads: ReadonlyMap<string, { readonly type: string; readonly doc: string }>;
   readonly types: ReadonlyMap<string, Declaration>;
-  /** The answers that are objects without a title, and those of tools. */
+  /** The payloads that are objects without a title. */
   readonly untitled: readonly Declaration[];
 } {
   const titled = new Map<string, Titled>();
-  const answers = new Map<string, { type: string; doc: string }>();
+  const payloads = new Map<string, { type: string; doc: string }>();
   const untitled: Declaration[] = [];
-  for (const [tool, { result }] of Object.entries(TOOLS))
-    untitled.push(declarationOf(tool, result as Titled));
-  for (const method of Object.keys(METHODS) as MethodName[]) {
-    const result = methodOf(method).result as Titled;
-    collect(result, titled);
-    if (result.title === undefined) untitled.push(declarationOf(method, result));
-    const doc = result.title === undefined ? (result.description ?? "") : "";
-    answers.set(method, { type: typeText(result), doc });
+  for (const [name, schema] of roots()) {
+    collect(schema, titled);
+    if (schema.title === undefined) untitled.push(declarationOf(name, schema));
+    const doc = schema.title === undefined ? (schema.description ?? "") : "";
+    payloads.set(name, { type: typeText(schema), doc });
   }
   const types = new Map([...titled].map(([name, one]) => [name, declarationOf(name, one)]));
-  return { answers, types, untitled };
+  return { payloads, types, untitled };
 }

@@ -21,10 +21,9 @@ export function errorsPage(): string {
   return page(
     "# Failure codes",
     GENERATED,
-    "A failure is a value with a code that means the same at every door. A tool's result has `status`, `code`, `error`, `hint?`;\n" +
-      "the protocol's error has `code` in capitals, `message`, and the finer code in `details.code`; HTTP has the status.\n" +
-      "After one that may be retried the same request may well succeed: the protocol says `retryable: true`, and\n" +
-      "`retryAfterMs` where it is known.",
+    "A code means the same over every interface. A tool's result has `status`, `code`, `error`, `hint?`; an error of the\n" +
+      "protocol has `code` in capitals, `message`, and the code of this page in `details.code`; HTTP has the status. For a\n" +
+      "failure that may be retried the protocol adds `retryable: true`, and `retryAfterMs` if the time is known.",
     table(
       ["code", "meaning", "tool", "protocol", "HTTP", "retry"],
       names.map((name) => [

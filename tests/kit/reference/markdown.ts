@@ -59,5 +59,5 @@ export function linkedCodes(names: readonly string[]): string[] {
 }
 
 export const GENERATED =
-  "Generated from the schemas that the program checks with; " +
-  "`npx vitest run tests/reference.test.ts --update` writes it anew.";
+  "Generated from the schemas that the program checks with. Update it with " +
+  "`npx vitest run tests/reference.test.ts --update`.";

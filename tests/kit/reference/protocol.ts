@@ -1,11 +1,12 @@
 // docs/reference/PROTOCOL.md: every method with its params and answer, every event, every type on the wire.
 
+import { BODIES } from "../../../src/contract/bodies.ts";
+import { EVENTS } from "../../../src/contract/events.ts";
+import { CONNECT } from "../../../src/contract/frames.ts";
 import { IDEMPOTENCY } from "../../../src/contract/idempotency.ts";
 import type { MethodSpec } from "../../../src/contract/methods/parts.ts";
-import { CONNECT, METHODS, type MethodName } from "../../../src/contract/methods.ts";
-import { EVENTS } from "../../../src/contract/protocol.ts";
-import { TOOLS } from "../../../src/contract/tools.ts";
-import { schemaAnswers, typeText } from "./answers.ts";
+import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
+import { schemaPayloads } from "./answers.ts";
 import { EVERY_METHOD } from "./codes.ts";
 import { type Declaration, namedIn, readDeclarations } from "./declarations.ts";
 import { FIELD_WORDS } from "./field-words.ts";
@@ -14,66 +15,48 @@ import { type Field, fieldsOf, type Schema, typeWords } from "./schema.ts";
 
 const IDEMPOTENCY_WORDS = {
   none: "",
-  optional: "With an `idempotencyKey` it is done once.",
-  required: "Needs an `idempotencyKey`, and is done once for it.",
-  run: "Needs an `idempotencyKey`: it is the id of the run, which is made once.",
+  optional: "With an `idempotencyKey` it takes effect once.",
+  required: "Needs an `idempotencyKey` and takes effect once for it.",
+  run: "Needs an `idempotencyKey`: it becomes the id of the run, which starts once.",
 } as const;
-/** The interface whose members are events. */
-const EVENT_TABLE = "EventPayloads";
 
 type Spec = Omit<MethodSpec, "params"> & { readonly params: Schema };
 
 const specs = (): [MethodName, Spec][] => Object.entries(METHODS) as [MethodName, Spec][];
 
-/** Returns every param of every method, so that a test finds those without a description. */
-export function methodParams(): { method: string; field: Field }[] {
-  const ofMethods = specs().flatMap(([method, { params }]) =>
-    fieldsOf(params).map((field) => ({ method, field })),
+/** Returns every param of every method and body, so that a test finds those without a description. */
+export function givenFields(): { method: string; field: Field }[] {
+  const bodies = Object.entries(BODIES).map(([path, { body }]): [string, Schema] => [path, body as Schema]);
+  const methods = specs().map(([method, { params }]): [string, Schema] => [method, params]);
+  return [["connect", CONNECT as Schema] as const, ...bodies, ...methods].flatMap(([method, schema]) =>
+    fieldsOf(schema).map((field) => ({ method, field })),
   );
-  return [...ofMethods, ...fieldsOf(CONNECT as Schema).map((field) => ({ method: "connect", field }))];
 }
 
-/** The answers and events by name, and all types that they name. */
+/** The answers, events and frames by name, and all types that they name. */
 export class Wire {
-  readonly #schemas = schemaAnswers();
+  readonly #schemas = schemaPayloads();
   readonly #all = new Map([...readDeclarations(), ...this.#schemas.types]);
-  readonly answers = this.#schemas.answers;
-  readonly events = new Map<string, { type: string; doc: string }>();
-
-  constructor() {
-    for (const { name: quoted, type, doc } of this.#all.get(EVENT_TABLE)?.fields ?? []) {
-      const event = quoted.replaceAll('"', "");
-      // The fields inside a payload come later.
-      if ((EVENTS as readonly string[]).includes(event) && !this.events.has(event))
-        this.events.set(event, { type, doc });
-    }
-  }
-
-  get(name: string): Declaration | undefined {
-    return this.#all.get(name);
-  }
+  readonly payloads = this.#schemas.payloads;
 
   /** Returns the named types on the wire, alphabetically. */
   types(): Declaration[] {
-    const roots = [...this.answers.values(), ...this.events.values()].map(({ type }) => type);
-    const tools = Object.values(TOOLS).map(({ result }) => typeText(result as Schema));
-    const names = namedIn([...roots, ...tools, "HelloOk WireError"].join("\n"), this.#all);
+    const roots = [...this.payloads.values()].map(({ type }) => type);
+    const names = namedIn(roots.join("\n"), this.#all);
     return [...names].sort().flatMap((name) => this.#all.get(name) ?? []);
   }
 
   #described(): Declaration[] {
-    return [...this.types(), ...[this.get(EVENT_TABLE) ?? []].flat(), ...this.#schemas.untitled];
+    return [...this.types(), ...this.#schemas.untitled];
   }
 
   /** Returns the fields without a description, at the field or by name. */
   unspoken(): { type: string; field: string }[] {
-    const own = (type: string, fields: Declaration["fields"]) =>
+    return this.#described().flatMap(({ name: type, fields }) =>
       fields
         .filter(({ name, doc }) => doc === "" && FIELD_WORDS[name] === undefined)
-        .filter(({ name }) => !name.startsWith('"') && !this.answers.has(name) && !this.events.has(name))
-        .map(({ name }) => ({ type, field: name }));
-    const named = this.#described();
-    return named.flatMap(({ name, fields }) => own(name, fields));
+        .map(({ name }) => ({ type, field: name })),
+    );
   }
 
   /** Returns the field names that are described by name alone. */
@@ -87,9 +70,9 @@ export class Wire {
 
 const ts = (text: string): string => `\`\`\`ts\n${text}\n\`\`\``;
 
-function paramsTable(params: Schema): string {
+function paramsTable(params: Schema, word = "param"): string {
   return table(
-    ["param", "type", "meaning"],
+    [word, "type", "meaning"],
     fieldsOf(params).map(({ path, schema, required }) => [
       required ? `**${code(path)}**` : code(path),
       typeWords(schema),
@@ -98,10 +81,14 @@ function paramsTable(params: Schema): string {
   );
 }
 
+/** Shows a payload: by a link to its type, or in full. */
+function payloadText(label: string, name: string, wire: Wire): string {
+  const { type, doc } = wire.payloads.get(name) ?? { type: "", doc: "" };
+  const shown = /^\w+$/.test(type) ? `${label}: ${link(type)}.` : `${label}:\n\n${ts(type)}`;
+  return doc === "" ? shown : `${shown}\n\n(${doc})`;
+}
+
 function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
-  const answer = wire.answers.get(name);
-  const isNamed = /^\w+$/.test(answer?.type ?? "");
-  const shown = isNamed ? `Answer: ${link(answer?.type ?? "")}.` : `Answer:\n\n${ts(answer?.type ?? "")}`;
   const params = paramsTable(spec.params);
   const events = (spec.events ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
   return page(
@@ -109,19 +96,22 @@ function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
     prose(`${spec.summary} ${IDEMPOTENCY_WORDS[IDEMPOTENCY[name]]}`.trim()),
     prose(`*Scope:* ${code(spec.scope)}.${events === "" ? "" : ` *Events:* ${events}.`}`),
     params === "" ? "No params." : params,
-    shown,
-    answer?.doc ? `(${answer.doc})` : "",
-    spec.errors === undefined ? "" : wrapped("*Codes besides:*", linkedCodes(spec.errors), "."),
+    payloadText("Answer", name, wire),
+    spec.errors === undefined ? "" : wrapped("*Further codes:*", linkedCodes(spec.errors), "."),
     spec.ignored === undefined ? "" : wrapped("*Accepted and ignored:*", spec.ignored.map(code), "."),
   ).trimEnd();
 }
 
-function eventSection(name: string, wire: Wire): string {
-  const { type = "", doc = "" } = wire.events.get(name) ?? {};
+function eventSection(name: string, summary: string, wire: Wire): string {
+  return page(`### event ${name}`, prose(summary), payloadText("Payload", `event ${name}`, wire)).trimEnd();
+}
+
+function bodySection(name: string, summary: string, body: Schema, wire: Wire): string {
   return page(
-    `### event ${name}`,
-    doc,
-    /^\w+$/.test(type) ? `Payload: ${link(type)}.` : `Payload: ${code(type)}.`,
+    `### ${name}`,
+    prose(summary),
+    paramsTable(body, "field"),
+    payloadText("Answer", name, wire),
   ).trimEnd();
 }
 
@@ -143,7 +133,8 @@ export function protocolPage(): string {
     wrapped("Any method may answer", linkedCodes(EVERY_METHOD), ".") +
       `
 A failure is a ${link("WireError")} in the response frame.`,
-    "[Connecting](#connecting) · [Methods](#methods) · [Events](#events) · [Types](#types) · [Fields](#fields) · [Codes](ERRORS.md)",
+    "[Connecting](#connecting) · [Methods](#methods) · [Events](#events) · " +
+      "[HTTP bodies](#http-bodies) · [Types](#types) · [Fields](#fields) · [Codes](ERRORS.md)",
     "## Connecting",
     "The first request of a connection is `connect`, within ten seconds of the event `connect.challenge {nonce, ts}`.\n" +
       "Fields that are not known are ignored, so that newer clients can connect.",
@@ -151,21 +142,26 @@ A failure is a ${link("WireError")} in the response frame.`,
     `Answer: ${link("HelloOk")}.`,
     "## Methods",
     table(
-      ["method", "scope", "what it does"],
+      ["method", "scope", "effect"],
       specs().map(([name, { scope, summary }]) => [link(name), code(scope), summary]),
     ),
     ...specs().map(([name, spec]) => methodSection(name, spec, wire)),
     "## Events",
-    "A session's events go to those whose token covers it.",
+    "A session's events go to the connections whose token covers it.",
     table(
-      ["event", "when, and to whom"],
-      EVENTS.map((name) => [link(`event ${name}`, code(name)), wire.events.get(name)?.doc ?? ""]),
+      ["event", "time and receivers"],
+      Object.entries(EVENTS).map(([name, { summary }]) => [link(`event ${name}`, code(name)), summary]),
     ),
-    ...EVENTS.map((name) => eventSection(name, wire)),
+    ...Object.entries(EVENTS).map(([name, { summary }]) => eventSection(name, summary, wire)),
+    "## HTTP bodies",
+    `A refused request gets \`{ok: false, error}\`, with a ${link("WireError")}.`,
+    ...Object.entries(BODIES).map(([name, { summary, body }]) =>
+      bodySection(name, summary, body as Schema, wire),
+    ),
     "## Types",
     ...wire.types().map(typeSection),
     "## Fields",
-    "What a field means that says nothing of itself above. A field with `?` is absent where there is nothing to say.",
+    "Fields without a description above. A field with `?` may be absent.",
     table(
       ["field", "meaning"],
       words.map(([name, meaning]) => [code(name), meaning]),

@@ -26,14 +26,14 @@ function section(name: string, entry: ToolEntry): string {
     schema.description ?? "",
   ]);
   const beside = parallel ? "beside other calls of the same message" : "alone, in the order of the message";
-  const again = idempotent ? "made again" : "answered `outcome_unknown`, for it can't be made twice";
+  const again = idempotent ? "repeated" : "answered with `outcome_unknown`, because it can't be repeated";
   return page(
     `## ${name}`,
     prose(description),
-    prose(`*Who has it:* ${who} *Runs* ${beside}; after a crash a call without an answer is ${again}.`),
+    prose(`*Available to:* ${who} *Runs* ${beside}; after a crash a call without an answer is ${again}.`),
     args.length === 0 ? "No arguments." : table(["argument", "type", "meaning"], args),
     `Answer:\n\n\`\`\`ts\n${typeText(result as Schema)}\n\`\`\``,
-    errors.length === 0 ? "" : wrapped("*Codes besides:*", linkedCodes(errors), "."),
+    errors.length === 0 ? "" : wrapped("*Further codes:*", linkedCodes(errors), "."),
   ).trimEnd();
 }
 
@@ -41,14 +41,14 @@ export function toolsPage(): string {
   return page(
     "# Tools",
     GENERATED,
-    "What an agent can call. Which of them a session has, the filters of `tools`, of its agent, of sub-agents and of the\n" +
-      "sandbox decide ([POLICY.md](../POLICY.md)); `parley call tools.catalog` tells it of a session, with the reason for each.\n" +
-      "Tools of outside MCP servers come besides, as `mcp__<server>__<tool>` ([MCP.md](../MCP.md)).",
-    'A result is one JSON object. `status: "error"` or `"forbidden"` come with `code`, `error` (what was wrong), `hint?`\n' +
-      `(what to do) and facts of the failure. The types and the other fields are in\n` +
+    "The tools that agents call. The filters of `tools`, of an agent, of sub-agents and of the sandbox decide which of them\n" +
+      "a session has ([POLICY.md](../POLICY.md)); `parley call tools.catalog` lists the tools of a session, with the reason for\n" +
+      "each. Tools of outside MCP servers are named `mcp__<server>__<tool>` ([MCP.md](../MCP.md)).",
+    'A result is one JSON object. `status: "error"` or `"forbidden"` come with `code`, `error` (the problem), `hint?`\n' +
+      `(the remedy) and facts of the failure. The types and the other fields are in\n` +
       `[PROTOCOL.md](PROTOCOL.md#types). **Bold** arguments are required. Any tool may answer\n${codes(EVERY_TOOL)}.`,
     table(
-      ["tool", "who has it"],
+      ["tool", "available to"],
       entries().map(([name, { who }]) => [link(name), who]),
     ),
     ...entries().map(([name, entry]) => section(name, entry)),

@@ -60,7 +60,7 @@ function checkTold(story: Story, books: Books, flow: Row, runs: readonly RunBook
   ).length;
   const about = `outcome of ${first.runId} (${first.state}): wait ${answered}, turn ${carried}, notices ${notices}`;
   if (notices > (answered || carried ? 0 : 1)) story.wrong("I4", `told twice: ${about}`);
-  // A message in an inbox has no outcome: its reader answers, or not.
+  // A message that waits in an inbox has no outcome to report.
   if (first.kind === "append" && first.state === "ok") return;
   const requester = books.sessions.get(String(flow.requester_key));
   const isThere =

@@ -128,10 +128,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "chain-not-counted",
     breaks: "I8: the runs of a chain are not counted",
     file: "src/engine/run/accept.ts",
-    from: `kind === "turn"
-      ? countChainRun(`,
-    to: `kind === "append"
-      ? countChainRun(`,
+    from: `runs: kind === "turn" ? 1 : 0`,
+    to: `runs: 0`,
   },
   {
     name: "chain-one-too-long",

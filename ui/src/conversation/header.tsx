@@ -3,7 +3,8 @@
 import { useState } from "preact/hooks";
 import { has, may } from "../gateway.ts";
 import { money, tokens } from "../parts/format.ts";
-import { Name, SessionLink, sessionName } from "../parts/name.tsx";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { nameOf, sessionName } from "../parts/names.ts";
 import { say } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
@@ -51,7 +52,10 @@ export function Header({ thread }: { thread: Thread }) {
       </a>
       <div class="conversation-title">
         <h2>
-          <Name text={row === undefined ? thread.sessionKey : sessionName(row)} title={thread.sessionKey} />
+          <Name
+            text={row === undefined ? nameOf(thread.sessionKey) : sessionName(row)}
+            title={thread.sessionKey}
+          />
         </h2>
         <div class="conversation-facts soft">
           {row !== undefined && (

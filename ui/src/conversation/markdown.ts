@@ -143,7 +143,7 @@ function nodesOfOne(token: Token): readonly (Node | string)[] {
     case "image":
       return picture(token as Tokens.Image);
     case "heading": {
-      // Headings of a text rank below those of the page; the size shows the level in the text.
+      // A heading level below the page's own; only the font size follows the level in the text.
       const { depth, tokens } = token as Tokens.Heading;
       return [holding("h3", tokens, `md-h${depth}`)];
     }

@@ -5,7 +5,7 @@ import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
-import { sessionName } from "../parts/name.tsx";
+import { sessionName } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { type Option, Select } from "../parts/select.tsx";
 import { go } from "../route.ts";

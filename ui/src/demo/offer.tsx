@@ -22,7 +22,8 @@ export function DemoOffer() {
   const welcome = useReading("demo", isWelcome);
   useNews("sessions", welcome.again);
   const at = route.value;
-  const isFirst = at.view === "flow" || (at.view === "sessions" && at.key === undefined);
+  const isFirst =
+    at.view === "inbox" || at.view === "flow" || (at.view === "sessions" && at.key === undefined);
   if (declined || !isFirst || welcome.value !== true) return null;
   return (
     <section class="offer card" aria-labelledby="offer-title">

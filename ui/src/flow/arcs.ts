@@ -47,7 +47,7 @@ export interface Overview {
   readonly nodeWidth: number;
   /** True: names are slanted. */
   readonly aslant: boolean;
-  /** Number of sessions without room. */
+  /** Number of sessions that do not fit. */
   readonly left: number;
 }
 

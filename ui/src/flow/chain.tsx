@@ -5,7 +5,8 @@ import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/c
 import { tick } from "../clock.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";
-import { Name, shortKey } from "../parts/name.tsx";
+import { Name } from "../parts/name.tsx";
+import { nameOf } from "../parts/names.ts";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { Budget } from "./budget.tsx";
@@ -19,7 +20,7 @@ function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readon
   const waits = steps.flatMap((step) =>
     step.kind === "wait" && step.flowId !== undefined ? [[step.flowId, step] as const] : [],
   );
-  return { limits: chain.limits, waits: new Map(waits), name: (key) => labels.get(key) || shortKey(key) };
+  return { limits: chain.limits, waits: new Map(waits), name: (key) => labels.get(key) || nameOf(key) };
 }
 
 function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {

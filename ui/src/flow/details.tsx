@@ -21,9 +21,9 @@ function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep
   const queued = startedAt === undefined || startedAt - at < 100 ? undefined : duration(startedAt - at);
   const told = deliveries.map((one) => `${one.route?.channel ?? ""} ${one.route?.to ?? ""} (${one.state})`);
   return [
-    { name: "At", text: clockTime(at, true) },
-    { name: "Queued for", text: queued },
-    { name: "Worked", text: kind === "wait" ? undefined : worked },
+    { name: "Time", text: clockTime(at, true) },
+    { name: "Queue time", text: queued },
+    { name: "Run time", text: kind === "wait" ? undefined : worked },
     { name: "Wait", text: wait === undefined ? undefined : waitWords(wait) },
     { name: "Turn", text: kind === "reply" ? turnWords(step) : undefined },
     { name: "Sent to", text: told.length === 0 ? undefined : told.join(", ") },
@@ -75,8 +75,8 @@ export function StepDetails(props: {
         {step.receipt !== undefined && <span class="chip">{RECEIPT_WORDS[step.receipt.state]}</span>}
         {step.appended === true && <span class="chip">noted, no run</span>}
       </p>
-      {step.kind === "refused" && <Said name="Why" text={`Refused: ${refusalWords(step, around)}.`} />}
-      {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Said"} text={text} />}
+      {step.kind === "refused" && <Said name="Reason" text={`Refused: ${refusalWords(step, around)}.`} />}
+      {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Text"} text={text} />}
       {answer !== undefined && <Said name="Answer" text={answer} />}
       {error !== undefined && <Said name="Error" text={error} />}
       <dl class="facts">

@@ -3,10 +3,10 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { AgentEvent } from "../../../src/contract/protocol.ts";
+import type { AgentEvent } from "../../../src/contract/events.ts";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { ask } from "../gateway.ts";
-import { shortKey } from "../parts/name.tsx";
+import { nameOf as sessionNameOf } from "../parts/names.ts";
 import { useNews, useReading } from "../parts/reading.ts";
 
 const CHAINS_MAX = 100;
@@ -31,7 +31,7 @@ const names = signal<Readonly<Record<string, string>>>({});
 
 /** Returns a session's name for the list and the overview. */
 export function nameOf(sessionKey: string): string {
-  return names.value[sessionKey] ?? shortKey(sessionKey);
+  return names.value[sessionKey] ?? sessionNameOf(sessionKey);
 }
 
 /** Returns true if a chain matches the filter. */

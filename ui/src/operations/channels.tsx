@@ -1,6 +1,6 @@
 // The tab of channels and outside programs, with the status of each.
 
-import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";

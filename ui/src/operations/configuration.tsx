@@ -2,7 +2,7 @@
 // effective configuration.
 
 import "./configuration.css";
-import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";

@@ -1,7 +1,7 @@
 // Owns the last hour's figures (read once, then extended), and the groups that share a plot.
 // FG1: never more points than the gateway keeps.
 
-import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { duration, HOUR_MS, MINUTE_MS, money, size, tokens } from "../parts/format.ts";
 import type { Span, Values } from "./plot-shape.ts";
 

@@ -1,7 +1,7 @@
 // Owns the log lines that the page holds, and the split of a line into columns and details.
 // LL1: the number of lines is bounded: the oldest are dropped first. Each line is shown once.
 
-import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 
 export type LogLine = PayloadOf<"logs.tail">["lines"][number];
 

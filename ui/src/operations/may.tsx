@@ -1,6 +1,6 @@
 // Shows which access one session has to another, with the deciding rules.
 
-import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { Explanation } from "../../../src/core/shapes/explanation.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";

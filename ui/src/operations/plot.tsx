@@ -14,7 +14,7 @@ interface PlotProps {
   readonly span: Span;
 }
 
-/** Steps of the keys: one point, or five minutes. */
+/** How many points each key moves the cursor: one, or those of five minutes. */
 const KEYS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowDown: -1,

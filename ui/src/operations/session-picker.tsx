@@ -5,7 +5,8 @@ import { useCallback, useEffect, useId, useMemo, useRef, useState } from "preact
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { settled } from "../clock.ts";
 import { ask } from "../gateway.ts";
-import { Name, sessionName } from "../parts/name.tsx";
+import { Name } from "../parts/name.tsx";
+import { sessionName } from "../parts/names.ts";
 
 const OPTIONS_MAX = 8;
 const TYPED_MS = 150;

@@ -1,7 +1,7 @@
 // Lists the tools of a session: allowed or denied, with the deciding setting.
 
 import { useState } from "preact/hooks";
-import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
@@ -98,8 +98,8 @@ function Tools({ sessionKey }: { sessionKey: string }) {
         <thead>
           <tr>
             <th scope="col">Tool</th>
-            <th scope="col">Verdict</th>
-            <th scope="col">Why</th>
+            <th scope="col">Decision</th>
+            <th scope="col">Reason</th>
           </tr>
         </thead>
         <tbody>

@@ -3,7 +3,7 @@
 import "./status.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { tick } from "../clock.ts";
 import { ask, coversAll, has, whenConnected } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";

@@ -58,7 +58,8 @@ export function OperationsView() {
     ({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()),
   );
   const current = offered.find((tab) => nameOf(tab) === at.tab) ?? offered[0];
-  if (current === undefined) return <p class="empty">This token has no access to operations.</p>;
+  if (current === undefined)
+    return <p class="empty">This token has no access to operations: sign in with another one.</p>;
   const Shown = current.component;
   return (
     <div class="operations">

@@ -1,5 +1,7 @@
 // Shows the state of a session, a run or another process: a dot and a word.
 
+import type { ComponentChildren } from "preact";
+
 export type Tone = "quiet" | "busy" | "waiting" | "good" | "bad" | "warn";
 
 const TONES: Readonly<Record<string, Tone>> = {
@@ -20,7 +22,8 @@ const TONES: Readonly<Record<string, Tone>> = {
 };
 
 /** `text`: the word. Default: the state itself. */
-export function State({ state, text = state, tone }: { state: string; text?: string; tone?: Tone }) {
+export function State(props: { state: string; text?: ComponentChildren; tone?: Tone }) {
+  const { state, text = state, tone } = props;
   return (
     <span class={`state tone-${tone ?? TONES[state] ?? "quiet"}`}>
       <span class="dot" aria-hidden="true" />

@@ -1,18 +1,19 @@
-// The bar above the session list: search, filters, tree or list, and a button for a new session.
+// The bar above the session list: search, filters with counts, tree or list, a button for a new session.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
 import { settled } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
 import { useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
-import { type Wish, want, wish } from "./model.ts";
+import { counts, want } from "./model.ts";
 import { NewSession } from "./new-session.tsx";
+import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
 
 /** Pause after the last key before the search starts. */
 const TYPED_MS = 200;
-/** The gateway's limit for a search text. */
-const SEARCH_MAX_CHARS = 512;
+/** The gateway counts no more sessions than this. */
+const COUNTED_MAX = 1_000;
 
 const KINDS: readonly Option<Wish["kind"]>[] = [
   ["", "Any kind"],
@@ -21,14 +22,21 @@ const KINDS: readonly Option<Wish["kind"]>[] = [
 
 function Search() {
   const typed = useMemo(() => settled<string>(TYPED_MS, (search) => want({ search })), []);
+  const input = useRef<HTMLInputElement>(null);
+  const { search } = wish.value;
+  useEffect(() => {
+    // Another address brought another search; while the reader types, the input is ahead of it.
+    if (input.current !== null && document.activeElement !== input.current) input.current.value = search;
+  }, [search]);
   return (
     <input
+      ref={input}
       type="search"
       class="session-search"
       aria-label="Search sessions"
       placeholder="Search"
       title="Part of a label, a name or a key"
-      defaultValue={wish.value.search}
+      defaultValue={search}
       maxLength={SEARCH_MAX_CHARS}
       onInput={(event) => typed(event.currentTarget.value)}
     />
@@ -47,6 +55,38 @@ function Shape() {
     <div class="session-shape" role="group" aria-label="Layout">
       {button("tree", "Tree", "Sessions below those that spawned them")}
       {button("list", "List", "All sessions, newest first")}
+    </div>
+  );
+}
+
+const ONLY = [
+  ["", "All", "All sessions"],
+  ["running", "Running", "Sessions with an unfinished run"],
+  ["failed", "Failed", "Sessions whose last run failed"],
+  ["mine", "Mine", "Sessions to which your token sent a message"],
+] as const;
+
+function Only() {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <div class="session-only" role="group" aria-label="Show">
+      {ONLY.map(([only, text, title]) => {
+        const count = only === "" ? 0 : (counts.value?.[only] ?? 0);
+        const isBad = only === "failed" && count > 0;
+        return (
+          <button
+            key={only}
+            type="button"
+            class={isBad ? "tone-bad" : ""}
+            aria-pressed={wish.value.only === only}
+            title={title}
+            onClick={() => want({ only })}
+          >
+            {text}
+            {count > 0 && <span class="number"> {count >= COUNTED_MAX ? `${COUNTED_MAX}+` : count}</span>}
+          </button>
+        );
+      })}
     </div>
   );
 }
@@ -91,6 +131,7 @@ export function Bar() {
       <div class="session-bar-line">
         <Filters />
       </div>
+      <Only />
       {making && <NewSession onClose={() => setMaking(false)} />}
     </div>
   );

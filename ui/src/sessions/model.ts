@@ -3,12 +3,15 @@
 // - Events are batched and read together; an answer of hundreds of rows is drawn once.
 // - While the pointer is above a row, rows change in place and none moves (`hold`).
 
-import { computed, effect, signal } from "@preact/signals";
-import type { ListedRow, ParamsOf } from "../../../src/contract/client/web.ts";
+import { effect, signal, untracked } from "@preact/signals";
+import type { ListedRow, ParamsOf, PayloadOf } from "../../../src/contract/client/web.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { after, batched } from "../clock.ts";
 import { ask, on, stage, whenConnected } from "../gateway.ts";
+import { learnNames } from "../parts/names.ts";
+import { filter, query } from "../route.ts";
 import { Forest, type ForestLine, TOP } from "./forest.ts";
+import { isFiltered, queryOf, type Wish, wish, wishOf } from "./wish.ts";
 
 /** Rows of one page, and of the first page that replaces earlier rows. */
 const PAGE_ROWS = 100;
@@ -18,28 +21,12 @@ const KEYS_MAX = 200;
 /** Beyond this many changed sessions it is quicker to read the visible list again. */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
+/** Delay between an event and the read of the filters' counts. */
+const COUNTS_MS = 2_000;
 /** Limit for the search of a session's ancestors: beyond any spawn depth. */
 const LEVELS_MAX = 8;
 
-type SessionKind = NonNullable<ParamsOf<"sessions.list">["kinds"]>[number];
-
-/** Search, filters and layout that the reader chose. */
-export interface Wish {
-  readonly shape: "tree" | "list";
-  readonly search: string;
-  readonly kind: SessionKind | "";
-  readonly agentId: string;
-  readonly archived: boolean;
-}
-
-const FIRST_WISH: Wish = { shape: "tree", search: "", kind: "", agentId: "", archived: false };
-
-export const wish = signal<Wish>(FIRST_WISH);
-/** True while a search or a filter is set: matches are shown as one list, without their tree. */
-export const isFiltered = computed(() => {
-  const { search, kind, agentId } = wish.value;
-  return search.trim() !== "" || kind !== "" || agentId !== "";
-});
+type Counts = NonNullable<PayloadOf<"sessions.list">["counts"]>;
 
 /** The list as it is drawn. `moved`: rows may have moved since the last one. */
 interface Picture {
@@ -48,11 +35,14 @@ interface Picture {
 }
 
 export const picture = signal<Picture>({ lines: [], moved: false });
+/** Sessions that match each filter. */
+export const counts = signal<Counts | undefined>(undefined);
 /** Number of rows that will move, appear or disappear once no row is held. */
 export const unsettled = signal(0);
 
 const open = new Set<string>();
-let forest = new Forest(false);
+const isFlat = (): boolean => wish.value.shape === "list" || isFiltered.value;
+let forest = new Forest(isFlat());
 /** Incremented by each reset of the list: answers to older requests are ignored. */
 let generation = 0;
 const news = new Set<string>();
@@ -70,9 +60,10 @@ function draw(moved: boolean): void {
   picture.value = { lines: forest.lines((key) => open.has(key)), moved };
 }
 
-function filters(): Pick<ParamsOf<"sessions.list">, "kinds" | "agentId" | "search" | "includeArchived"> {
-  const { search, kind, agentId, archived } = wish.value;
+function filters(): ParamsOf<"sessions.list"> {
+  const { search, only, kind, agentId, archived } = wish.value;
   return optional({
+    only: only || undefined,
     search: search.trim() || undefined,
     kinds: kind === "" ? undefined : [kind],
     agentId: agentId || undefined,
@@ -83,7 +74,7 @@ function filters(): Pick<ParamsOf<"sessions.list">, "kinds" | "agentId" | "searc
 /** Returns the params to read a page of a branch. */
 function pageOf(parent: string, cursor: string | undefined, limit: number): ParamsOf<"sessions.list"> {
   const at = optional({ limit, cursor });
-  if (forest.flat) return { ...filters(), ...at };
+  if (forest.flat) return { ...filters(), includeChildren: true, ...at };
   const which = parent === TOP ? { roots: true } : { spawnedBy: parent };
   return { ...which, includeChildren: true, includeArchived: wish.value.archived, ...at };
 }
@@ -97,9 +88,15 @@ async function readBranch(parent: string, anew = false): Promise<void> {
   const limit = anew ? Math.min(Math.max(PAGE_ROWS, known), AGAIN_ROWS_MAX) : PAGE_ROWS;
   asked.begin(parent);
   try {
-    const page = await ask("sessions.list", pageOf(parent, anew ? undefined : before?.cursor, limit));
+    const includeCounts = parent === TOP && anew;
+    const page = await ask("sessions.list", {
+      ...pageOf(parent, anew ? undefined : before?.cursor, limit),
+      includeCounts,
+    });
     if (mine !== generation) return;
+    if (includeCounts) counts.value = page.counts;
     asked.add(parent, page, anew);
+    learnNames(page.sessions);
     draw(anew);
   } catch (problem) {
     if (mine !== generation) return;
@@ -112,7 +109,8 @@ async function readBranch(parent: string, anew = false): Promise<void> {
 async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;
   const asked = forest;
-  const shared = asked.flat ? filters() : { includeChildren: true, includeArchived: wish.value.archived };
+  const chosen = asked.flat ? filters() : { includeArchived: wish.value.archived };
+  const shared = { ...chosen, includeChildren: true };
   const chunks = Array.from({ length: Math.ceil(keys.length / KEYS_MAX) }, (_, n) =>
     keys.slice(n * KEYS_MAX, (n + 1) * KEYS_MAX),
   );
@@ -122,7 +120,9 @@ async function readRows(keys: readonly string[]): Promise<void> {
       chunks.map((some) => ask("sessions.list", { ...shared, keys: some, limit: KEYS_MAX })),
     );
     if (mine !== generation) return;
-    noteParents(found.flatMap((page) => page.sessions));
+    const rows = found.flatMap((page) => page.sessions);
+    noteParents(keys, rows);
+    learnNames(rows);
     chunks.forEach((some, n) => {
       orphans = asked.learn(some, found[n]?.sessions ?? []) || orphans;
     });
@@ -134,13 +134,21 @@ async function readRows(keys: readonly string[]): Promise<void> {
   moveOrHold();
 }
 
-/** Marks the parents of newly spawned sessions as changed. */
-function noteParents(rows: readonly ListedRow[]): void {
-  if (forest.flat) return;
-  for (const { key, spawnedBy } of rows) {
-    if (spawnedBy === undefined || forest.row(key) !== undefined || forest.row(spawnedBy) === undefined)
-      continue;
-    news.add(spawnedBy);
+/** Whether a parent counts a child as before. */
+function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
+  const [was, is] = [before, now].map(({ state, failure }) => [state === "idle", failure !== undefined]);
+  return was?.join() === is?.join();
+}
+
+/** Marks the parents of spawned, changed and deleted sessions as changed: they count their children. */
+function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void {
+  const found = new Map(rows.map((row) => [row.key, row]));
+  for (const key of asked) {
+    const [before, now] = [forest.row(key), found.get(key)];
+    const parent = (now ?? before)?.spawnedBy;
+    if (parent === undefined || forest.row(parent) === undefined) continue;
+    if (before !== undefined && now !== undefined && isCountedAlike(before, now)) continue;
+    news.add(parent);
     tellNews();
   }
 }
@@ -165,6 +173,12 @@ const tellNews = batched(BATCH_MS, async () => {
   if (news.size > 0) tellNews();
 });
 
+const readCounts = batched(COUNTS_MS, async () => {
+  const mine = generation;
+  const page = await ask("sessions.list", { keys: [], includeCounts: true }).catch(() => undefined);
+  if (page !== undefined && mine === generation) counts.value = page.counts;
+});
+
 /** Reads everything that is shown again: events were missed while the connection was lost. */
 function readAgain(): void {
   generation++;
@@ -181,20 +195,16 @@ function readAgain(): void {
 function beginAnew(): void {
   generation++;
   news.clear();
-  forest = new Forest(wish.value.shape === "list" || isFiltered.value);
+  forest = new Forest(isFlat());
   void readBranch(TOP, true);
   draw(false);
   reveal(revealed);
 }
 
-/** Returns a row that was read, visible or not. */
-export function knownRow(key: string): ListedRow | undefined {
-  return forest.row(key);
-}
-
 /** Changes search, filters or layout. */
 export function want(change: Partial<Wish>): void {
   wish.value = { ...wish.value, ...change };
+  filter(queryOf(wish.value));
   beginAnew();
 }
 
@@ -275,6 +285,7 @@ export function follow(): () => void {
     on("sessions", ({ key }) => {
       news.add(key);
       tellNews();
+      readCounts();
     }),
     whenConnected(readAgain),
   ];
@@ -286,11 +297,30 @@ export function follow(): () => void {
   };
 }
 
-// Sign-out clears the list, so that the next reader sees nothing of it.
+// Another address, by a link or by the history, brings its filters.
 effect(() => {
-  if (stage.value.kind !== "signed-out") return;
-  open.clear();
-  forest = new Forest(false);
-  wish.value = FIRST_WISH;
-  picture.value = { lines: [], moved: false };
+  const text = query.value;
+  untracked(() => {
+    if (text === queryOf(wish.value)) return;
+    wish.value = wishOf(text);
+    if (stage.value.kind === "signed-in") beginAnew();
+    else forest = new Forest(isFlat());
+  });
+});
+
+// Sign-out clears the list, so that the next reader sees nothing of it.
+let wasIn = false;
+effect(() => {
+  const { kind } = stage.value;
+  const left = wasIn && kind === "signed-out";
+  wasIn = kind === "signed-in";
+  if (!left) return;
+  untracked(() => {
+    open.clear();
+    wish.value = wishOf("");
+    filter("");
+    forest = new Forest(false);
+    counts.value = undefined;
+    picture.value = { lines: [], moved: false };
+  });
 });

@@ -16,7 +16,6 @@ import {
   follow,
   hold,
   holdFor,
-  isFiltered,
   letGo,
   picture,
   readMore,
@@ -24,10 +23,10 @@ import {
   showNews,
   toggle,
   unsettled,
-  wish,
 } from "./model.ts";
 import { lineStyle, ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
+import { isFiltered, wish } from "./wish.ts";
 
 /** How long rows are held in place after a key, a touch or a scroll. */
 const HELD_MS = 2_500;
@@ -69,7 +68,7 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const before = useRef<readonly ForestLine[]>(lines);
   /** The selected row that was scrolled into view, or that the reader scrolled away from. */
   const met = useRef<string | undefined>(undefined);
-  /** The search and filters of the previous lines. */
+  /** The search and filters at the last change of the rows; other ones scroll to the top. */
   const wished = useRef(wish.value);
   const { moved } = picture.value;
   const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;

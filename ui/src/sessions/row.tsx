@@ -1,16 +1,18 @@
-// One row of the session list: name, kind, state, tokens and cost.
+// One row of the session list: name, kind, state or last failure, jobs, tokens and cost.
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { tick } from "../clock.ts";
-import { age, money, tokens } from "../parts/format.ts";
-import { Name, SessionLink, sessionName } from "../parts/name.tsx";
+import { age, ago, clockTime, money, tokens } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { nameOf, sessionName, shortKey } from "../parts/names.ts";
 import { State } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
 import type { RowLine } from "./forest.ts";
-import { knownRow, toggle } from "./model.ts";
+import { toggle } from "./model.ts";
+import { isFiltered } from "./wish.ts";
 
-/** CSS pixels. Every line of the list has this height. */
-export const ROW_HEIGHT = 50;
+/** CSS pixels. Every line of the list has this height; a finger needs more of it. */
+export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 48 : 42;
 /** Levels that are indented; deeper ones share the last indent. */
 const INDENTED_LEVELS_MAX = 6;
 const WAITS_SHOWN_MAX = 2;
@@ -29,23 +31,34 @@ function kindWord({ key, sessionKind }: ListedRow): string {
 function Waits({ keys }: { keys: readonly string[] }) {
   return (
     <>
-      {keys.slice(0, WAITS_SHOWN_MAX).map((key, index) => {
-        const row = knownRow(key);
-        return (
-          <span key={key}>
-            {index > 0 && ", "}
-            <SessionLink sessionKey={key} name={sessionName(row ?? { key })} tabIndex={-1} />
-          </span>
-        );
-      })}
+      {keys.slice(0, WAITS_SHOWN_MAX).map((key, index) => (
+        <span key={key}>
+          {index > 0 && ", "}
+          <SessionLink sessionKey={key} tabIndex={-1} />
+        </span>
+      ))}
       {keys.length > WAITS_SHOWN_MAX && ` +${keys.length - WAITS_SHOWN_MAX}`}
     </>
   );
 }
 
+function Failed({ failure }: { failure: NonNullable<ListedRow["failure"]> }) {
+  const { endedAt, code, reason = code } = failure;
+  const words = `failed ${ago(endedAt, tick.value)}: ${reason}`;
+  return (
+    <span class="session-failed">
+      <State
+        state="failed"
+        text={<Name text={words} title={`${clockTime(endedAt, true)}, ${code}: ${reason}`} />}
+      />
+    </span>
+  );
+}
+
 function Doing({ row }: { row: ListedRow }) {
-  const { state, queuedRuns, waitingOn = [] } = row;
-  if (state === "idle") return <State state={state} />;
+  const { state, queuedRuns, failure, waitingOn = [] } = row;
+  if (failure !== undefined) return <Failed failure={failure} />;
+  if (state === "idle") return row.jobs === undefined ? <State state={state} /> : null;
   const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";
   if (state === "queued") return <State state={state} text={`queued ${queuedRuns}`} />;
   if (state === "running" || waitingOn.length === 0)
@@ -54,6 +67,27 @@ function Doing({ row }: { row: ListedRow }) {
     <span class="session-waits">
       <State state={state} text="waiting on" /> <Waits keys={waitingOn} />
       {queued}
+    </span>
+  );
+}
+
+/** Shows the states of the sessions that it spawned: "12 running · 17 done · 1 failed". */
+function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
+  if (jobs === undefined) return null;
+  const more = children >= CHILDREN_COUNTED_MAX ? "+" : "";
+  const parts = [
+    { count: jobs.running, words: `${jobs.running} running`, tone: "tone-busy" },
+    { count: jobs.done, words: `${jobs.done}${more} done`, tone: "" },
+    { count: jobs.failed, words: `${jobs.failed} failed`, tone: "tone-bad" },
+  ].filter(({ count }) => count > 0);
+  return (
+    <span class="session-jobs" title="Sessions that it spawned">
+      {parts.map(({ words, tone }, at) => (
+        <span key={tone}>
+          {at > 0 && " · "}
+          <span class={tone}>{words}</span>
+        </span>
+      ))}
     </span>
   );
 }
@@ -89,14 +123,17 @@ function Twist({ line, name }: { line: RowLine; name: string }) {
 
 /** Returns the parent of a session, for lists that don't show the tree. */
 function below({ spawnedBy }: ListedRow): string {
-  if (spawnedBy === undefined) return "";
-  return ` of ${sessionName(knownRow(spawnedBy) ?? { key: spawnedBy })}`;
+  return spawnedBy === undefined ? "" : nameOf(spawnedBy);
 }
 
-/** Returns the middle part of the second line. */
-function facts(row: ListedRow, tree: boolean): string {
-  const kind = `${kindWord(row)}${tree ? "" : below(row)}`;
-  return [row.agentId, kind, ...(row.channel === "unknown" ? [] : [row.channel])].join(" · ");
+/** Returns the middle part of the second line: words that the name does not say already. */
+function facts(row: ListedRow, tree: boolean, name: string): string {
+  const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
+  const kind = row.sessionKind === "main" ? "" : kindWord(row);
+  const channel = row.channel === "unknown" ? "" : row.channel;
+  const words = [...new Set([row.agentId, kind, channel])].filter((word) => !["", ...said].includes(word));
+  const parent = tree ? "" : below(row);
+  return words.join(" · ") + (parent === "" ? "" : ` of ${parent}`);
 }
 
 /** Returns the element id of a row, for `aria-activedescendant`. */
@@ -112,8 +149,8 @@ export function lineStyle(level: number) {
 export function SessionRow(props: { line: RowLine; selected: boolean; active: boolean; tree: boolean }) {
   const { line, selected, active, tree } = props;
   const { row, key, level, open, gone } = line;
-  const { children = 0 } = row;
   const name = sessionName(row);
+  const hasRoom = row.failure === undefined && (row.jobs === undefined || !tree);
   const classes = [
     "session-row",
     selected && "selected",
@@ -140,13 +177,8 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           <span class="session-name">
             <SessionLink sessionKey={key} name={name} tabIndex={-1} />
           </span>
-          {children > 0 && open === false && (
-            <span class="session-count" title="Sessions that it spawned">
-              {children >= CHILDREN_COUNTED_MAX ? `${CHILDREN_COUNTED_MAX}+` : children}
-            </span>
-          )}
           {gone ? (
-            <span class="chip">gone</span>
+            <span class="chip">{isFiltered.value ? "no match" : "gone"}</span>
           ) : (
             row.archivedAt !== undefined && <span class="chip">archived</span>
           )}
@@ -156,9 +188,12 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
         </div>
         <div class="session-line session-about">
           <Doing row={row} />
-          <span class="session-facts">
-            <Name text={facts(row, tree)} />
-          </span>
+          <Jobs {...row} />
+          {hasRoom && (
+            <span class="session-facts">
+              <Name text={facts(row, tree, name)} />
+            </span>
+          )}
           <Used row={row} />
         </div>
       </div>

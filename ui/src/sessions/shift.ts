@@ -4,7 +4,7 @@ interface Keyed {
   readonly key: string;
 }
 
-/** Returns the shift that most of the visible lines made: `seen` lines starting at `first`. */
+/** Returns by how many lines most of the visible lines moved. Visible are `seen` lines from `first` on. */
 export function shiftOf(
   before: readonly Keyed[],
   after: readonly Keyed[],

@@ -1,4 +1,5 @@
-// The first view: the sessions beside the conversation of one of them; on a phone one at a time.
+// The first views: the sessions beside the inbox, or beside the conversation of one of them; on a phone one
+// at a time.
 
 import { lazy } from "../parts/lazy.tsx";
 import { route } from "../route.ts";
@@ -6,17 +7,23 @@ import { SessionsPanel } from "./panel.tsx";
 
 const Conversation = lazy(async () => (await import("../conversation/conversation.tsx")).Conversation);
 
+const Inbox = lazy(async () => (await import("../inbox/inbox.tsx")).Inbox);
+
 export function SessionsView() {
   const at = route.value;
-  if (at.view !== "sessions") return null;
-  const { key, messageId } = at;
+  const isInbox = at.view === "inbox";
+  const { key, messageId } = at.view === "sessions" ? at : {};
+  if (!isInbox && at.view !== "sessions") return null;
+  const state = isInbox ? "inbox-open" : key === undefined ? "no-choice" : "chosen";
   return (
-    <div class={`split ${key === undefined ? "no-choice" : "chosen"}`}>
+    <div class={`split ${state}`}>
       <section class="split-list" aria-label="Sessions">
         <SessionsPanel selected={key} />
       </section>
-      <section class="split-main" aria-label="Conversation">
-        {key === undefined ? (
+      <section class="split-main" aria-label={isInbox ? "Inbox" : "Conversation"}>
+        {isInbox ? (
+          <Inbox />
+        ) : key === undefined ? (
           <p class="empty">Choose a session to read it.</p>
         ) : (
           <Conversation key={key} sessionKey={key} messageId={messageId} />

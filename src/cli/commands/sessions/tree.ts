@@ -2,7 +2,7 @@
 // Each session is shown once: below the session that spawned it, or at the top if that one is not listed.
 
 import type { ListedRow } from "../../../contract/methods/sessions.ts";
-import type { PayloadOf } from "../../../contract/payloads.ts";
+import type { PayloadOf } from "../../../contract/methods.ts";
 import { optional } from "../../../core/optional.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";

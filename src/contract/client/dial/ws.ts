@@ -2,7 +2,8 @@
 // refused.
 
 import { type ClientOptions, type RawData, WebSocket } from "ws";
-import { MAX_PAYLOAD_BYTES, type WireError } from "../../protocol.ts";
+import type { WireError } from "../../frames.ts";
+import { MAX_PAYLOAD_BYTES } from "../../protocol.ts";
 import { errorOf, GatewayError, unreachable } from "../error.ts";
 import type { Dialer } from "./dial.ts";
 

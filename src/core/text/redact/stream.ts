@@ -1,6 +1,6 @@
 // Masks a text that comes in pieces. The output is always a prefix of the masked whole text.
-// RS1: however the text is split, the complete output equals the masked whole text.
-// RS2: text that may become part of a credential is held back: at most about 20,500 characters; in ordinary
+// However the text is split, the complete output equals the masked whole text.
+// Text that may become part of a credential is held back: at most about 20,500 characters; in ordinary
 // prose at most the last word.
 // RS3: the work is linear in the text, however it is split.
 

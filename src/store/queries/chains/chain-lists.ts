@@ -20,7 +20,7 @@ export interface ChainHead {
   readonly cost: number;
 }
 
-/** A position in the list: the chain there. */
+/** A position in the list, given by the chain there. */
 export interface ChainPlace {
   readonly lastAt: number;
   readonly chainId: string;

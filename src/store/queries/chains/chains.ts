@@ -15,6 +15,8 @@ interface CountedRun {
   readonly rootSessionKey: string;
   readonly hop: number;
   readonly at: number;
+  /** 0: a message to an external session, which has no runs. */
+  readonly runs: 0 | 1;
 }
 
 const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "cost" | "told">) =>
@@ -23,7 +25,7 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
     .values(row)
     .onConflict((conflict) =>
       conflict.column("chain_id").doUpdateSet((eb) => ({
-        runs: sql<number>`chains.runs + 1`,
+        runs: sql<number>`chains.runs + excluded.runs`,
         last_at: eb.ref("excluded.last_at"),
         // Once a chain has crossed sessions, it stays so.
         crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
@@ -35,7 +37,7 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
 export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
   await COUNT_RUN(tx, {
     chain_id: run.chainId,
-    runs: 1,
+    runs: run.runs,
     root_session_key: run.rootSessionKey,
     last_at: run.at,
     crossed: run.hop > 0 ? 1 : 0,

@@ -139,7 +139,10 @@ export async function openAsks(
   return Number(row.n);
 }
 
-/** Deletes the pending person of an account who was answered longest ago, before `beforeMs`. False: none. */
+/**
+ * Deletes the account's pending person with the oldest reply, if that was given by `beforeMs`. False: there
+ * is no such person.
+ */
 export async function forgetStalestAsk(
   tx: Tx,
   { channel, accountId }: Omit<PeerId, "peerId">,

@@ -1,8 +1,8 @@
 // Owns the outbox table: texts that must leave through a channel, events for web hooks, and their outcomes.
-// DL1: queued does not mean delivered: only an acknowledgement makes a row `sent` (I5).
-// DL2: an attempt is stored before it is made; an attempt that a crash interrupted is never silently
+// Queued does not mean delivered: only an acknowledgement makes a row `sent` (I5).
+// An attempt is stored before it is made; an attempt that a crash interrupted is never silently
 //      repeated.
-// DL3: a route is delivered in order: a pending row blocks later rows of its route, a settled one does not.
+// A route is delivered in order: a pending row blocks later rows of its route, a settled one does not.
 //      Events are ordered only within each session (`hook-due.ts`).
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
@@ -333,6 +333,19 @@ export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<b
     .where("dismissed_at", "is", null)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
+}
+
+/** Returns failed deliveries that nobody has dismissed, newest first. */
+export async function failedDeliveries(db: Db, limit: number): Promise<Delivery[]> {
+  const rows = await db
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("state", "=", sql.lit("failed"))
+    .where("dismissed_at", "is", null)
+    .orderBy("seq", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(toDelivery);
 }
 
 interface DeliveryFilter {

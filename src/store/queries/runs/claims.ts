@@ -1,6 +1,6 @@
 // Owns claims of runs: who holds a run, what its owner may change, and how runs of dead processes return to
 // their queues.
-// CL1: each change by an owner names its owner and attempt; zero changed rows mean that the lane was lost
+// Each change by an owner names its owner and attempt; zero changed rows mean that the lane was lost
 //      (I1).
 // CL2: a requeued run keeps its position in the lane. The crash is counted if the run was executing, not if
 //      it was only waiting.

@@ -1,8 +1,9 @@
 // Owns the marks of inbox messages: when each was offered to its program, acknowledged, and answered or
 // expired. Each is set once. A message that expects no answer, such as a notice, is ended from the start.
 
-import { sql } from "kysely";
+import { type Selectable, sql } from "kysely";
 import type { InboxMark, InboxOutcome, Run } from "../../../core/shapes/run.ts";
+import type { InboxMarkTable } from "../../schema/tables.ts";
 import { type Db, present, type Tx } from "../../sql.ts";
 
 type Marked = Pick<Run, "runId" | "sessionKey" | "sessionId">;
@@ -19,21 +20,24 @@ export async function insertMark(tx: Tx, run: Marked, endedAt: number | null): P
     .execute();
 }
 
+/** The columns of a mark. */
+type MarkColumns = Pick<Selectable<InboxMarkTable>, "offered_at" | "in_turn_at" | "ended_at" | "outcome">;
+
+/** Returns the mark of a row. */
+export function toMark({ offered_at, in_turn_at, ended_at, outcome }: MarkColumns): InboxMark {
+  return {
+    ...present("offeredAt", offered_at),
+    ...present("inTurnAt", in_turn_at),
+    ...present("endedAt", ended_at),
+    ...present("outcome", outcome as InboxOutcome | null),
+  };
+}
+
 /** Returns the marks of these messages, by run id. */
 export async function marksOf(db: Db, runIds: readonly string[]): Promise<Map<string, InboxMark>> {
   if (runIds.length === 0) return new Map();
   const rows = await db.selectFrom("inbox_marks").selectAll().where("run_id", "in", runIds).execute();
-  return new Map(
-    rows.map((row) => [
-      row.run_id,
-      {
-        ...present("offeredAt", row.offered_at),
-        ...present("inTurnAt", row.in_turn_at),
-        ...present("endedAt", row.ended_at),
-        ...present("outcome", row.outcome as InboxOutcome | null),
-      },
-    ]),
-  );
+  return new Map(rows.map((row) => [row.run_id, toMark(row)]));
 }
 
 /** Marks messages as offered. Returns those that were not before. */
@@ -102,14 +106,16 @@ export async function openMarks(db: Db, sessionKey: string): Promise<string[]> {
   return rows.map((row) => row.run_id);
 }
 
-/** Whether an inbox has a message that its program has not acknowledged. */
+/** Whether an inbox shows a message that its program has not acknowledged. */
 export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<boolean> {
   const row = await db
-    .selectFrom("inbox_marks")
-    .select("run_id")
-    .where("session_key", "=", inbox.sessionKey)
-    .where("session_id", "=", inbox.sessionId)
-    .where("in_turn_at", "is", null)
+    .selectFrom("inbox_marks as mark")
+    .innerJoin("runs", "runs.run_id", "mark.run_id")
+    .select("mark.run_id")
+    .where("mark.session_key", "=", inbox.sessionKey)
+    .where("mark.session_id", "=", inbox.sessionId)
+    .where("mark.in_turn_at", "is", null)
+    .where("runs.state", "=", "ok")
     .limit(1)
     .executeTakeFirst();
   return row !== undefined;

@@ -1,7 +1,7 @@
 // Owns the table of waits for jobs of sub-agents: each run's waits, with deadlines and outcomes.
-// JW1: open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a
+// Open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a
 //      crash.
-// JW2: the transaction that ends a job writes `answered`; `ended` means that the waiter gave up first.
+// The transaction that ends a job writes `answered`; `ended` means that the waiter gave up first.
 
 import { type Selectable, sql } from "kysely";
 import type { JobWaitTable } from "../../schema/tables.ts";

@@ -4,17 +4,19 @@
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import { receiptOf } from "../../../core/rules/receipt.ts";
+import type { Code } from "../../../core/shapes/errors.ts";
 import type { Usage } from "../../../core/shapes/message.ts";
 import type {
   FlowStep,
-  InboxOutcome,
   ReceiptState,
+  Run,
   RunFacts,
   RunInput,
   RunKind,
   RunState,
 } from "../../../core/shapes/run.ts";
 import { type Db, present } from "../../sql.ts";
+import { toMark } from "./inbox-marks.ts";
 import { ACTIVE } from "./runs.ts";
 
 /** Maximum number of returned runs at the head of a lane; the lane's count includes all. */
@@ -23,6 +25,30 @@ const QUEUE_MAX = 20;
 const INPUT_BYTES_MAX = 64 * 1024;
 /** Replies up to this length are read, to know whether they are silent. */
 const REPLY_CHARS_MAX = 64;
+
+export type EndedRun = Pick<Run, "runId" | "state" | "code" | "endedAt" | "error">;
+
+/** Returns the ends of these runs, by id. */
+export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<string, EndedRun>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("runs")
+    .select(["run_id", "state", "code", "error", "ended_at"])
+    .where("run_id", "in", runIds)
+    .execute();
+  return new Map(
+    rows.map((row) => [
+      row.run_id,
+      {
+        runId: row.run_id,
+        state: row.state as RunState,
+        ...present("code", row.code as Code | null),
+        ...present("endedAt", row.ended_at),
+        ...present("error", row.error),
+      },
+    ]),
+  );
+}
 
 function factsQuery(db: Db) {
   return db
@@ -48,8 +74,7 @@ function factsQuery(db: Db) {
       "turns_max",
       // A skip token is short: the rule needs no other reply.
       sql<string | null>`case when length(reply) <= ${REPLY_CHARS_MAX} then reply else 'more' end`.as("said"),
-      sql<number | null>`case when flow_step in ('round1', 'reply') then (select m.created_at from messages m
-        where m.run_id = runs.run_id and m.role = 'assistant' order by m.seq limit 1) end`.as("heard_at"),
+      "heard_at",
       ...(["offered_at", "in_turn_at", "outcome", "inbox_marks.ended_at as mark_ended_at"] as const),
     ]);
 }
@@ -57,14 +82,9 @@ function factsQuery(db: Db) {
 type FactsRow = Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[number];
 
 function receiptIn(row: FactsRow, run: RunFacts): ReceiptState | undefined {
-  const mark = {
-    ...present("offeredAt", row.offered_at),
-    ...present("inTurnAt", row.in_turn_at),
-    ...present("endedAt", row.mark_ended_at),
-    ...present("outcome", row.outcome as InboxOutcome | null),
-  };
-  const heardAt = row.heard_at === null ? undefined : Number(row.heard_at);
-  return receiptOf({ run: { ...run, reply: row.said ?? "" }, heardAt, mark })?.state;
+  const mark = toMark({ ...row, ended_at: row.mark_ended_at });
+  const heard = present("heardAt", row.heard_at);
+  return receiptOf({ run: { ...run, ...heard, reply: row.said ?? "" }, mark })?.state;
 }
 
 function toFacts(row: FactsRow): RunFacts {

@@ -1,7 +1,7 @@
 // Owns the run table: its rows, and how runs begin and end. claims.ts owns who holds one.
 // A unique index ensures that a lane has at most one holder, running or waiting (I1).
 // A transaction that ends a run locks its row first, and checks that it may (`isHeld`).
-// RS3: an ended row never changes.
+// RS3: an ended row never changes, except that an operator may dismiss it once (attention.ts).
 
 import { type Selectable, sql } from "kysely";
 import type { Code } from "../../../core/shapes/errors.ts";
@@ -63,6 +63,7 @@ export function toRun(row: Selectable<RunTable>): Run {
     ...flowOf(row),
     ...present("owner", row.owner),
     ...present("startedAt", row.started_at),
+    ...present("heardAt", row.heard_at),
     ...present("endedAt", row.ended_at),
     ...present("route", row.route_json === null ? null : (JSON.parse(row.route_json) as Route)),
     ...present("parentRunId", row.parent_run_id),
@@ -206,6 +207,15 @@ export async function laneFigures(db: Db): Promise<{ readonly busy: number; read
     .select((eb) => [eb.fn.countAll<number>().as("busy"), eb.fn.max<number | null>("n").as("longest")])
     .executeTakeFirstOrThrow();
   return { busy: Number(busy), longest: Number(longest ?? 0) };
+}
+
+const HEARD = prepared((tx, { runId, at }: { runId: string; at: number }) =>
+  tx.updateTable("runs").set({ heard_at: at }).where("run_id", "=", runId).where("heard_at", "is", null),
+);
+
+/** Records that a run's model has answered for the first time. False: it had before. */
+export async function noteHeard(tx: Tx, runId: string, at: number): Promise<boolean> {
+  return ((await HEARD(tx, { runId, at })).numAffectedRows ?? 0n) > 0n;
 }
 
 export interface RunEndFacts {

@@ -1,8 +1,8 @@
 // Owns the wait table: each run's open and ended waits for other runs, with deadlines and outcomes.
 // WS1: open rows are the edges of the wait graph (I7). They and their deadlines survive a crash.
-// WS2: the transaction that ends the target writes `answered`; `ended` means that the waiter gave up first.
+// The transaction that ends the target writes `answered`; `ended` means that the waiter gave up first.
 //      Exactly one of them happens, so that an outcome is reported once.
-// WS3: a client does not survive a crash as a run does: its wait becomes `ready` when the target ends, and
+// A client does not survive a crash as a run does: its wait becomes `ready` when the target ends, and
 //      `answered` only when the outcome was written to the client's connection; otherwise it is `lost`, and
 //      the client's session is notified.
 

@@ -2,8 +2,9 @@
 // A page starts where the previous one ended, at (updated_at, key): no offset skips rows.
 // A page reads a bounded number of rows. If few of them match the filter, it is shorter, maybe empty, and its
 // cursor continues from there.
-// LS3: rows are read in the order of an index: by label, spawner, roots, agent, kind, both or none. Filters
-//      that few sessions match (a tree, a searched text, key patterns, keys) are looked up first and sorted.
+// LS3: rows are read in the order of an index: by failure, label, spawner, roots, agent, kind, both or none.
+//      Filters that few sessions match (a tree, a searched text, key patterns, keys) are looked up first and
+//      sorted.
 // A search with many matches is answered from the newest rows, without looking up all matches in an index.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
@@ -11,6 +12,7 @@ import type { Scope } from "../../../core/rules/visibility.ts";
 import type { Session, SessionKind } from "../../../core/shapes/session.ts";
 import type { SessionTable } from "../../schema/tables.ts";
 import { type Db, kindOf } from "../../sql.ts";
+import { ACTIVE } from "../runs/runs.ts";
 import {
   type Condition,
   fewInScope,
@@ -32,8 +34,6 @@ const GLANCE_ROWS_MAX = 400;
 const RANGES_MAX = 8;
 /** The same for ranges of agents and kinds. */
 const KIND_RANGES_MAX = 12;
-/** Maximum number of children of one session that are counted. */
-const CHILDREN_COUNTED_MAX = 1_000;
 /** The full-text index holds pieces of three characters. */
 const INDEXED_SEARCH_CHARS_MIN = 3;
 
@@ -53,6 +53,10 @@ export interface SessionFilter {
   readonly roots?: boolean;
   /** Only sessions with these keys. */
   readonly keys?: readonly string[];
+  /** `running`: with an unfinished run. `failed`: without one, and the last turn failed. */
+  readonly doing?: "running" | "failed";
+  /** Only sessions with a message of this token, from any device: its id. */
+  readonly askedBy?: string;
   readonly includeArchived?: boolean;
   readonly excludeKeys?: readonly string[];
   /** `nextCursor` of the previous page. */
@@ -128,7 +132,7 @@ function newestFirst(a: Position, b: Position): number {
   return Buffer.compare(Buffer.from(b.key), Buffer.from(a.key));
 }
 
-function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+export function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
   return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
 }
 
@@ -160,6 +164,18 @@ function searchCondition(db: Db, search: string): Condition {
   return sql`(${sql.join(tests, sql` or `)})`;
 }
 
+const BUSY_KEYS = sql`select r.session_key from runs r where r.state in (${sql.join(ACTIVE)})`;
+
+/** Matches an idle session `s` whose last turn failed. */
+export const HAS_FAILED = sql<SqlBool>`(s.failed_run is not null and s.key not in (${BUSY_KEYS}))`;
+
+/** Matches a session `s` to which a token, or one of its devices, sent a message. */
+export function askedCondition(tokenId: string): Condition {
+  // The owner of a key is the token's id, maybe followed by a colon and a device.
+  return sql`exists (select 1 from runs r where r.session_key = s.key
+    and r.asked_by >= ${tokenId} and r.asked_by < ${`${tokenId};`})`;
+}
+
 /**
  * Returns each field of the filter as a separate condition, so that the one an index answers can be left out.
  */
@@ -172,6 +188,9 @@ function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter
   if (agentId !== undefined) conditions.set("agentId", sql`s.agent_id = ${agentId}`);
   if (kinds !== undefined && kinds.length > 0) conditions.set("kinds", sql`s.kind in (${sql.join(kinds)})`);
   if (search !== undefined && search !== "") conditions.set("search", searchCondition(db, search));
+  if (filter.doing === "running") conditions.set("doing", sql`s.key in (${BUSY_KEYS})`);
+  if (filter.doing === "failed") conditions.set("doing", HAS_FAILED);
+  if (filter.askedBy !== undefined) conditions.set("askedBy", askedCondition(filter.askedBy));
   if (excludeKeys !== undefined && excludeKeys.length > 0) {
     conditions.set("excludeKeys", sql`s.key not in (${sql.join(excludeKeys)})`);
   }
@@ -269,6 +288,9 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
   const ofKinds = [...new Set(filter.kinds)].map((kind) => sql<SqlBool>`s.kind = ${kind}`);
   const withKinds = (agents: readonly Condition[]): Condition[] =>
     agents.flatMap((agent) => ofKinds.map((kind) => sql<SqlBool>`${agent} and ${kind}`));
+  if (filter.doing === "failed") {
+    return { axis: [sql`s.failed_run is not null`], fits: [...without(), ...scoped], besides: [] };
+  }
   for (const name of ["label", "spawnedBy", "roots", "agentId"] as const) {
     const axis = fields.get(name);
     // With patterns there are more roots than the index of roots holds.
@@ -375,23 +397,4 @@ async function inRanges(
     }
   }
   return pageOf(portions, filter.limit);
-}
-
-/**
- * Counts the sessions that each of these spawned and that a list by `spawnedBy` would show, up to
- * `CHILDREN_COUNTED_MAX`. Sessions without any are left out.
- */
-export async function childCounts(
-  db: Db,
-  of: Pick<SessionFilter, "scope" | "includeArchived"> & { readonly keys: readonly string[] },
-): Promise<Map<string, number>> {
-  if (of.keys.length === 0) return new Map();
-  const archived = of.includeArchived === true ? sql`in (0, 1)` : sql`= 0`;
-  const fits = all([sql`s.archived ${archived}`, ...scopeConditions(db, of.scope)]);
-  const { rows } = await sql<{ key: string; children: number }>`
-    select p.key, (select count(*) from (
-        select 1 from sessions s where s.spawned_by = p.key and ${fits} limit ${sql.lit(CHILDREN_COUNTED_MAX)}
-      ) as counted) as children
-    from sessions p where p.key in (${sql.join(of.keys)})`.execute(db);
-  return new Map(rows.filter((row) => row.children > 0).map((row) => [row.key, row.children]));
 }

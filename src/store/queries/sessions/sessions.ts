@@ -66,6 +66,7 @@ export function toSession(row: Selectable<SessionTable>): Session {
   };
   if (row.label !== null) session.label = row.label;
   if (row.display_name !== null) session.displayName = row.display_name;
+  if (row.failed_run !== null) session.failedRun = row.failed_run;
   if (row.archived_at !== null) session.archivedAt = row.archived_at;
   if (row.spawned_by !== null) session.spawnedBy = row.spawned_by;
   if (row.model !== null) session.model = row.model;
@@ -108,6 +109,7 @@ function toRow(session: Session): Insertable<SessionTable> {
     send_policy: session.sendPolicy ?? null,
     system_sent: session.systemSent ? 1 : 0,
     aborted_last_run: session.abortedLastRun ? 1 : 0,
+    failed_run: session.failedRun ?? null,
     input_tokens: session.inputTokens,
     output_tokens: session.outputTokens,
     total_tokens: session.totalTokens,
@@ -208,6 +210,8 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
 interface SessionUsage {
   readonly at: number;
   readonly aborted: boolean;
+  /** The run, if it is a turn that failed; an empty text: a turn that did not; absent: no turn. */
+  readonly failedRun: string | undefined;
   readonly systemSent: boolean;
   readonly input: number;
   readonly output: number;
@@ -218,9 +222,11 @@ interface SessionUsage {
 }
 
 /** Values of `SessionUsage`; null leaves a column unchanged. */
-type UsageValues = Omit<SessionUsage, "aborted" | "systemSent" | "contextUsed"> & {
+type UsageValues = Omit<SessionUsage, "aborted" | "failedRun" | "systemSent" | "contextUsed"> & {
   readonly [K in "sessionKey" | "sessionId"]: string;
-} & { readonly aborted: number; readonly systemSent: number | null; readonly contextUsed: number | null };
+} & { readonly aborted: number; readonly failedRun: string | null } & {
+  readonly [K in "systemSent" | "contextUsed"]: number | null;
+};
 
 const USAGE = prepared((tx, usage: UsageValues) =>
   tx
@@ -228,6 +234,7 @@ const USAGE = prepared((tx, usage: UsageValues) =>
     .set((eb) => ({
       updated_at: usage.at,
       aborted_last_run: usage.aborted,
+      failed_run: sql<string | null>`nullif(coalesce(${usage.failedRun}, failed_run), '')`,
       input_tokens: eb("input_tokens", "+", usage.input),
       output_tokens: eb("output_tokens", "+", usage.output),
       total_tokens: eb("total_tokens", "+", usage.total),
@@ -245,12 +252,13 @@ export async function addSessionUsage(
   { sessionKey, sessionId }: { sessionKey: string; sessionId: string },
   usage: SessionUsage,
 ): Promise<void> {
-  const { systemSent, contextUsed } = usage;
+  const { failedRun, systemSent, contextUsed } = usage;
   await USAGE(tx, {
     ...usage,
     sessionKey,
     sessionId,
     aborted: usage.aborted ? 1 : 0,
+    failedRun: failedRun ?? null,
     systemSent: systemSent ? 1 : null,
     contextUsed: contextUsed ?? null,
   });
@@ -293,6 +301,7 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
       updated_at: at,
       system_sent: 0,
       aborted_last_run: 0,
+      failed_run: null,
       input_tokens: 0,
       output_tokens: 0,
       total_tokens: 0,

@@ -16,7 +16,7 @@ import { readMessage } from "./stored-entry.ts";
 const MATCHES_MAX = 5_000;
 /** Larger entries are read one by one. */
 const READ_AT_ONCE_BYTES = 256 * 1024;
-/** Sessions that a query names in the index; with more, matches are filtered afterwards. */
+/** Maximum number of sessions that an index query names; with more, matches are filtered afterwards. */
 const PLACES_MAX = 200;
 
 interface TranscriptQuestion {

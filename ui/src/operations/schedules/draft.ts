@@ -1,8 +1,7 @@
 // Owns the form state of a job, and turns it into params for the gateway.
 // DR1: an edited job sends only its changed fields: the others may have been redacted by the gateway.
 
-import type { ParamsOf } from "../../../../src/contract/methods.ts";
-import type { PayloadOf } from "../../../../src/contract/payloads.ts";
+import type { ParamsOf, PayloadOf } from "../../../../src/contract/methods.ts";
 import { optional } from "../../../../src/core/optional.ts";
 import { twoDigits } from "../../parts/format.ts";
 import { READERS_ZONE } from "./dates.ts";

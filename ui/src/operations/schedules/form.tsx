@@ -6,7 +6,7 @@ import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { now } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
-import { sessionName } from "../../parts/name.tsx";
+import { sessionName } from "../../parts/names.ts";
 import { say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { type Option, Select } from "../../parts/select.tsx";

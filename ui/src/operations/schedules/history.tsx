@@ -58,10 +58,10 @@ export function History({ job }: { job: Pick<Job, "id"> }) {
       <table>
         <thead>
           <tr>
-            <th>When</th>
-            <th>Why</th>
+            <th>Date</th>
+            <th>Cause</th>
             <th>Result</th>
-            <th class="number">Took</th>
+            <th class="number">Duration</th>
             <th class="number">Tokens</th>
             <th>Reply</th>
           </tr>

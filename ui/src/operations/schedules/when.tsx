@@ -1,7 +1,7 @@
 // The schedule part of a job's form, with a preview of the next dates by the gateway.
 
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
-import type { PayloadOf } from "../../../../src/contract/payloads.ts";
+import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { now, settled } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
@@ -174,7 +174,7 @@ export function When(props: WhenProps) {
   const { draft, change } = props;
   return (
     <fieldset class="when">
-      <legend>When</legend>
+      <legend>Schedule</legend>
       <div class="kinds">
         {KINDS.map(({ kind, title }) => (
           <label key={kind} class="inline">

@@ -1,0 +1,137 @@
+// Owns how the coding agents are started in a terminal on a model server, for bench/wake-each.ts: without
+// the questions of a first start, with a trusted folder, and with a first prompt.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { ProgramId } from "../src/cli/join/programs.ts";
+import type { ModelServer } from "../tests/kit/model-server.ts";
+
+const PROMPT = "Begin.";
+
+interface Place {
+  readonly server: ModelServer;
+  readonly home: string;
+  /** The project. */
+  readonly folder: string;
+  readonly packageFolder: string;
+}
+
+interface Start {
+  readonly command: readonly string[];
+  readonly env: Record<string, string>;
+  /** The user's consent to the MCP server, after joining. */
+  readonly consent?: readonly string[];
+}
+
+export interface WindowProgram {
+  readonly id: ProgramId;
+  readonly name: string;
+  readonly packageName: string;
+  /** Its hook or plugin wakes it while it is idle. */
+  readonly idle: boolean;
+  /** Writes its files, and returns its command and environment. */
+  start(place: Place): Start;
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+const codexConfig = (baseUrl: string, folder: string): string => `model = "test-model"
+model_provider = "test"
+[model_providers.test]
+name = "test"
+base_url = "${baseUrl}"
+wire_api = "responses"
+env_key = "TEST_KEY"
+[projects."${folder}"]
+trust_level = "trusted"
+`;
+
+export const WINDOWS: readonly WindowProgram[] = [
+  {
+    id: "claude-code",
+    name: "Claude Code",
+    packageName: "@anthropic-ai/claude-code",
+    idle: true,
+    start({ server, home, folder, packageFolder }) {
+      const projects = { [folder]: { hasTrustDialogAccepted: true, hasCompletedProjectOnboarding: true } };
+      const state = { hasCompletedOnboarding: true, theme: "dark", projects };
+      write(join(home, ".claude.json"), JSON.stringify(state));
+      return {
+        // Without a prompt: its first message comes by the hook of its start.
+        command: [join(packageFolder, "..", "..", ".bin", "claude")],
+        env: {
+          ANTHROPIC_BASE_URL: server.provider("anthropic-messages").baseUrl,
+          ANTHROPIC_AUTH_TOKEN: "test",
+          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+        },
+      };
+    },
+  },
+  {
+    id: "opencode",
+    name: "opencode",
+    packageName: "opencode-ai",
+    idle: true,
+    start({ server, packageFolder }) {
+      const options = { baseURL: server.provider("openai-completions").baseUrl, apiKey: "none" };
+      const local = { npm: "@ai-sdk/openai-compatible", options, models: { "test-model": {} } };
+      const config = { model: "local/test-model", provider: { local }, autoupdate: false };
+      return {
+        command: [join(packageFolder, "bin", "opencode.exe"), "--prompt", PROMPT],
+        env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) },
+      };
+    },
+  },
+  {
+    id: "codex",
+    name: "Codex",
+    packageName: "@openai/codex",
+    idle: false,
+    start({ server, home, folder, packageFolder }) {
+      const { baseUrl } = server.provider("openai-responses");
+      write(join(home, ".codex", "config.toml"), codexConfig(baseUrl, folder));
+      const program = join(packageFolder, "..", "..", ".bin", "codex");
+      return { command: [program, "--dangerously-bypass-hook-trust", PROMPT], env: { TEST_KEY: "test" } };
+    },
+  },
+  {
+    id: "gemini",
+    name: "Gemini CLI",
+    packageName: "@google/gemini-cli",
+    idle: false,
+    start({ server, home, packageFolder }) {
+      const settings = { security: { auth: { selectedType: "gemini-api-key" } } };
+      write(join(home, ".gemini", "settings.json"), JSON.stringify(settings));
+      const file = join(packageFolder, "bundle", "gemini.js");
+      return {
+        command: [process.execPath, file, "-m", "gemini-2.5-flash", "-i", PROMPT],
+        env: {
+          GEMINI_API_KEY: "none",
+          GOOGLE_GEMINI_BASE_URL: server.provider("google-generative-ai").baseUrl.replace("/v1beta", ""),
+          GEMINI_CLI_TRUST_WORKSPACE: "true",
+        },
+      };
+    },
+  },
+  {
+    id: "qwen",
+    name: "Qwen Code",
+    packageName: "@qwen-code/qwen-code",
+    idle: false,
+    start({ server, packageFolder }) {
+      const program = [process.execPath, join(packageFolder, "cli.js")];
+      return {
+        command: [...program, "--auth-type", "openai", "-i", PROMPT],
+        consent: [...program, "mcp", "approve", "parley"],
+        env: {
+          OPENAI_API_KEY: "none",
+          OPENAI_BASE_URL: server.provider("openai-completions").baseUrl,
+          OPENAI_MODEL: "test-model",
+        },
+      };
+    },
+  },
+];

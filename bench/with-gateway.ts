@@ -1,0 +1,35 @@
+// Runs work against a gateway of this checkout, with a client that is connected to it.
+
+import { connect, type GatewayClient } from "../src/contract/client/node.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+
+export interface RunningGateway {
+  readonly client: GatewayClient;
+  readonly httpUrl: string;
+  readonly wsUrl: string;
+}
+
+/** Starts a gateway in a home with these settings, and stops it when the work is done. */
+export async function withGateway<T>(
+  home: string,
+  settings: Readonly<Record<string, unknown>>,
+  work: (gateway: RunningGateway) => Promise<T>,
+): Promise<T> {
+  writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...settings });
+  const child = launch(home, ["gateway"]);
+  child.stderr?.pipe(process.stderr);
+  const ended = new Promise((done) => child.once("exit", done));
+  try {
+    const httpUrl = await addressOf(child);
+    const wsUrl = httpUrl.replace("http", "ws");
+    const client = await connect({ url: wsUrl, token: TOKEN });
+    try {
+      return await work({ client, httpUrl, wsUrl });
+    } finally {
+      client.close();
+    }
+  } finally {
+    child.kill("SIGTERM");
+    await ended;
+  }
+}

@@ -1,0 +1,107 @@
+// Implements `parley inbox` and `parley runs`: lists what needs a person, with the command that settles it.
+
+import type { AttentionItem } from "../../../contract/methods/attention.ts";
+import { GROUP_TITLES } from "../../../core/rules/attention/groups.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { withLink } from "../../gateway-link.ts";
+import type { ProgramId } from "../../join/programs.ts";
+import { age, excerpt } from "../../layout.ts";
+
+const SUMMARY_MAX_CHARS = 160;
+
+/** Returns the command that settles an item; undefined: the caller may not, or nothing is to be done. */
+function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): string | undefined {
+  if (actions.length === 0 || actions.includes("stop")) return undefined;
+  switch (kind) {
+    case "permission":
+      return `parley permissions allow ${ref} (or deny)`;
+    case "pairing":
+      return `parley channels pair approve ${ref} (or reject)`;
+    case "node":
+      return `parley node approve ${ref} (or reject)`;
+    case "delivery":
+      return `parley deliveries retry ${ref} (or dismiss)`;
+    case "question":
+      return `parley chat --session ${sessionKey}, or parley runs dismiss ${ref}`;
+    case "run":
+    case "budget":
+      return actions.includes("retry")
+        ? `parley runs retry ${ref} (or dismiss)`
+        : `parley runs dismiss ${ref}`;
+  }
+}
+
+function linesOf(item: AttentionItem, nowMs: number): string[] {
+  const {
+    kind,
+    sessionKey,
+    label,
+    title,
+    since,
+    summary,
+    state,
+    waitingFor = [],
+    waitingForCount = 0,
+  } = item;
+  const name = label ?? sessionKey ?? title ?? "";
+  const others = waitingForCount > 1 ? ` and ${waitingForCount - 1} more` : "";
+  const waits = waitingFor[0] === undefined ? "" : `, waits for ${waitingFor[0]}${others}`;
+  const mark = kind === "run" ? (state ?? kind) : kind;
+  const head = `  ${safeLine(name)}  ${mark}, ${age(since, nowMs)}${safeLine(waits)}`;
+  const command = commandFor(item);
+  return [
+    head,
+    `    ${excerpt(summary, SUMMARY_MAX_CHARS)}`,
+    ...(command === undefined ? [] : [`    ${safeLine(command)}`]),
+  ];
+}
+
+interface InboxOptions {
+  readonly hook?: ProgramId;
+  readonly joined?: string;
+  readonly limit: number;
+}
+
+/** Prints the attention list, or runs as the hook of a joined program. */
+export async function showInbox(cli: Cli, args: readonly string[], options: InboxOptions): Promise<number> {
+  const { hook, joined, limit } = options;
+  if (hook !== undefined && joined !== undefined) {
+    const { tellInbox } = await import("../inbox.ts");
+    return tellInbox(cli, args, { hook, joined });
+  }
+  if (hook !== undefined || joined !== undefined) {
+    return cli.fail({ code: "usage", error: "--hook and --joined need each other" }, EXIT.usage);
+  }
+  return withLink(cli, async (link) => {
+    const answer = await link.request("attention.list", { limit });
+    if (!answer.ok) return cli.fail(answer);
+    const { groups, ts } = answer.value;
+    for (const { group, count, more, items } of groups) {
+      if (count === 0 && group !== "needs_you") continue;
+      cli.line(cli.style("bold", `${GROUP_TITLES[group]} (${count}${more ? "+" : ""})`));
+      for (const item of items) for (const line of linesOf(item, ts)) cli.line(line);
+      if (count > items.length) cli.line(`  and ${count - items.length} more`);
+    }
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+async function settle(cli: Cli, method: "runs.retry" | "runs.dismiss", runId: string): Promise<number> {
+  return withLink(cli, async (link) => {
+    const answer = await link.request(method, { runId });
+    if (!answer.ok) return cli.fail(answer);
+    cli.line(method === "runs.retry" ? safeLine(`Retried as run ${answer.value.runId}.`) : "Dismissed.");
+    cli.document(answer.value);
+    return EXIT.done;
+  });
+}
+
+export function retryRun(cli: Cli, [runId = ""]: readonly string[]): Promise<number> {
+  return settle(cli, "runs.retry", runId);
+}
+
+export function dismissRun(cli: Cli, [runId = ""]: readonly string[]): Promise<number> {
+  return settle(cli, "runs.dismiss", runId);
+}

@@ -1,0 +1,53 @@
+// Writes the plugin that wakes a window of opencode: it waits with `parley inbox` while the window is open,
+// and gives the messages to the window's last conversation, as that conversation's next prompt.
+// OP1: a conversation keeps its agent and model: a prompt without them would leave a read-only mode.
+// OP2: sub-agents of the window get no messages.
+
+/** Returns the text of the plugin. `hook`: words that start the waiting command. */
+export function openCodePlugin(hook: readonly string[]): string {
+  return `// Gives messages of Parley to this window. Undo: parley leave opencode
+import { spawn } from "node:child_process";
+
+const [command, ...args] = ${JSON.stringify(hook, null, 2)};
+
+export const Parley = async ({ client }) => {
+  let conversation;
+  let waiting;
+  const tell = async (text) => {
+    if (text === "" || conversation === undefined) return;
+    const { id, agent, model } = conversation;
+    const parts = [{ type: "text", text }];
+    await client.session.promptAsync({ path: { id }, body: { agent, model, parts } });
+  };
+  const wait = () => {
+    if (waiting !== undefined) return;
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"] });
+    waiting = child;
+    let text = "";
+    child.stdout.setEncoding("utf8");
+    child.stdout.on("data", (piece) => {
+      text += piece;
+    });
+    child.on("error", () => {});
+    child.on("close", () => {
+      waiting = undefined;
+      tell(text).catch(() => {});
+    });
+    child.stdin.on("error", () => {});
+    child.stdin.end("{}");
+  };
+  return {
+    "chat.message": async ({ sessionID: id, agent, model }) => {
+      const { data } = await client.session.get({ path: { id } });
+      if (data?.parentID !== undefined) return;
+      conversation = { id, agent, model };
+      wait();
+    },
+    event: async ({ event }) => {
+      if (event.type === "session.idle" && event.properties.sessionID === conversation?.id) wait();
+    },
+    dispose: async () => waiting?.kill(),
+  };
+};
+`;
+}

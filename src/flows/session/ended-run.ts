@@ -1,0 +1,81 @@
+// Settles the last turn of a session: a failed one is retried, a failed one or a question is dismissed. Both
+// happen once: the row of the turn keeps the decision.
+
+import { optional } from "../../core/optional.ts";
+import { sendVerdict } from "../../core/rules/send-policy.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { dismissTurn } from "../../store/queries/runs/attention.ts";
+import { getRun } from "../../store/queries/runs/runs.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+
+interface Parts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+interface Decision {
+  /** Whether the caller may send to a session. */
+  covers(sessionKey: string): boolean;
+  /** Called in the transaction. */
+  also(unit: Unit, run: Run): Promise<void>;
+}
+
+function gone(runId: string) {
+  return fail("run_not_found", `no run ${quoted(runId, 80)} waits for a decision`, {
+    hint: "It may have been retried or dismissed, or another turn followed; attention.list shows open ones.",
+  });
+}
+
+/** Accepts the message of a failed turn again, and dismisses that turn. Returns the new run. */
+export async function retryRun(
+  { engine, settings }: Parts,
+  runId: string,
+  { covers, also }: Decision,
+): Promise<Result<Run>> {
+  const open = engine.accepting();
+  if (!open.ok) return open;
+  const failed = await getRun(engine.store.db, runId);
+  const isFailed = failed?.state === "error" || failed?.state === "timeout";
+  // The requester of a job or a conversation was told, and may ask again.
+  if (failed === undefined || !isFailed || failed.flow !== undefined || !covers(failed.sessionKey))
+    return gone(runId);
+  const session = await getSession(engine.store.db, failed.sessionKey);
+  if (session === undefined || session.sessionId !== failed.sessionId) return gone(runId);
+  const verdict = sendVerdict(settings, session);
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  const { takenBy: _, ...input } = failed.input;
+  return engine.commit(async (unit): Promise<Result<Run>> => {
+    const accepted = await engine.acceptIn(unit, {
+      sessionKey: failed.sessionKey,
+      input,
+      timeoutMs: failed.timeoutMs,
+      ...optional({ route: failed.route }),
+    });
+    if (!accepted.ok) return accepted;
+    const { run } = accepted.value;
+    if (!(await dismissTurn(unit.tx, runId, { at: unit.now, retriedBy: run.runId }))) return gone(runId);
+    await also(unit, run);
+    return ok(run);
+  });
+}
+
+/** Dismisses the last turn of a session. Returns its run. */
+export async function dismissRun(
+  { engine }: Parts,
+  runId: string,
+  { covers, also }: Decision,
+): Promise<Result<Run>> {
+  return engine.commit(async (unit): Promise<Result<Run>> => {
+    const run = await getRun(unit.tx, runId);
+    if (run === undefined || !covers(run.sessionKey)) return gone(runId);
+    if (!(await dismissTurn(unit.tx, runId, { at: unit.now }))) return gone(runId);
+    unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
+    await also(unit, run);
+    return ok(run);
+  });
+}

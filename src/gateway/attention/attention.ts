@@ -1,0 +1,161 @@
+// Owns the methods about what needs a person: the list, and the decisions about a session's last turn.
+// AT3: a caller gets items of sessions that its token covers, and only actions that it may take (I9).
+//      Pairings need the same rights as the methods that decide them.
+
+import { viewerScope } from "../../access/access.ts";
+import { createGate } from "../../access/token.ts";
+import type {
+  ATTENTION_METHODS,
+  AttentionGroupRows,
+  AttentionItem,
+} from "../../contract/methods/attention.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import {
+  ATTENTION_GROUPS,
+  type AttentionGroup,
+  oncePerBudget,
+  placeOfTurn,
+} from "../../core/rules/attention/groups.ts";
+import { ok } from "../../core/shapes/errors.ts";
+import { dismissRun, retryRun } from "../../flows/session/ended-run.ts";
+import { failedDeliveries } from "../../store/queries/channels/deliveries.ts";
+import {
+  type ActiveTurn,
+  activeTurns,
+  awaitedSessions,
+  type EndedTurn,
+  lastTurns,
+  textsOfTurns,
+} from "../../store/queries/runs/attention.ts";
+import type { CallContext, Methods } from "../call.ts";
+import type { PermissionDeps } from "../methods/permissions.ts";
+import {
+  activeItem,
+  type Covers,
+  coversOf,
+  deliveryItem,
+  endedItem,
+  pairingItems,
+  permissionItems,
+} from "./items.ts";
+
+const LIMIT = { byDefault: 50, max: 200 } as const;
+/** Rows that are read for one group. */
+const ROWS_MAX = 500;
+/** Older failures, questions and results are not listed. */
+const SINCE_MS = 7 * 86_400_000;
+
+type Ended = EndedTurn & ReturnType<typeof placeOfTurn>;
+
+/** The turns of a group, newest first, before their texts are read. */
+interface Turns {
+  readonly ended: readonly Ended[];
+  readonly active: readonly ActiveTurn[];
+  /** Not all rows were read. */
+  readonly more: boolean;
+}
+
+/** Returns the turns of each group that the caller may see. */
+async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<AttentionGroup, Turns>> {
+  const { db } = ctx.access;
+  const wanted = { scope: viewerScope(ctx.access, ctx.viewer), limit: ROWS_MAX };
+  const sinceMs = ctx.deps.engine.now() - SINCE_MS;
+  const seen = <T extends { readonly sessionKey: string }>(rows: readonly T[]): T[] =>
+    rows.filter(({ sessionKey }) => covers.list(sessionKey));
+  const failed = await lastTurns(db, "failed", { ...wanted, sinceMs });
+  const done = await lastTurns(db, "done", { ...wanted, sinceMs });
+  const running = await activeTurns(db, "running", wanted);
+  const waiting = await activeTurns(db, "waiting", wanted);
+  const queued = await activeTurns(db, "queued", wanted);
+  const placed: Ended[] = seen([...failed, ...done]).map((turn) => ({ ...turn, ...placeOfTurn(turn) }));
+  const of = (group: AttentionGroup): Ended[] => placed.filter((turn) => turn.group === group);
+  const isFull = (...lists: readonly (readonly unknown[])[]): boolean =>
+    lists.some((rows) => rows.length === ROWS_MAX);
+  const needs = oncePerBudget(of("needs_you")).sort((a, b) => b.endedAt - a.endedAt);
+  return {
+    needs_you: { ended: needs, active: [], more: isFull(failed, done) },
+    running: { ended: [], active: seen(running), more: isFull(running) },
+    waiting: { ended: [], active: seen([...waiting, ...queued]), more: isFull(waiting, queued) },
+    failed: { ended: of("failed"), active: [], more: isFull(failed) },
+    done: { ended: of("done"), active: [], more: isFull(done) },
+  };
+}
+
+/** Returns the items of the first group that are no turns. */
+async function requests(ctx: CallContext<PermissionDeps>, covers: Covers) {
+  const deliveries = covers.isAdmin ? await failedDeliveries(ctx.access.db, ROWS_MAX) : [];
+  const shown = deliveries.filter(({ sessionKey }) => covers.deliveries(sessionKey));
+  const items = [
+    ...(await pairingItems(ctx, covers)),
+    ...shown.map((delivery) => deliveryItem(ctx, covers, delivery)),
+  ];
+  return { first: permissionItems(ctx, covers), items, more: deliveries.length === ROWS_MAX };
+}
+
+async function list(
+  ctx: CallContext<PermissionDeps>,
+  params: ParamsOf<"attention.list">,
+): Promise<PayloadOf<"attention.list">> {
+  const limit = Math.min(params.limit ?? LIMIT.byDefault, LIMIT.max);
+  const covers = coversOf(ctx);
+  const turns = await turnsOf(ctx, covers);
+  const other = await requests(ctx, covers);
+  const shown = ATTENTION_GROUPS.map((group) => {
+    const { ended, active, more } = turns[group];
+    const newest = [...active].sort((a, b) => b.sinceMs - a.sinceMs);
+    return { group, ended: ended.slice(0, limit), active: newest.slice(0, limit), more };
+  });
+  const { db } = ctx.access;
+  const texts = await textsOfTurns(
+    db,
+    shown.flatMap(({ ended, active }) => [...ended, ...active].map(({ runId }) => runId)),
+  );
+  const awaited = await awaitedSessions(
+    db,
+    shown.flatMap(({ active }) =>
+      active.filter(({ state }) => state === "waiting").map(({ runId }) => runId),
+    ),
+  );
+  const groups = shown.map(({ group, ended, active, more }): AttentionGroupRows => {
+    const items: AttentionItem[] = [
+      ...ended.map((turn) => endedItem(ctx, covers, turn, texts.get(turn.runId))),
+      ...active.map((turn) => activeItem(ctx, covers, turn, { texts: texts.get(turn.runId), awaited })),
+    ];
+    const count = turns[group].ended.length + turns[group].active.length;
+    if (group !== "needs_you") return { group, count, more, items };
+    const rest = [...items, ...other.items].sort((a, b) => b.since - a.since);
+    return {
+      group,
+      count: count + other.first.length + other.items.length,
+      more: more || other.more,
+      items: [...other.first, ...rest].slice(0, limit),
+    };
+  });
+  return { ts: ctx.deps.engine.now(), groups };
+}
+
+export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS, PermissionDeps> = {
+  "attention.list": { handle: async (ctx, params) => ok(await list(ctx, params)) },
+  "runs.retry": {
+    async handle(ctx, { runId }) {
+      const covers = createGate(ctx.deps.settings, ctx.caller, "send");
+      const answer = (run: { runId: string; sessionKey: string }) =>
+        ({ ok: true, runId: run.runId, sessionKey: run.sessionKey }) as const;
+      const retried = await retryRun(ctx.deps, runId, {
+        covers,
+        also: (unit, run) => ctx.remember(unit, answer(run)),
+      });
+      return retried.ok ? ok(answer(retried.value)) : retried;
+    },
+  },
+  "runs.dismiss": {
+    async handle(ctx, { runId }) {
+      const covers = createGate(ctx.deps.settings, ctx.caller, "send");
+      const dismissed = await dismissRun(ctx.deps, runId, {
+        covers,
+        also: (unit, run) => ctx.remember(unit, { ok: true, runId, sessionKey: run.sessionKey }),
+      });
+      return dismissed.ok ? ok({ ok: true, runId, sessionKey: dismissed.value.sessionKey }) : dismissed;
+    },
+  },
+};

@@ -1,0 +1,60 @@
+// Decides which live events may change the attention list, and sends each connection at most one hint per
+// interval. A hint says nothing: the client reads the list again.
+
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import type { Clock } from "../../world.ts";
+import { type EncodedEvent, encodeEvent } from "../socket/outlet.ts";
+
+/** Hints are gathered for this long: 30 jobs that start at once cause one. */
+const GATHER_MS = 250;
+
+const HINT: EncodedEvent = encodeEvent("attention", {}, { replaces: "attention" });
+
+/** A connection, with the sessions whose events it gets. */
+interface Hinted {
+  readonly events: (sessionKey: string) => boolean;
+  readonly deliveries: (sessionKey: string) => boolean;
+  event(event: EncodedEvent): void;
+}
+
+/** Returns the right needed to see this change in `attention.list`; undefined: the list does not change. */
+function concerns(event: LiveEvent): "events" | "deliveries" | undefined {
+  if (event.kind === "session") return "events";
+  return event.kind === "outbox" || event.kind === "node" ? "deliveries" : undefined;
+}
+
+export class AttentionHints {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<Hinted>();
+  #timer: { cancel(): void } | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Notes an event for the connections that may see its session. */
+  note(event: LiveEvent, listeners: Iterable<Hinted>): void {
+    const access = concerns(event);
+    if (access === undefined) return;
+    for (const listener of listeners)
+      if (!this.#waiting.has(listener) && listener[access](event.sessionKey)) this.#waiting.add(listener);
+    if (this.#waiting.size === 0) return;
+    this.#timer ??= this.#clock.at(this.#clock.now() + GATHER_MS, () => this.#send());
+  }
+
+  #send(): void {
+    this.#timer = undefined;
+    const told = [...this.#waiting];
+    this.#waiting.clear();
+    for (const listener of told) listener.event(HINT);
+  }
+
+  forget(listener: Hinted): void {
+    this.#waiting.delete(listener);
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#waiting.clear();
+  }
+}

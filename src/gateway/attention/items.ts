@@ -1,0 +1,168 @@
+// Makes the items of the attention list: rows in, one redacted line and the caller's actions out.
+
+import { createGate, seesEverything } from "../../access/token.ts";
+import type { AttentionItem } from "../../contract/methods/attention.ts";
+import { optional } from "../../core/optional.ts";
+import { firstLine, lastParagraph, type TurnPlace } from "../../core/rules/attention/groups.ts";
+import { hasScope } from "../../core/rules/scopes.ts";
+import { isSilent } from "../../core/rules/turn-rules.ts";
+import { visibleRoute } from "../../core/shapes/chain-step.ts";
+import { nodeKey } from "../../core/shapes/node.ts";
+import { listPairings } from "../../flows/delivery/pairing.ts";
+import type { Delivery } from "../../store/queries/channels/deliveries.ts";
+import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/attention.ts";
+import { openRequests } from "../../triggers/node-pairing.ts";
+import type { CallContext } from "../call.ts";
+import { errorLine, LINE_MAX_CHARS } from "../error-line.ts";
+import type { PermissionDeps } from "../methods/permissions.ts";
+
+const AWAITED_MAX = 5;
+
+type Action = AttentionItem["actions"][number];
+
+/** The rights of the caller, by session. */
+export interface Covers {
+  readonly list: (sessionKey: string) => boolean;
+  readonly send: (sessionKey: string) => boolean;
+  readonly deliveries: (sessionKey: string) => boolean;
+  /** The token has operator.admin. */
+  readonly isAdmin: boolean;
+  /** The token covers every session. */
+  readonly everything: boolean;
+}
+
+export function coversOf({ deps, caller }: CallContext): Covers {
+  const gate = (access: "list" | "send" | "deliveries") => createGate(deps.settings, caller, access);
+  return {
+    list: gate("list"),
+    send: gate("send"),
+    deliveries: gate("deliveries"),
+    isAdmin: hasScope(caller.scopes, "operator.admin"),
+    everything: seesEverything(caller),
+  };
+}
+
+function line(ctx: CallContext, text: string): string {
+  return ctx.deps.world.redactor.line(text, LINE_MAX_CHARS);
+}
+
+/** Returns the requests of agents for permission, oldest first. */
+export function permissionItems(ctx: CallContext<PermissionDeps>, covers: Covers): AttentionItem[] {
+  const open = (ctx.deps.permissions?.list() ?? []).filter(({ sessionKey }) => covers.list(sessionKey));
+  return open.map(({ id, sessionKey, title, kind, detail, askedAt, expiresAt }) => ({
+    id: `permission:${id}`,
+    kind: "permission",
+    ref: id,
+    since: askedAt,
+    summary: line(ctx, [title, detail].filter((part) => part !== undefined).join(" ")),
+    actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
+    sessionKey,
+    expiresAt,
+    title: line(ctx, kind ?? title),
+  }));
+}
+
+/** Returns people and devices that wait to be let in. */
+export async function pairingItems(
+  ctx: CallContext<PermissionDeps>,
+  covers: Covers,
+): Promise<AttentionItem[]> {
+  if (!covers.isAdmin) return [];
+  const { engine, settings } = ctx.deps;
+  const actions: Action[] = ["approve", "deny"];
+  const peers = covers.everything ? await listPairings(ctx.access.db, engine.now()) : [];
+  const people = peers.flatMap(({ channel, accountId, peerId, name, code, askedAt }): AttentionItem[] =>
+    code === undefined
+      ? []
+      : [
+          {
+            ...{
+              id: `pairing:${channel}:${accountId}:${peerId}`,
+              kind: "pairing",
+              ref: code,
+              since: askedAt,
+            },
+            ...{ summary: line(ctx, `Wants to write to an agent on ${channel}`), actions },
+            title: line(ctx, name ?? peerId),
+          },
+        ],
+  );
+  const asking = settings.nodes.enabled ? await openRequests(ctx.deps) : [];
+  const devices = asking
+    .filter(({ nodeId }) => covers.list(nodeKey(nodeId)))
+    .map(({ requestId, nodeId, code, name, platform, createdAt }): AttentionItem => {
+      const words = line(ctx, `Device on ${platform} wants to be paired, code ${code}`);
+      return {
+        ...{ id: `node:${requestId}`, kind: "node", ref: requestId, since: createdAt, summary: words },
+        ...{ actions: covers.send(nodeKey(nodeId)) ? actions : [], title: line(ctx, name) },
+      };
+    });
+  return [...people, ...devices];
+}
+
+export function deliveryItem(ctx: CallContext, covers: Covers, delivery: Delivery): AttentionItem {
+  const { id, sessionKey, route, error, code, createdAt, settledAt = createdAt } = delivery;
+  const { channel, to } = visibleRoute(route, covers.deliveries);
+  const summary = errorLine(ctx.deps, error ?? code ?? "It was not sent.", covers.deliveries);
+  return {
+    ...{ id: `delivery:${id}`, kind: "delivery", ref: id, since: settledAt, summary },
+    ...{ actions: ["retry", "dismiss"], sessionKey, title: line(ctx, `${channel} to ${to}`) },
+    ...optional({ code }),
+  };
+}
+
+function endedSummary(
+  ctx: CallContext,
+  turn: EndedTurn & TurnPlace,
+  covers: Covers,
+  texts: TurnTexts | undefined,
+): string {
+  const { state, error, code, kind } = turn;
+  if (kind === "question") return line(ctx, lastParagraph(texts?.replyEnd ?? turn.tail));
+  if (state === "ok") {
+    const reply = texts?.reply ?? "";
+    return isSilent(reply) ? "No reply." : line(ctx, firstLine(reply));
+  }
+  if (state === "aborted") return "Stopped.";
+  return errorLine(ctx.deps, error ?? code ?? "The run failed.", covers.list);
+}
+
+export function endedItem(
+  ctx: CallContext,
+  covers: Covers,
+  turn: EndedTurn & TurnPlace,
+  texts: TurnTexts | undefined,
+): AttentionItem {
+  const { runId, sessionKey, kind, group, state, code, endedAt, label, flowStep, dismissed } = turn;
+  const actions: Action[] = [];
+  const hasFailed = state === "error" || state === "timeout";
+  if (covers.send(sessionKey)) {
+    if (hasFailed && flowStep === undefined && !dismissed) actions.push("retry");
+    if (kind === "question") actions.push("answer");
+    if (group === "needs_you") actions.push("dismiss");
+  }
+  return {
+    ...{ id: `run:${runId}`, kind, ref: runId, since: endedAt, actions, sessionKey, state },
+    summary: endedSummary(ctx, turn, covers, texts),
+    ...optional({ code, label: label === undefined ? undefined : line(ctx, label) }),
+  };
+}
+
+export function activeItem(
+  ctx: CallContext,
+  covers: Covers,
+  turn: ActiveTurn,
+  { texts, awaited }: { texts: TurnTexts | undefined; awaited: ReadonlyMap<string, readonly string[]> },
+): AttentionItem {
+  const { runId, sessionKey, state, sinceMs, label } = turn;
+  const others = (awaited.get(runId) ?? []).filter(covers.list);
+  return {
+    ...{ id: `run:${runId}`, kind: "run", ref: runId, since: sinceMs, sessionKey, state },
+    actions: covers.send(sessionKey) ? ["stop"] : [],
+    summary: line(ctx, texts?.input ?? ""),
+    ...optional({ label: label === undefined ? undefined : line(ctx, label) }),
+    ...(others.length === 0
+      ? {}
+      : { waitingFor: others.slice(0, AWAITED_MAX), waitingForCount: others.length }),
+  };
+}

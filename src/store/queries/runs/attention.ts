@@ -1,0 +1,239 @@
+// Reads the rows behind the list of what needs a person: runs under way, and the last turn of each session.
+// A query reads the last turns of at most `SCANNED_MAX` sessions, newest first, whatever the number of runs.
+// An archived, reset or deleted session has none.
+
+import { type RawBuilder, type SqlBool, sql } from "kysely";
+import type { Scope } from "../../../core/rules/visibility.ts";
+import type { ActiveRunState, EndedRunState, FlowStep, RunInput } from "../../../core/shapes/run.ts";
+import { type Db, kindOf, present, type Tx } from "../../sql.ts";
+import { scopeConditions } from "../sessions/session-scope.ts";
+
+const SCANNED_MAX = 2_000;
+/** Characters at the end of a reply that show whether it is a question. */
+const TAIL_CHARS = 300;
+/** Characters of a text that is cut to one line later: a secret that begins in the line is whole. */
+const TEXT_CHARS = 4_000;
+/** Larger inputs are not read. */
+const INPUT_BYTES_MAX = 64 * 1024;
+
+interface TurnOf {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly chainId: string;
+  readonly label?: string;
+  readonly flowStep?: FlowStep;
+}
+
+/** The last turn of a session, if it has ended. */
+export interface EndedTurn extends TurnOf {
+  readonly state: EndedRunState;
+  readonly endedAt: number;
+  readonly code?: string;
+  readonly error?: string;
+  /** The end of its reply. */
+  readonly tail: string;
+  readonly dismissed: boolean;
+}
+
+/** A turn under way, or the first queued one of a lane that nobody holds. */
+export interface ActiveTurn extends TurnOf {
+  readonly state: ActiveRunState;
+  /** When it began to run, to wait or to queue. */
+  readonly sinceMs: number;
+}
+
+/** The rows that a caller wants. */
+interface Wanted {
+  readonly scope: Scope;
+  readonly limit: number;
+}
+
+function inScope(db: Db, scope: Scope): RawBuilder<unknown> {
+  const conditions = [sql<SqlBool>`s.archived = 0`, ...scopeConditions(db, scope)];
+  return sql.join(conditions, sql` and `);
+}
+
+interface TurnRow {
+  run_id: string;
+  session_key: string;
+  agent_id: string;
+  chain_id: string;
+  flow_step: string | null;
+  name: string | null;
+}
+
+const TURN = sql`r.run_id, r.session_key, r.agent_id, r.chain_id, r.flow_step,
+  coalesce(s.label, s.display_name) as name`;
+
+function turnOf(row: TurnRow): TurnOf {
+  return {
+    runId: row.run_id,
+    sessionKey: row.session_key,
+    agentId: row.agent_id,
+    chainId: row.chain_id,
+    ...present("label", row.name),
+    ...present("flowStep", row.flow_step as FlowStep | null),
+  };
+}
+
+/** How the session of such a turn is found, and the turn. */
+const ENDS = {
+  failed: {
+    sessions: sql`s.failed_run is not null`,
+    turn: sql`newest.failed_run`,
+    states: sql`('error', 'timeout')`,
+  },
+  done: {
+    sessions: sql`s.failed_run is null`,
+    turn: sql`(select turn.run_id from runs turn where turn.session_key = newest.key and turn.kind = 'turn'
+      order by turn.lane_seq desc limit 1)`,
+    states: sql`('ok', 'aborted')`,
+  },
+};
+
+type EndedRow = TurnRow & {
+  state: string;
+  ended_at: number;
+  code: string | null;
+  error: string | null;
+  tail: string | null;
+  dismissed_at: number | null;
+};
+
+/** Returns last turns of sessions that failed, or did not, since a time; newest first. */
+export async function lastTurns(
+  db: Db,
+  how: keyof typeof ENDS,
+  { scope, limit, sinceMs }: Wanted & { readonly sinceMs: number },
+): Promise<EndedTurn[]> {
+  const { sessions, turn, states } = ENDS[how];
+  const tail =
+    kindOf(db) === "sqlite"
+      ? sql`substr(r.reply, ${sql.lit(-TAIL_CHARS)})`
+      : sql`right(r.reply, ${sql.lit(TAIL_CHARS)})`;
+  // An end also updates its session.
+  const { rows } = await sql<EndedRow>`
+    select ${TURN}, r.state, r.ended_at, r.code, r.error, ${tail} as tail, r.dismissed_at
+    from (select s.key, s.failed_run from sessions s
+      where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
+      order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) newest
+    cross join sessions s cross join runs r
+    where s.key = newest.key and r.run_id = ${turn} and r.session_id = s.session_id
+      and r.state in ${states} and r.ended_at >= ${sinceMs}
+      and not exists (select 1 from runs later
+        where later.session_key = r.session_key and later.lane_seq > r.lane_seq and later.kind = 'turn')
+    order by r.ended_at desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
+  return rows.map((row) => ({
+    ...turnOf(row),
+    state: row.state as EndedRunState,
+    endedAt: Number(row.ended_at),
+    ...present("code", row.code),
+    ...present("error", row.error),
+    tail: row.tail ?? "",
+    dismissed: row.dismissed_at !== null,
+  }));
+}
+
+type ActiveRow = TurnRow & { since: number };
+
+const SINCE = {
+  running: sql`coalesce(r.started_at, r.accepted_at)`,
+  // The last stored message of a waiting run is the one with the call that waits.
+  waiting: sql`coalesce((select m.created_at from messages m where m.run_id = r.run_id
+    order by m.seq desc limit 1), r.started_at, r.accepted_at)`,
+  queued: sql`r.accepted_at`,
+};
+
+/** Returns turns in a state, newest first. Of queued ones only the head of a lane that nobody holds. */
+export async function activeTurns(
+  db: Db,
+  state: ActiveRunState,
+  { scope, limit }: Wanted,
+): Promise<ActiveTurn[]> {
+  const head = sql`and not exists (select 1 from runs ahead
+      where ahead.session_key = r.session_key and ahead.state in ('queued', 'running', 'waiting')
+        and (ahead.state <> 'queued' or ahead.lane_seq < r.lane_seq))`;
+  const { rows } = await sql<ActiveRow>`
+    select ${TURN}, ${SINCE[state]} as since
+    from runs r cross join sessions s
+    where r.state = ${sql.lit(state)} and r.kind = 'turn' and s.key = r.session_key
+      and ${inScope(db, scope)} ${state === "queued" ? head : sql``}
+    order by r.accepted_at desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
+  return rows.map((row) => ({ ...turnOf(row), state, sinceMs: Number(row.since) }));
+}
+
+/** Returns the sessions for which these runs wait, by run. */
+export async function awaitedSessions(
+  db: Db,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (runIds.length === 0) return new Map();
+  const ids = sql.join(runIds);
+  const { rows } = await sql<{ waiter: string; target: string }>`
+    select waiter_run_id as waiter, target_session_key as target from waits
+      where waiter_run_id in (${ids}) and state = 'open'
+    union all
+    select waiter_run_id, target_session_key from job_waits
+      where waiter_run_id in (${ids}) and state = 'open'`.execute(db);
+  const awaited = new Map<string, string[]>();
+  for (const { waiter, target } of rows) {
+    const known = awaited.get(waiter) ?? [];
+    if (!known.includes(target)) known.push(target);
+    awaited.set(waiter, known);
+  }
+  return awaited;
+}
+
+/** Texts of a run, cut: its input, and both ends of its reply. */
+export interface TurnTexts {
+  readonly input: string;
+  readonly reply: string;
+  readonly replyEnd: string;
+}
+
+/** Returns the texts of these runs, by run. */
+export async function textsOfTurns(
+  db: Db,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, TurnTexts>> {
+  if (runIds.length === 0) return new Map();
+  const end =
+    kindOf(db) === "sqlite"
+      ? sql`substr(reply, ${sql.lit(-TEXT_CHARS)})`
+      : sql`right(reply, ${sql.lit(TEXT_CHARS)})`;
+  const { rows } = await sql<
+    Record<"run_id", string> & Record<"input" | "reply" | "reply_end", string | null>
+  >`
+    select run_id, substr(reply, 1, ${sql.lit(TEXT_CHARS)}) as reply, ${end} as reply_end,
+      case when octet_length(input_json) <= ${sql.lit(INPUT_BYTES_MAX)} then input_json end as input
+    from runs where run_id in (${sql.join(runIds)})`.execute(db);
+  return new Map(
+    rows.map(({ run_id, input, reply, reply_end }) => [
+      run_id,
+      {
+        input: input === null ? "" : (JSON.parse(input) as RunInput).text,
+        reply: reply ?? "",
+        replyEnd: reply_end ?? "",
+      },
+    ]),
+  );
+}
+
+/**
+ * Dismisses the last turn of a session; `retriedBy` is the run that follows it. False: it is not the last
+ * any more, or was dismissed before.
+ */
+export async function dismissTurn(
+  tx: Tx,
+  runId: string,
+  { at, retriedBy = "" }: { readonly at: number; readonly retriedBy?: string },
+): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`update runs set dismissed_at = ${at}
+    where run_id = ${runId} and ended_at is not null and dismissed_at is null and kind = 'turn'
+      and not exists (select 1 from runs later where later.session_key = runs.session_key
+        and later.lane_seq > runs.lane_seq and later.kind = 'turn' and later.run_id <> ${retriedBy})`.execute(
+    tx,
+  );
+  return numAffectedRows > 0n;
+}

@@ -1,0 +1,92 @@
+// Counts sessions of a list, up to a limit: the children of each by state, and the matches of filters.
+
+import { sql } from "kysely";
+import type { Db } from "../../sql.ts";
+import { ACTIVE } from "../runs/runs.ts";
+import { all, askedCondition, HAS_FAILED, type SessionFilter } from "./session-lists.ts";
+import { scopeConditions } from "./session-scope.ts";
+
+/** Maximum number of sessions that are counted together. */
+const COUNTED_MAX = 1_000;
+
+/** Newest sessions among which a token's own are counted. */
+const OWN_AMONG_MAX = 10_000;
+
+/** The sessions that a session spawned, up to `COUNTED_MAX` each. */
+export interface ChildCounts {
+  readonly children: number;
+  /** Those with an unfinished run. */
+  readonly running: number;
+  /** Those without one whose last turn failed. */
+  readonly failed: number;
+}
+
+/**
+ * Counts the sessions that each of these spawned and that a list by `spawnedBy` would show. Sessions without
+ * any are left out.
+ */
+export async function childCounts(
+  db: Db,
+  of: Pick<SessionFilter, "scope" | "includeArchived"> & { readonly keys: readonly string[] },
+): Promise<Map<string, ChildCounts>> {
+  if (of.keys.length === 0) return new Map();
+  const keys = sql.join(of.keys);
+  const max = sql.lit(COUNTED_MAX);
+  const archived = of.includeArchived === true ? sql`in (0, 1)` : sql`= 0`;
+  const fits = all([sql`s.archived ${archived}`, ...scopeConditions(db, of.scope)]);
+  const { rows } = await sql<ChildCounts & { key: string }>`
+    with busy (parent, key) as (
+      select distinct s.spawned_by, s.key from runs r join sessions s on s.key = r.session_key
+      where r.state in (${sql.join(ACTIVE)}) and s.spawned_by in (${keys}) and ${fits}
+    )
+    select p.key,
+      (select count(*) from (
+        select 1 from sessions s where s.spawned_by = p.key and ${fits} limit ${max}
+      ) as counted) as children,
+      (select count(*) from busy where busy.parent = p.key) as running,
+      (select count(*) from (
+        select 1 from sessions s where s.spawned_by = p.key and s.failed_run is not null and ${fits}
+          and s.key not in (select busy.key from busy) limit ${max}
+      ) as counted) as failed
+    from sessions p where p.key in (${keys})`.execute(db);
+  return new Map(
+    rows
+      .filter(({ children }) => children > 0)
+      .map(({ key, children, running, failed }) => [
+        key,
+        { children, running: Math.min(running, children), failed },
+      ]),
+  );
+}
+
+/** Numbers of sessions that match filters, up to `COUNTED_MAX` each. */
+export interface FilterCounts {
+  readonly running: number;
+  readonly failed: number;
+  /** Those with a message of the token, among the newest `OWN_AMONG_MAX`. */
+  readonly mine: number;
+}
+
+/** Counts the sessions that lists with `doing` and `askedBy` would show. Archived ones do not count. */
+export async function filterCounts(
+  db: Db,
+  { scope, askedBy }: { readonly scope: SessionFilter["scope"]; readonly askedBy: string },
+): Promise<FilterCounts> {
+  const max = sql.lit(COUNTED_MAX);
+  const fits = all([sql`s.archived = 0`, ...scopeConditions(db, scope)]);
+  const { rows } = await sql<FilterCounts>`select
+    (select count(*) from (
+      select distinct s.key from runs r cross join sessions s
+      where r.state in (${sql.join(ACTIVE)}) and s.key = r.session_key and ${fits} limit ${max}
+    ) as counted) as running,
+    (select count(*) from (
+      select 1 from sessions s where ${HAS_FAILED} and ${fits} limit ${max}
+    ) as counted) as failed,
+    (select count(*) from (
+      select 1 from (
+        select s.key from sessions s where ${fits}
+        order by s.updated_at desc, s.key desc limit ${sql.lit(OWN_AMONG_MAX)}
+      ) as s where ${askedCondition(askedBy)} limit ${max}
+    ) as counted) as mine`.execute(db);
+  return rows[0] ?? { running: 0, failed: 0, mine: 0 };
+}

@@ -1,0 +1,377 @@
+// The bot's connection to Discord, and recovery after a disconnect (DC1-3, DK1-2, DN1-3, DQ1-2, DU1).
+
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { ListenProblem } from "../../../src/channels/accounts.ts";
+import { openDiscord } from "../../../src/channels/discord/channel.ts";
+import { type HostParts, recordingHost } from "../../contract/channel.ts";
+import { BOT, DIRECT, type DiscordServer, HIDDEN, ROOM, startDiscord } from "../../kit/discord-server.ts";
+import { cleanup } from "../../kit/engine.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { discordAccount, listeningDiscord } from "./ground.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** An id of a message of that age. */
+const idAgo = (ms: number): string => String(BigInt(Date.now() - ms - 1_420_070_400_000) << 22n);
+
+/** Runs the listener directly, so that the test sees its result. */
+async function listening(server: DiscordServer, host: HostParts) {
+  const channel = await openDiscord([discordAccount(server.restUrl)], host);
+  const stopper = new AbortController();
+  let isReady = false;
+  const ready = (): void => {
+    isReady = true;
+  };
+  const over = channel.accounts?.[0]?.listen({ signal: stopper.signal, ready }) ?? Promise.resolve();
+  const ended = over.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  return {
+    ended,
+    ready: () => expect.poll(() => isReady, { timeout: 5_000 }).toBe(true),
+    stop: () => stopper.abort(),
+  };
+}
+
+test("DN3, DN1: resumes the session silently when Discord requests a new connection", async () => {
+  const { server, accounts, texts, heard } = await listeningDiscord();
+  const since = accounts.statuses()[0]?.since;
+  server.say({ channel_id: DIRECT, content: "before" });
+  await heard(1);
+  server.gateway.reconnect();
+  server.say({ channel_id: DIRECT, content: "meanwhile" });
+  await expect.poll(() => server.gateway.resumed.length, { timeout: 5_000 }).toBe(1);
+  server.say({ channel_id: DIRECT, content: "after" });
+  await heard(3);
+  expect(texts()).toEqual(["before", "meanwhile", "after"]);
+  expect(server.gateway.identified).toHaveLength(1);
+  expect(accounts.statuses()[0]).toMatchObject({ state: "ready", since });
+});
+
+test("DC3: a closed connection stays closed, although the library would reopen it", async () => {
+  const server = await startDiscord();
+  server.rules.heartbeatMs = 100;
+  const { texts } = await listeningDiscord({ server });
+  server.gateway.reconnect();
+  await expect.poll(() => server.gateway.resumed.length, { timeout: 5_000 }).toBe(1);
+  // The library would reconnect after half a second; these heartbeats take longer.
+  const count = server.gateway.beats.length;
+  await expect.poll(() => server.gateway.beats.length, { timeout: 10_000 }).toBeGreaterThan(count + 12);
+  expect(server.gateway.resumed).toHaveLength(1);
+  expect(server.gateway.connections()).toBe(1);
+  server.say({ channel_id: DIRECT, content: "once" });
+  await expect.poll(texts).toEqual(["once"]);
+}, 20_000);
+
+test("DN1: an event that is being stored when the connection ends is not requested again", async () => {
+  const host = recordingHost();
+  const held = Promise.withResolvers<void>();
+  const receive = host.receive.bind(host);
+  const begun: string[] = [];
+  host.receive = async (message) => {
+    begun.push(message.text);
+    if (message.text === "slow") await held.promise;
+    return receive(message);
+  };
+  const { server, texts } = await listeningDiscord({ host });
+  for (const content of ["slow", "behind"]) server.say({ channel_id: DIRECT, content });
+  await expect.poll(() => begun).toEqual(["slow"]);
+  server.gateway.reconnect();
+  await expect.poll(() => server.gateway.connections()).toBe(0);
+  held.resolve();
+  await expect.poll(() => server.gateway.resumed, { timeout: 5_000 }).toMatchObject([{ replayed: 0 }]);
+  expect(texts()).toEqual(["slow", "behind"]);
+});
+
+test("DK1: stores the first message of a channel as read at once: a crash may follow", async () => {
+  const { server, host, heard } = await listeningDiscord();
+  const message = server.say({ channel_id: DIRECT, content: "hello" });
+  await heard(1);
+  await expect.poll(() => host.cursors.get(`default last:${DIRECT}`)).toBe(message.id);
+  expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
+});
+
+test("DN1: a lost session is replaced by a new one; missed messages come before new ones", async () => {
+  const { server, texts, heard } = await listeningDiscord();
+  server.say({ channel_id: DIRECT, content: "before" });
+  server.say({ channel_id: ROOM, content: "room" });
+  await heard(2);
+  server.gateway.forget();
+  server.gateway.cut();
+  server.say({ channel_id: DIRECT, content: "missed" }, true);
+  server.say({ channel_id: ROOM, content: "missed too" }, true);
+  await expect.poll(() => server.gateway.identified.length, { timeout: 5_000 }).toBe(2);
+  server.say({ channel_id: DIRECT, content: "new" });
+  await expect.poll(() => new Set(texts()).size, { timeout: 5_000 }).toBe(5);
+  expect(texts()).toContain("missed too");
+  expect(texts().indexOf("missed")).toBeLessThan(texts().indexOf("new"));
+});
+
+test("after op 9 for a running session the bot identifies again", async () => {
+  const { server, texts, heard } = await listeningDiscord();
+  server.gateway.invalidate();
+  await expect.poll(() => server.gateway.identified.length, { timeout: 5_000 }).toBe(2);
+  server.say({ channel_id: DIRECT, content: "still here" });
+  await heard(1);
+  expect(texts()).toEqual(["still here"]);
+});
+
+test("DN1, I2: Discord resends events after a short absence, also in channels without earlier messages", async () => {
+  const host = recordingHost();
+  const server = await startDiscord();
+  const first = await listening(server, host);
+  await first.ready();
+  await expect.poll(() => host.cursors.get("default session")).toContain("session-1");
+  first.stop();
+  expect(await first.ended).toBeUndefined();
+  expect(server.gateway.connections()).toBe(0);
+  server.say({ channel_id: DIRECT, content: "are you there?" });
+  await listeningDiscord({ server, host });
+  await expect.poll(() => host.received.map(({ text }) => text)).toEqual(["are you there?"]);
+  expect(server.gateway.identified).toHaveLength(1);
+});
+
+test("DU1: after a long absence reads a channel in pages, in order, without messages older than a day", async () => {
+  const host = recordingHost();
+  const { server, heard, accounts } = await listeningDiscord({ host });
+  server.say({ channel_id: DIRECT, content: "seen" });
+  await heard(1);
+  await accounts.stop();
+  server.gateway.forget();
+  host.cursors.set(`default last:${DIRECT}`, idAgo(48 * HOUR_MS));
+  server.say({ channel_id: DIRECT, content: "long ago", id: idAgo(30 * HOUR_MS) }, true);
+  const missed = Array.from({ length: 230 }, (_, at) => `missed ${at}`);
+  for (const content of missed) server.say({ channel_id: DIRECT, content }, true);
+  host.received.length = 0;
+  const again = await listeningDiscord({ server, host });
+  await again.heard(231);
+  expect(again.texts()).toEqual(["seen", ...missed]);
+  expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
+});
+
+test("DN2: a missed message that could not be stored is read the next time", async () => {
+  const host = recordingHost();
+  const { server, heard, accounts } = await listeningDiscord({ host });
+  server.say({ channel_id: DIRECT, content: "seen" });
+  await heard(1);
+  await accounts.stop();
+  server.gateway.forget();
+  server.say({ channel_id: DIRECT, content: "missed" }, true);
+  host.failing = 1;
+  const next = await listening(server, host);
+  server.say({ channel_id: DIRECT, content: "new" });
+  expect(await next.ended).toBeInstanceOf(ListenProblem);
+  expect(host.cursors.get("default session")).toBe("null");
+  const again = await listeningDiscord({ server, host });
+  await expect.poll(() => again.texts()).toEqual(["seen", "missed", "new"]);
+});
+
+test("DC2, DK1: an event that is not stored is not acknowledged, and arrives again in order", async () => {
+  const host = recordingHost();
+  const held = Promise.withResolvers<void>();
+  const receive = host.receive.bind(host);
+  host.receive = async (message) => {
+    if (message.text === "slow") await held.promise;
+    return receive(message);
+  };
+  const server = await startDiscord();
+  server.rules.heartbeatMs = 60;
+  const { texts } = await listeningDiscord({ server, host });
+  server.say({ channel_id: DIRECT, content: "quick" });
+  await expect.poll(texts).toEqual(["quick"]);
+  server.say({ channel_id: DIRECT, content: "slow" });
+  server.say({ channel_id: DIRECT, content: "behind" });
+  // READY, GUILD_CREATE and the first message are settled, the fourth event is not.
+  const count = server.gateway.beats.length;
+  await expect.poll(() => server.gateway.beats.length).toBeGreaterThan(count + 3);
+  expect(server.gateway.beats.at(-1)).toBe(3);
+  held.resolve();
+  await expect.poll(() => server.gateway.beats.at(-1)).toBe(5);
+  expect(texts()).toEqual(["quick", "slow", "behind"]);
+});
+
+test("leaves a gateway that does not answer heartbeats, and resumes", async () => {
+  const server = await startDiscord();
+  server.rules.heartbeatMs = 60;
+  const { texts } = await listeningDiscord({ server });
+  server.gateway.deafen();
+  await expect.poll(() => server.gateway.resumed.length, { timeout: 5_000 }).toBeGreaterThan(0);
+  server.say({ channel_id: DIRECT, content: "hello" });
+  await expect.poll(texts, { timeout: 5_000 }).toContain("hello");
+});
+
+test("DQ2: too many events close the connection, and none is lost", async () => {
+  const host = recordingHost();
+  const gate = Promise.withResolvers<void>();
+  const receive = host.receive.bind(host);
+  host.receive = async (message) => {
+    await gate.promise;
+    return receive(message);
+  };
+  const server = await startDiscord();
+  const { accounts, heard, texts } = await listeningDiscord({ server, host });
+  const flood = Array.from({ length: 1_200 }, (_, at) => `m${at}`);
+  for (const content of flood) server.say({ channel_id: DIRECT, content });
+  await expect.poll(() => server.gateway.connections(), { timeout: 5_000 }).toBe(0);
+  gate.resolve();
+  await expect.poll(() => accounts.statuses()[0]?.error).toContain("could not be stored");
+  await heard(1_200);
+  expect([...new Set(texts())]).toEqual(flood);
+}, 20_000);
+
+test("DC1: skips hostile frames; the account and the process continue", async () => {
+  const { server, texts, state } = await listeningDiscord();
+  const twisted = {
+    ...{
+      id: "1",
+      channel_id: DIRECT,
+      author: { id: "3" },
+      content: "twisted",
+      mentions: "x",
+      mention_roles: {},
+    },
+    ...{ attachments: [null, 7, { url: 5 }], poll: { answers: {} }, referenced_message: "x", flags: {} },
+    ...{
+      message_reference: { type: 1 },
+      message_snapshots: [{ message: [] }],
+      sticker_items: [[]],
+      member: 5,
+    },
+  };
+  const frames = [
+    ...["", "null", "[]", "{", '"x"', "{}", '{"op":"0"}', '{"op":0}', '{"op":0,"t":"READY","s":1,"d":null}'],
+    ...[
+      '{"op":0,"t":"READY","s":2,"d":{"session_id":5}}',
+      '{"op":10}',
+      '{"op":10,"d":{"heartbeat_interval":0}}',
+    ],
+    ...['{"op":9}', '{"op":9,"d":null}', '{"op":99,"d":{}}', '{"op":0,"t":"MESSAGE_CREATE","s":1e308,"d":7}'],
+    `{"op":0,"t":"MESSAGE_CREATE","s":4,"d":{"id":"${"9".repeat(400)}","channel_id":{},"author":[]}}`,
+    `{"op":0,"t":"MESSAGE_CREATE","s":4,"d":{"id":"1","channel_id":"2","author":{"id":"3"},"content":{"a":1}}}`,
+    `{"op":0,"t":"MESSAGE_CREATE","s":4,"d":${JSON.stringify(twisted)}}`,
+    `{"op":0,"t":"INTERACTION_CREATE","s":4,"d":{"type":2,"data":{"name":["x"]},"token":{},"member":0}}`,
+    `{"op":0,"t":"GUILD_CREATE","s":4,"d":{"id":null,"channels":[{"id":"../..","type":0}],"threads":"x"}}`,
+    `{"op":0,"t":"__proto__","s":4,"d":{"__proto__":{"polluted":true}}}`,
+  ];
+  for (const frame of frames) server.gateway.raw(frame);
+  server.say({ channel_id: DIRECT, content: "hello" });
+  await expect.poll(() => texts().at(-1)).toBe("hello");
+  expect(texts()).toHaveLength(2);
+  expect(state()).toBe("ready");
+  // The first regular heartbeat comes at a random time; an interval of zero would bring hundreds.
+  expect(server.gateway.beats.length).toBeLessThan(3);
+  expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+});
+
+test("reports an intent that is disabled in the portal by its name, and retries rarely", async () => {
+  const server = await startDiscord();
+  server.rules.intents = 1 | (1 << 9) | (1 << 12);
+  const { ended } = await listening(server, recordingHost());
+  const problem = await ended;
+  expect(problem).toMatchObject({
+    lasting: true,
+    message: expect.stringContaining("Message Content Intent"),
+  });
+});
+
+test("reports too many connections in a day, and a URL that is not Discord's", async () => {
+  const server = await startDiscord();
+  server.rules.startsLeft = 0;
+  const tooMany = await listening(server, recordingHost());
+  expect(await tooMany.ended).toMatchObject({ lasting: true, message: expect.stringContaining("60 min") });
+  server.rules.startsLeft = 1;
+  server.fault(/gateway\/bot/, { kind: "status", status: 200, body: { url: "http://elsewhere.example" } });
+  const wrong = await listening(server, recordingHost());
+  expect(await wrong.ended).toMatchObject({ message: expect.stringContaining("no usable gateway URL") });
+  const nobody = recordingHost();
+  const channel = await openDiscord([discordAccount(new URL("/elsewhere", server.restUrl).href)], nobody);
+  expect(await channel.test?.("default")).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("restUrl"),
+  });
+});
+
+test("gives up a gateway that accepts the connection and stays silent", async () => {
+  const server = await startDiscord();
+  server.gateway.fallSilent(true);
+  const world = fakeWorld();
+  const { ended } = await listening(server, { ...recordingHost(), world });
+  await expect.poll(() => server.gateway.connections()).toBe(1);
+  await world.advance(30_000);
+  expect(await ended).toMatchObject({ message: expect.stringContaining("did not answer in time") });
+  expect(world.pendingDelays()).toEqual([]);
+  await expect.poll(() => server.gateway.connections()).toBe(0);
+});
+
+test("DC3: a stop at any time closes every connection", async () => {
+  const server = await startDiscord();
+  for (let moment = 0; moment < 6; moment += 1) {
+    const { ended, stop } = await listening(server, recordingHost());
+    const count = server.asked.length;
+    await expect.poll(() => server.asked.length >= count + Math.min(moment, 2)).toBe(true);
+    for (let turn = 0; turn < moment * 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    stop();
+    expect(await ended).toBeUndefined();
+    await expect.poll(() => server.gateway.connections()).toBe(0);
+  }
+});
+
+test("DC3: a stop while the connection opens does not wait and leaves no socket", async () => {
+  const mute = createServer();
+  const sockets = new Set<Socket>();
+  mute.on("connection", (socket) => {
+    sockets.add(
+      socket
+        .on("error", () => {})
+        .on("close", () => sockets.delete(socket))
+        .resume(),
+    );
+  });
+  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
+  cleanup(() => new Promise<void>((resolve) => mute.close(() => resolve())));
+  const url = `ws://127.0.0.1:${(mute.address() as AddressInfo).port}`;
+  const server = await startDiscord();
+  server.fault(/gateway\/bot/, { kind: "status", status: 200, body: { url } });
+  const { ended, stop } = await listening(server, { ...recordingHost(), world: fakeWorld() });
+  await expect.poll(() => sockets.size).toBe(1);
+  stop();
+  expect(await ended).toBeUndefined();
+  await expect.poll(() => sockets.size).toBe(0);
+}, 15_000);
+
+test("does not resume a session of another bot, or at a URL that must not get the token", async () => {
+  for (const more of [
+    { botId: "1" },
+    { url: "ftp://elsewhere.example" },
+    { restUrl: "https://discord.com/api" },
+  ]) {
+    const host = recordingHost();
+    const server = await startDiscord();
+    const session = { id: "s", url: server.gateway.url, sequence: 5, botId: BOT.id, restUrl: server.restUrl };
+    host.cursors.set("default session", JSON.stringify({ ...session, ...more }));
+    host.cursors.set("default channels", '{"not": "a list"}');
+    await listeningDiscord({ server, host });
+    expect(server.gateway.identified).toHaveLength(1);
+    expect(server.gateway.resumed).toEqual([]);
+  }
+});
+
+test("does not try twice to resume a lost session", async () => {
+  const host = recordingHost();
+  const server = await startDiscord();
+  const session = { id: "s", sequence: 5, botId: BOT.id, restUrl: server.restUrl, url: "ws://127.0.0.1:1" };
+  host.cursors.set("default session", JSON.stringify(session));
+  await listeningDiscord({ server, host });
+  expect(server.gateway.identified).toHaveLength(1);
+});
+
+test("retries a request for an unknown channel, and skips a channel that stays hidden", async () => {
+  const { server, texts } = await listeningDiscord();
+  const body = { message: "500", code: 0 };
+  server.fault(new RegExp(`^GET /channels/${HIDDEN}$`), { kind: "status", status: 500, body }, 2);
+  server.channels.set(HIDDEN, { id: HIDDEN, type: 0, name: "late", guild_id: "1" });
+  server.say({ channel_id: HIDDEN, content: "hello" });
+  await expect.poll(texts, { timeout: 8_000 }).toEqual(["hello"]);
+}, 15_000);

@@ -1,0 +1,139 @@
+// Runs the channel Discord against a fake Discord with one account, and acts as its users.
+
+import { expect } from "vitest";
+import { openDiscord } from "../../../src/channels/discord/channel.ts";
+import { optional } from "../../../src/core/optional.ts";
+import type { DiscordAccount } from "../../../src/core/shapes/settings/channels.ts";
+import {
+  type ChannelGround,
+  type HostParts,
+  listenAt,
+  type Platform,
+  recordingHost,
+  type Trouble,
+} from "../../contract/channel.ts";
+import {
+  ADA,
+  BOT,
+  DIRECT,
+  type DiscordServer,
+  type Json,
+  ROOM,
+  startDiscord,
+  THREAD,
+  TOKEN,
+} from "../../kit/discord-server.ts";
+import { OPEN_ACCOUNT } from "../../kit/open-account.ts";
+
+export function discordAccount(restUrl: string, more: Partial<DiscordAccount> = {}): DiscordAccount {
+  return {
+    ...OPEN_ACCOUNT,
+    ...{ channel: "discord", token: TOKEN, restUrl },
+    ...more,
+  };
+}
+
+/** Returns the text as people see it, without Discord's markup. */
+function withoutMarks(text: string): string {
+  return text
+    .replace(/\*\*(.+?)\*\*/g, "$1")
+    .replace(/(?<!\w)_(\S.*?)_(?!\w)/g, "$1")
+    .replace(/`(.+?)`/g, "$1");
+}
+
+/** A text to a channel. */
+export const SEND = /^POST \/channels\/\d+\/messages$/;
+
+function trip(server: DiscordServer, trouble: Trouble): void {
+  const fail = (status: number, body: Json, headers = {}, times = 1): void =>
+    server.fault(SEND, { kind: "status", status, body, headers }, times);
+  // Discord shows a repeated text once, so a failure must last longer than one repetition.
+  if (trouble.kind === "cut") server.fault(SEND, { kind: "cut" }, 2);
+  if (trouble.kind === "serverError") fail(500, { message: "500: Internal Server Error", code: 0 }, {}, 2);
+  if (trouble.kind === "refuse") fail(403, { message: "Missing Access", code: 50001 });
+  if (trouble.kind === "limit") {
+    const body = { message: "You are being rate limited.", retry_after: trouble.seconds, global: false };
+    fail(429, body, { "retry-after": String(trouble.seconds), "x-ratelimit-scope": "user" });
+  }
+}
+
+function platformOf(server: DiscordServer): Platform {
+  let newest: Json;
+  return {
+    async says({ chat, from, name, text, mention, quote, media }) {
+      const author = {
+        ...ADA,
+        ...optional({ id: from }),
+        global_name: name ?? ADA.global_name,
+      };
+      newest = server.say({
+        channel_id: { direct: DIRECT, group: ROOM, thread: THREAD }[chat],
+        author,
+        content: mention === true ? `<@${BOT.id}> ${text}` : text,
+        ...(mention === true ? { mentions: [BOT] } : {}),
+        ...(quote === undefined
+          ? {}
+          : { type: 19, referenced_message: { id: "1", author: ADA, content: quote } }),
+        ...(media === undefined
+          ? {}
+          : {
+              attachments: [
+                {
+                  ...{ id: server.nextId(), filename: media.name, content_type: media.mimeType },
+                  ...{ size: media.bytes.length, url: server.keep(media.name, media.bytes) },
+                },
+              ],
+            }),
+      });
+    },
+    repeats: async () => server.gateway.dispatch("MESSAGE_CREATE", newest),
+    edits: async (text) =>
+      server.change(newest, { content: text, edited_timestamp: new Date().toISOString() }),
+    shown: () =>
+      server.sent.map(({ channelId, body }) => {
+        const parent = server.channels.get(channelId)?.parent_id;
+        const text = withoutMarks(body.content);
+        return parent === undefined ? { to: channelId, text } : { to: parent, threadId: channelId, text };
+      }),
+    next: (trouble) => trip(server, trouble),
+    revoke: () => {
+      server.rules.token = "another";
+      server.gateway.close(4004);
+    },
+    goAway: () => server.stop(),
+    typed: () => server.asked.filter(({ path }) => path.endsWith("/typing")).length,
+  };
+}
+
+/** Opens the ground in the form that the channel contract requires. */
+export async function openDiscordGround(
+  host: HostParts,
+): Promise<ChannelGround & { readonly server: DiscordServer }> {
+  const server = await startDiscord();
+  const channel = await openDiscord([discordAccount(server.restUrl)], host);
+  const route = (to: string) => ({ channel: "discord", to, accountId: "default" });
+  return {
+    server,
+    channel,
+    platform: platformOf(server),
+    routes: { direct: route(DIRECT), group: route(ROOM), thread: { ...route(ROOM), threadId: THREAD } },
+  };
+}
+
+/** An account that listens, and its received messages. `server`: an existing one, after a disconnect. */
+export async function listeningDiscord(
+  options: { readonly host?: HostParts; readonly server?: DiscordServer } = {},
+) {
+  const { host = recordingHost(), server = await startDiscord() } = options;
+  const channel = await openDiscord([discordAccount(server.restUrl)], host);
+  const accounts = await listenAt(channel, host);
+  const state = () => accounts.statuses()[0]?.state;
+  await expect.poll(state, { timeout: 5_000 }).toBe("ready");
+  const texts = () => host.received.map(({ text }) => text);
+  /** Resolves after this number of messages. */
+  const heard = async (count: number) => {
+    await expect.poll(() => host.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);
+    return host.received;
+  };
+  return { server, host, channel, accounts, state, texts, heard };
+}

@@ -1,0 +1,142 @@
+// Messages of one person within a short time become one run; an edited message is read in its last version.
+
+import { describe, expect, test } from "vitest";
+import { pruneInbound } from "../../../src/store/queries/channels/inbound.ts";
+import { temporaryFolder } from "../../kit/engine.ts";
+import { said, saidInGroup } from "../../kit/fake-channel.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { DEBOUNCE_MS, GROUP, goOn, MAIN, open, rows, slow, workOff } from "./kit.ts";
+
+describe("bursts", () => {
+  test("I3: messages within the debounce time become one run, in order", async () => {
+    const world = fakeWorld();
+    const { app, chat, receive } = await open({ world }, slow());
+    await receive(said("one"));
+    await goOn(app, world, 500);
+    await receive(said("two"));
+    await goOn(app, world, 900);
+    await receive(said("three"));
+    await goOn(app, world, 900);
+    expect(await app.runs(MAIN)).toEqual([]);
+    await workOff(app, world, 100);
+    expect((await app.texts(MAIN))[0]).toBe("user: one\n\ntwo\n\nthree");
+    expect(chat.shown).toHaveLength(1);
+    const [run] = await app.runs(MAIN);
+    expect((await rows(app)).map(({ state, run_id }) => [state, run_id])).toEqual(
+      Array.from({ length: 3 }, () => ["done", run?.runId]),
+    );
+  });
+
+  test("a burst ends after five debounce times, even if messages still arrive", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    for (let at = 0; at < 8; at += 1) {
+      await receive(said(`${at}`));
+      await goOn(app, world, 800);
+    }
+    await workOff(app, world, DEBOUNCE_MS);
+    expect((await app.texts(MAIN)).filter((text) => text.startsWith("user"))).toEqual([
+      "user: 0\n\n1\n\n2\n\n3\n\n4\n\n5\n\n6",
+      "user: 7",
+    ]);
+  });
+
+  test("messages of different people, places and threads are not joined", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    await receive(saidInGroup("a"));
+    await receive(saidInGroup("b", { from: "8", name: "Bob" }));
+    await receive(saidInGroup("c", { chat: { thread: { kind: "topic", id: "1" } } }));
+    await receive(said("d"));
+    await workOff(app, world, DEBOUNCE_MS);
+    const runs = await app.runs(GROUP);
+    expect(runs.map(({ input }) => [input.senderName, input.text])).toEqual([
+      ["Ada", "a"],
+      ["Bob", "b"],
+    ]);
+    expect(await app.runs(`${GROUP}:topic:1`)).toHaveLength(1);
+    expect(await app.runs(MAIN)).toHaveLength(1);
+  });
+
+  test("too many messages become several runs; nothing is lost", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    for (let at = 0; at < 120; at += 1) await receive(said(`<${at}>`));
+    await workOff(app, world, 6 * DEBOUNCE_MS);
+    const told = (await app.texts(MAIN)).filter((text) => text.startsWith("user")).join("");
+    for (let at = 0; at < 120; at += 1) expect(told).toContain(`<${at}>`);
+    expect((await app.runs(MAIN)).length).toBe(3);
+  });
+
+  test("long messages stay whole: each is a separate run, in order", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    for (const letter of ["a", "b", "c"]) await receive(said(letter.repeat(200_000)));
+    await workOff(app, world, DEBOUNCE_MS);
+    const texts = (await app.runs(MAIN)).map(({ input }) => input.text);
+    expect(texts.map((text) => [text[0], text.length])).toEqual([
+      ["a", 200_000],
+      ["b", 200_000],
+      ["c", 200_000],
+    ]);
+  });
+
+  test("I2: waiting messages become a run after a restart", async () => {
+    const dir = temporaryFolder();
+    const world = fakeWorld();
+    const first = await open({ dir, world }, slow());
+    await first.receive(said("do not forget me"));
+    await first.app.stop(0);
+    const second = await open({ dir, world }, slow());
+    await workOff(second.app, world, DEBOUNCE_MS);
+    expect((await second.app.texts(MAIN))[0]).toBe("user: do not forget me");
+  });
+});
+
+describe("edits", () => {
+  test("an edit of a waiting message replaces it", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    const message = said("meet at 5");
+    await receive(message);
+    await receive(said("and bring cake"));
+    await receive({ ...message, text: "meet at 6", edit: "1" });
+    await workOff(app, world, DEBOUNCE_MS);
+    expect((await app.texts(MAIN))[0]).toBe("user: meet at 6\n\nand bring cake");
+  });
+
+  test("an edit of a processed message becomes a message that says so; an edit without a change is ignored", async () => {
+    const { app, receive } = await open();
+    const message = said("meet at 5");
+    await receive(message);
+    await receive({ ...message, text: "Meet  at 5", edit: "1" });
+    await receive({ ...message, text: "meet at 6", edit: "2" });
+    await receive({ ...message, text: "meet at 6", edit: "2" });
+    await receive({ ...message, text: "MEET AT 6", edit: "3" });
+    await app.quiet();
+    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual([
+      "meet at 5",
+      "[This changes an earlier message, which now reads:]\nmeet at 6",
+    ]);
+  });
+
+  test("an edit of an unknown message is read as a message; the late original is ignored", async () => {
+    const { app, receive } = await open();
+    const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });
+    await receive(message);
+    const { edit: _, ...original } = message;
+    await receive({ ...original, text: "look" });
+    await app.quiet();
+    expect((await app.runs(GROUP)).map(({ input }) => input.text)).toEqual(["@bot look"]);
+  });
+});
+
+test("old messages are deleted, but not waiting ones", async () => {
+  const world = fakeWorld();
+  const { app, receive } = await open({ world }, slow());
+  await receive(said("a"));
+  await workOff(app, world, DEBOUNCE_MS);
+  await receive(said("b"));
+  await app.engine.commit((unit) => pruneInbound(unit.tx, unit.now + 1));
+  expect((await rows(app)).map(({ state }) => state)).toEqual(["pending"]);
+});

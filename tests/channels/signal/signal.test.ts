@@ -1,0 +1,328 @@
+// Signal, against a fake of the signal-cli daemon that speaks its HTTP: the contract of channels, and rules
+// of Signal alone.
+
+import { describe, expect, test } from "vitest";
+import { openSignal } from "../../../src/channels/signal/channel.ts";
+import { optional } from "../../../src/core/optional.ts";
+import {
+  channelContract,
+  type HostParts,
+  listenAt,
+  recordingHost,
+  type Said,
+  type Trouble,
+} from "../../contract/channel.ts";
+import { ADA, dataOf, from, GROUP, newestTime, OWN, signalAccount } from "../../kit/signal-people.ts";
+import {
+  type SendTrouble,
+  type SignalServer,
+  type SignalServerOptions,
+  startSignalServer,
+} from "../../kit/signal-server.ts";
+
+function said({ chat, name, text, mention, quote, media }: Said, server: SignalServer) {
+  if (media !== undefined) server.attachments.set("file-1.pdf", media.bytes);
+  const own = { name: OWN.number, number: OWN.number, uuid: OWN.aci, start: 0, length: 1 };
+  const data = dataOf(mention === true ? `\uFFFC ${text}` : text, {
+    ...(chat === "group"
+      ? { groupInfo: { groupId: GROUP, groupName: "Lunch", revision: 1, type: "DELIVER" } }
+      : {}),
+    ...(mention === true ? { mentions: [own] } : {}),
+    ...(quote === undefined
+      ? {}
+      : { quote: { id: 1, author: ADA.number, authorNumber: ADA.number, text: quote, attachments: [] } }),
+    ...(media === undefined
+      ? {}
+      : {
+          attachments: [
+            { id: "file-1.pdf", contentType: media.mimeType, filename: media.name, size: media.bytes.length },
+          ],
+        }),
+  });
+  return { envelope: { ...from(ADA, name), timestamp: data.timestamp, dataMessage: data } };
+}
+
+function spoil(trouble: Trouble, server: SignalServer): void {
+  const result = (type: string, more: object = {}) => [
+    { recipientAddress: { number: ADA.number }, type, ...more },
+  ];
+  const error = (code: number, message: string, results?: object[]): SendTrouble => ({
+    ...{ kind: "error", code, message },
+    ...optional({ results }),
+  });
+  const pause = { token: "a-challenge", retryAfterSeconds: trouble.kind === "limit" ? trouble.seconds : 0 };
+  const troubles: Record<Trouble["kind"], SendTrouble> = {
+    limit: error(-5, "Failed to send message due to rate limiting", result("RATE_LIMIT_FAILURE", pause)),
+    refuse: error(-1, "Failed to send message", result("UNREGISTERED_FAILURE")),
+    serverError: error(-32603, "An internal server error has occurred."),
+    cut: { kind: "cut" },
+  };
+  server.next(troubles[trouble.kind]);
+}
+
+async function ground(host: HostParts, options: Partial<SignalServerOptions> = {}) {
+  const server = await startSignalServer({ accounts: [OWN], ...options });
+  const channel = openSignal([signalAccount(server.url)], host);
+  const says = async (one: Said) => server.event(OWN.number, said(one, server));
+  return { server, channel, says };
+}
+
+channelContract("Signal", async (host) => {
+  const { server, channel, says } = await ground(host);
+  let newest = 0;
+  return {
+    channel,
+    routes: {
+      direct: { channel: "signal", to: ADA.number, accountId: "default" },
+      group: { channel: "signal", to: GROUP, accountId: "default" },
+    },
+    platform: {
+      async says(one) {
+        await says(one);
+        newest = newestTime();
+      },
+      repeats: async () => server.again(),
+      async edits(text) {
+        const dataMessage = dataOf(text);
+        const editMessage = { targetSentTimestamp: newest, dataMessage };
+        server.event(OWN.number, {
+          envelope: { ...from(ADA), timestamp: dataMessage.timestamp, editMessage },
+        });
+      },
+      shown: () => server.sent.map(({ to, message }) => ({ to, text: message })),
+      next: (trouble) => spoil(trouble, server),
+      revoke: () => server.remove(OWN.number),
+      goAway: () => server.close(),
+      typed: () => server.typed.length,
+    },
+  };
+});
+
+async function listening(options: Partial<SignalServerOptions> = {}) {
+  const host = recordingHost();
+  const { server, channel, says } = await ground(host, options);
+  const accounts = await listenAt(channel, host);
+  await expect.poll(() => server.listeners()).toBe(1);
+  const heard = async (count: number) => {
+    await expect.poll(() => host.received.length).toBeGreaterThanOrEqual(count);
+    return host.received;
+  };
+  return { host, server, channel, says, accounts, heard };
+}
+
+describe("Signal: what comes in", () => {
+  test("SG1: after a disconnect the stream resumes after the last stored event", async () => {
+    const { server, says, heard } = await listening();
+    await says({ chat: "direct", text: "one" });
+    await heard(1);
+    server.hangUp();
+    await expect.poll(() => server.listeners()).toBe(0);
+    await says({ chat: "direct", text: "while nobody listened" });
+    const received = await heard(2);
+    expect(received.map(({ text }) => text)).toEqual(["one", "while nobody listened"]);
+    expect(server.resumed[0]).toBeUndefined();
+    expect(server.resumed.at(-1)).toMatch(/-1$/);
+  });
+
+  test("SG1: the stream is not read while the store is unavailable, and nothing is skipped", async () => {
+    const { host, says, heard } = await listening({ keepsEvents: false });
+    host.failing = 3;
+    for (const text of ["one", "two", "three"]) await says({ chat: "direct", text });
+    expect((await heard(3)).map(({ text }) => text)).toEqual(["one", "two", "three"]);
+  });
+
+  test("SG1: an account reports a store that stays unavailable, and stores the pending message when it is back", async () => {
+    const { host, accounts, says, heard } = await listening({ keepsEvents: false });
+    host.failing = 6;
+    await says({ chat: "direct", text: "patience" });
+    await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
+    expect(accounts.statuses()[0]?.error).toContain("can't be stored");
+    expect((await heard(1)).map(({ text }) => text)).toEqual(["patience"]);
+  });
+
+  test("EN3: ignores receipts, typing, reactions, renamed groups and own messages", async () => {
+    const { server, says, heard } = await listening();
+    const bring = (what: object, who: { number: string | null; aci: string } = ADA) =>
+      server.event(OWN.number, { envelope: { ...from(who), timestamp: 5, ...what } });
+    bring({ receiptMessage: { when: 5, isDelivery: true, timestamps: [4] } });
+    bring({ typingMessage: { action: "STARTED", timestamp: 5 } });
+    bring({ syncMessage: { sentMessage: { destination: ADA.number, timestamp: 5, message: "mine" } } }, OWN);
+    bring({ dataMessage: dataOf(null, { reaction: { emoji: "👍", targetAuthor: OWN.number } }) });
+    bring({ dataMessage: dataOf(null, { groupInfo: { groupId: GROUP, type: "UPDATE" } }) });
+    bring({ dataMessage: dataOf(null, { remoteDelete: { timestamp: 5 } }) });
+    bring({ dataMessage: dataOf("mine, too") }, OWN);
+    await says({ chat: "direct", text: "a real one" });
+    expect((await heard(1)).map(({ text }) => text)).toEqual(["a real one"]);
+  });
+
+  test("EN1: skips and logs each invalid frame without stopping the account", async () => {
+    const { server, says, heard, accounts } = await listening();
+    for (const data of [
+      "no json",
+      "[]",
+      "null",
+      '{"envelope":7}',
+      '{"envelope":{"dataMessage":{"message":"x"}}}',
+    ]) {
+      server.raw(`event:receive\ndata:${data}\n\n`);
+    }
+    server.raw(`data:${"x".repeat(3_000_000)}\n\n`);
+    server.raw(":\n\nevent:unknown\nretry:5\n\n");
+    server.event(OWN.number, { exception: { message: "org.whispersystems…", type: "ProtocolException" } });
+    server.event(OWN.number, {
+      envelope: { ...from(ADA), timestamp: 1e300, dataMessage: { timestamp: -1, message: 5 } },
+    });
+    await says({ chat: "direct", text: "still here" });
+    expect((await heard(1)).map(({ text }) => text)).toEqual(["still here"]);
+    expect(accounts.statuses()[0]?.state).toBe("ready");
+    expect(server.resumed.length).toBe(1);
+  });
+
+  test("an event in several pieces, with any line ends, is one event", async () => {
+    const { server, heard } = await listening();
+    const envelope = {
+      ...from(ADA, "Zoë"),
+      timestamp: 7,
+      dataMessage: { ...dataOf("é\u{1F600}"), timestamp: 7 },
+    };
+    const text = `id: 9-9\r\nevent: receive\r\ndata: ${JSON.stringify({ envelope })}\r\n\r\n`;
+    for (const byte of Buffer.from(text)) server.raw(Buffer.from([byte]) as unknown as string);
+    const [message] = await heard(1);
+    expect(message).toMatchObject({ text: "é\u{1F600}", sender: { name: "Zoë" }, sentAt: 7 });
+  });
+
+  test("SG3: a number that the daemon does not have is a lasting problem with a clear message", async () => {
+    const host = recordingHost();
+    const server = await startSignalServer({ accounts: [ADA] });
+    const channel = openSignal([signalAccount(server.url)], host);
+    const accounts = await listenAt(channel, host);
+    await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
+    expect(accounts.statuses()[0]?.error).toContain(`has no account ${OWN.number}`);
+    expect(await channel.test?.("default")).toMatchObject({ ok: false });
+  });
+
+  test("supports a daemon for a single account, and reports one for another account", async () => {
+    const { says, heard, server, accounts, channel } = await listening({ isSingle: true });
+    await says({ chat: "direct", text: "hello" });
+    await heard(1);
+    expect(await channel.test?.("default")).toMatchObject({
+      ok: true,
+      value: expect.stringContaining("0.13.24"),
+    });
+    server.event(ADA.number, { envelope: {} });
+    await expect.poll(() => accounts.statuses()[0]?.error).toContain(`receives for ${ADA.number}`);
+  });
+
+  test("reports a server that is not signal-cli", async () => {
+    const host = recordingHost();
+    const server = await startSignalServer({ accounts: [OWN] });
+    const channel = openSignal([signalAccount(`${server.url}/elsewhere`)], host);
+    const accounts = await listenAt(channel, host);
+    await expect
+      .poll(() => accounts.statuses()[0]?.error ?? "")
+      .toContain("not a signal-cli daemon (HTTP 404)");
+  });
+
+  test("SG4: fetches an attachment only from the daemon, by its id, with a bounded size", async () => {
+    const { says, server, heard } = await listening();
+    const media = { name: "../../a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(5_000) };
+    await says({ chat: "direct", text: "see", media });
+    const [message] = await heard(1);
+    const load = (maxBytes: number) => message?.media[0]?.load(maxBytes, new AbortController().signal);
+    // The file is larger than its reported size.
+    server.attachments.set("file-1.pdf", new Uint8Array(50_000));
+    expect(await load(5_000)).toMatchObject({ ok: false });
+    expect(await load(49_999)).toMatchObject({ ok: false });
+    expect(await load(50_000)).toMatchObject({ ok: true });
+  });
+
+  test("reports an attachment that the daemon no longer has, and keeps the message", async () => {
+    const { says, server, heard } = await listening();
+    const media = { name: "a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(10) };
+    await says({ chat: "direct", text: "see", media });
+    const [message] = await heard(1);
+    server.attachments.clear();
+    const loaded = await message?.media[0]?.load(1_000, new AbortController().signal);
+    expect(loaded).toMatchObject({ ok: false, error: expect.stringContaining("could not be fetched") });
+  });
+});
+
+describe("Signal: what goes out", () => {
+  test("markup becomes styles at the positions that Signal expects", async () => {
+    const { channel, server } = await listening();
+    const text = "\u{1F600} **bold** [here](https://e.org) `x` and ~~gone~~";
+    const route = { channel: "signal", to: GROUP };
+    const outcome = await channel.deliver({
+      deliveryId: "1",
+      sessionKey: "s",
+      route,
+      text,
+      part: 1,
+      parts: 1,
+    });
+    expect(outcome).toEqual({ kind: "sent" });
+    const [sent] = server.sent;
+    expect(sent).toMatchObject({ account: OWN.number, isGroup: true, to: GROUP });
+    expect(sent?.message).toBe("\u{1F600} bold here (https://e.org) x and gone");
+    const styles = sent?.textStyle.map((style) => {
+      const [start, length, kind] = style.split(":");
+      return `${kind} ${sent.message.slice(Number(start), Number(start) + Number(length))}`;
+    });
+    expect(styles).toEqual(["BOLD bold", "MONOSPACE x", "STRIKETHROUGH gone"]);
+  });
+
+  test("several numbers at one daemon each receive their own messages and send as themselves", async () => {
+    const host = recordingHost();
+    const server = await startSignalServer({ accounts: [OWN, ADA] });
+    const second = signalAccount(server.url, { accountId: "second", number: ADA.number });
+    const channel = openSignal([signalAccount(server.url), second], host);
+    await listenAt(channel, host);
+    await expect.poll(() => server.listeners()).toBe(2);
+    const dataMessage = dataOf("for the second");
+    server.event(ADA.number, {
+      envelope: { ...from(OWN, "Own"), timestamp: dataMessage.timestamp, dataMessage },
+    });
+    await expect.poll(() => host.received.length).toBe(1);
+    const [message] = host.received;
+    expect(message).toMatchObject({ accountId: "second", replyTo: { to: OWN.number, accountId: "second" } });
+    const route = message?.replyTo ?? { channel: "signal", to: "" };
+    await channel.deliver({ deliveryId: "1", sessionKey: "s", route, text: "x", part: 1, parts: 1 });
+    await channel.typing?.(route);
+    expect(server.sent).toMatchObject([{ account: ADA.number, to: OWN.number }]);
+    expect(server.typed).toMatchObject([{ account: ADA.number, recipient: [OWN.number] }]);
+  });
+
+  test("reports a captcha with Signal's pause and without its token", async () => {
+    const { channel, server } = await listening();
+    const token = "2fc05128-a86a-4b99-9b33-ce615fee9258";
+    const results = [{ type: "NETWORK_FAILURE", token, retryAfterSeconds: 86_400 }];
+    server.next({ kind: "error", code: -1, message: "Failed to send message", results });
+    const route = { channel: "signal", to: ADA.number };
+    const outcome = await channel.deliver({
+      deliveryId: "1",
+      sessionKey: "s",
+      route,
+      text: "x",
+      part: 1,
+      parts: 1,
+    });
+    expect(outcome).toMatchObject({
+      kind: "retry",
+      afterMs: 86_400_000,
+      error: expect.stringContaining("captcha"),
+    });
+    expect(JSON.stringify(outcome)).not.toContain(token);
+  });
+
+  test("a call that is refused at once has sent nothing; one that breaks later may have", async () => {
+    const { channel, server } = await listening();
+    const route = { channel: "signal", to: ADA.number };
+    const send = () =>
+      channel.deliver({ deliveryId: "1", sessionKey: "s", route, text: "x", part: 1, parts: 1 });
+    server.next({ kind: "status", status: 403 });
+    expect((await send()).kind).toBe("retry");
+    server.next({ kind: "status", status: 502, body: "<html>" });
+    expect((await send()).kind).toBe("unknown");
+    expect(await send()).toEqual({ kind: "sent" });
+  });
+});

@@ -1,0 +1,330 @@
+// Fetches messages from Telegram: when they are confirmed, and the handling of failures.
+
+import { expect, test } from "vitest";
+import type { InboundMessage } from "../../../src/channels/channel.ts";
+import { openTelegram } from "../../../src/channels/telegram/channel.ts";
+import { listenAt } from "../../contract/channel.ts";
+import { type Answer, failed, type Json } from "../../kit/telegram-state.ts";
+import { ADA, account, GROUP, listeningGround as ground, notingHost, TOKEN } from "./ground.ts";
+
+const GROUP_CHAT: Json = { id: GROUP, type: "group", title: "Lunch" };
+
+test("TL1: reads messages that arrived while no gateway listened, and confirms them once they are stored", async () => {
+  const { brings, bot, listening, heard } = await ground();
+  brings({ text: "one" });
+  brings({ text: "two" });
+  const { state } = await listening();
+  await state("ready");
+  await heard("one", "two");
+  await expect.poll(() => bot.updates).toEqual([]);
+  expect(bot.allowed).toContain("edited_channel_post");
+  expect(bot.allowed).not.toContain("message_reaction");
+});
+
+test("TL1: confirms nothing before it is stored: after a stop in between it arrives again, in order", async () => {
+  const { channel, brings, bot, host, listening, heard, texts } = await ground();
+  const stored = Promise.withResolvers<void>();
+  const began = Promise.withResolvers<void>();
+  const kept = host.receive.bind(host);
+  let isFirst = true;
+  host.receive = async (message: InboundMessage) => {
+    if (!isFirst) return kept(message);
+    isFirst = false;
+    began.resolve();
+    await stored.promise;
+    throw new Error("the process is going");
+  };
+  brings({ text: "one" });
+  brings({ text: "two" });
+  const { accounts } = await listening();
+  await began.promise;
+  expect(bot.updates).toHaveLength(2);
+  const stopped = accounts.stop();
+  stored.resolve();
+  await stopped;
+  expect(bot.updates).toHaveLength(2);
+  expect(texts()).toEqual([]);
+  await listenAt(channel, host);
+  await heard("one", "two");
+});
+
+test("TL1: a message that can't be stored blocks only its own chat and is not confirmed", async () => {
+  const { brings, host, listening, heard, texts, bot } = await ground();
+  const kept = host.receive.bind(host);
+  let isStored = false;
+  host.receive = async (message: InboundMessage) => {
+    if (message.text === "first" && !isStored) throw new Error("the disk is full");
+    return kept(message);
+  };
+  const first = brings({ text: "first" });
+  brings({ text: "second" });
+  brings({ chat: GROUP_CHAT, text: "elsewhere" });
+  await listening();
+  await expect.poll(texts).toContain("elsewhere");
+  expect(texts()).not.toContain("second");
+  expect(bot.updates.map(({ message }) => message.message_id)).toContain(first.message_id);
+  host.received.length = 0;
+  isStored = true;
+  await expect.poll(() => texts().filter((text) => text !== "elsewhere")).toEqual(["first", "second"]);
+  await heard(...texts());
+  await expect.poll(() => bot.updates).toEqual([]);
+});
+
+test("TU1: skips invalid frames between messages with a line in the log", async () => {
+  const { brings, server, bot, listening, heard, logged } = await ground();
+  brings({ text: "before" });
+  server.push(bot, { message: { message_id: "x" } });
+  server.push(bot, { edited_message: [] });
+  server.push(bot, { purchased_paid_media: { from: ADA } });
+  server.push(bot, {
+    message: { message_id: 5, date: 9e15, chat: { id: 1e300, type: "private" }, text: "x" },
+  });
+  brings({ text: "after" });
+  const { status } = await listening();
+  await heard("before", "after");
+  expect(status()?.state).toBe("ready");
+  expect(logged("invalid update")).toHaveLength(2);
+  await expect.poll(() => bot.updates).toEqual([]);
+});
+
+test("TL2: loses nothing when update ids restart after a quiet week", async () => {
+  const { brings, bot, listening, heard } = await ground();
+  await listening();
+  brings({ text: "old" });
+  await heard("old");
+  await expect.poll(() => bot.offsets.at(-1)).toBe(870_000_002);
+  // The waiting request returns without messages, as after 25 s; the next one confirms nothing.
+  bot.waiting?.({ status: 200, body: { ok: true, result: [] } });
+  await expect.poll(() => bot.offsets.at(-1)).toBe(undefined);
+  bot.nextUpdateId = 17;
+  brings({ text: "new" });
+  await heard("old", "new");
+});
+
+test("TL3: waits for temporary trouble to pass: the messages arrive, and the account never stops", async () => {
+  const { server, brings, listening, heard } = await ground();
+  server.answerNext("getUpdates", { status: 502, body: "<html>Bad Gateway</html>" });
+  server.answerNext("getUpdates", { status: 200, body: "", cut: true });
+  server.answerNext("getUpdates", failed(429, "Too Many Requests: retry after 0", { retry_after: 0 }));
+  const { status } = await listening();
+  brings({ text: "through" });
+  await heard("through");
+  expect(status()?.state).toBe("ready");
+  expect(server.calls.filter(({ method }) => method === "getMe")).toHaveLength(1);
+});
+
+/** Answers every request for updates with this answer. */
+async function withNewsOf(answer: Answer) {
+  const opened = await ground();
+  for (let count = 0; count < 20; count += 1) opened.server.answerNext("getUpdates", answer);
+  const { status } = await opened.listening();
+  const asked = () => opened.server.calls.filter(({ method }) => method === "getUpdates").length;
+  return { status, asked };
+}
+
+test("TL3: a lasting failure stops the listener with the reason after a few requests", async () => {
+  const again = {
+    update_id: 4,
+    message: { message_id: 1, date: 1, chat: { id: 1, type: "private" }, from: ADA },
+  };
+  const news = (result: unknown): Answer => ({ status: 200, body: { ok: true, result } });
+  const cases = [
+    {
+      answer: failed(500, "Internal Server Error"),
+      error: "Telegram refused: Internal Server Error",
+      times: 4,
+    },
+    { answer: news([{ message: {} }, 7]), error: "the server is not a Bot API server" },
+    { answer: news("updates"), error: "the server is not a Bot API server" },
+    { answer: news([again]), error: "Telegram sends confirmed messages again" },
+  ];
+  const grounds = await Promise.all(cases.map(({ answer }) => withNewsOf(answer)));
+  const errors = () => grounds.map(({ status }) => status()?.error);
+  await expect.poll(errors).toEqual(cases.map(({ error }) => error));
+  for (const { asked } of grounds) expect(asked()).toBeLessThan(15);
+});
+
+test("a server that answers polls immediately is not polled in a busy loop", async () => {
+  const { asked, status } = await withNewsOf({ status: 200, body: { ok: true, result: [] } });
+  await expect.poll(() => status()?.state).toBe("ready");
+  await expect.poll(asked).toBeGreaterThan(2);
+  expect(asked()).toBeLessThan(15);
+});
+
+test("reports another program that fetches the same bot's messages", async () => {
+  const { bot, server, brings, listening } = await ground();
+  const { state, status } = await listening();
+  await state("ready");
+  await expect.poll(() => bot.waiting).toBeDefined();
+  const body = JSON.stringify({ timeout: 25 });
+  const headers = { "content-type": "application/json" };
+  const other = fetch(`${server.url}/bot${TOKEN}/getUpdates`, { method: "POST", headers, body });
+  await state("retrying");
+  expect(status()?.error).toContain("another program fetches this bot's messages");
+  // The other program keeps its connection before our next try.
+  brings({ text: "for the other" });
+  expect(await (await other).json()).toMatchObject({
+    ok: true,
+    result: [{ message: { text: "for the other" } }],
+  });
+});
+
+test("removes a web hook without dropping pending messages", async () => {
+  const { bot, server, brings, listening, heard, logged } = await ground();
+  bot.webhookUrl = "https://example.org/secret-path";
+  brings({ text: "waiting" });
+  await listening();
+  await heard("waiting");
+  expect(bot.webhookUrl).toBe("");
+  expect(
+    server.calls.find(({ method }) => method === "deleteWebhook")?.params.drop_pending_updates,
+  ).toBeUndefined();
+  expect(logged("web hook of the bot was removed")).toHaveLength(1);
+  expect(JSON.stringify(logged(""))).not.toContain("secret-path");
+});
+
+test("a bot without a web hook has none removed", async () => {
+  const { server, listening } = await ground();
+  const { state } = await listening();
+  await state("ready");
+  expect(server.calls.map(({ method }) => method)).not.toContain("deleteWebhook");
+});
+
+test("TI1: a revoked token is a lasting problem and appears in no log line and no status", async () => {
+  const { server, bot, listening, host } = await ground();
+  server.revoke(bot);
+  const { state, status, accounts } = await listening();
+  await state("retrying");
+  const { error = "", retryAt = 0, since = 0 } = status() ?? {};
+  expect(error).toContain("does not accept the bot's token");
+  expect(retryAt - since).toBeGreaterThan(60_000);
+  expect(JSON.stringify([host.world.logged, accounts.statuses()])).not.toContain(TOKEN);
+});
+
+test("TB2: redacts the token when a server repeats it", async () => {
+  const { server, listening, host, channel } = await ground();
+  const why = `Bad Request: can't serve /bot${TOKEN}/getMe\u001b[2J`;
+  server.answerNext("getMe", failed(400, why));
+  const { state, status, accounts } = await listening();
+  await state("retrying");
+  expect(status()?.error).toContain("can't serve /bot");
+  server.answerNext("getMe", failed(400, why));
+  const tested = await channel.test?.("default");
+  expect(tested).toMatchObject({ ok: false });
+  const all = JSON.stringify([host.world.logged, accounts.statuses(), tested]);
+  expect(all).not.toContain(TOKEN);
+  expect(all).not.toContain("\\u001b");
+});
+
+test("reports a server that is not a Bot API server", async () => {
+  const { server, listening } = await ground();
+  server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
+  const { state, status } = await listening();
+  await state("retrying");
+  expect(status()?.error).toContain("the server is not a Bot API server");
+});
+
+test("reports a server that can't be reached", async () => {
+  const { server, listening } = await ground();
+  await server.close();
+  const { state, status } = await listening();
+  await state("retrying");
+  expect(status()?.error).toContain("could not be reached (ECONNREFUSED)");
+});
+
+test("publishes the gateway's commands as the menu; people get answers without a menu, too", async () => {
+  const host = notingHost();
+  const commands = [
+    ...host.commands,
+    { name: "max-age", description: "" },
+    { name: "Kürze", description: "no name that Telegram takes" },
+  ];
+  const { bot, listening } = await ground({}, Object.assign(host, { commands }));
+  const { state } = await listening();
+  await state("ready");
+  expect(bot.commands).toEqual([
+    { command: "help", description: "What can be said to the gateway" },
+    { command: "status", description: "How this session stands" },
+    { command: "max_age", description: "max-age" },
+  ]);
+  const refused = await ground();
+  refused.server.answerNext("setMyCommands", failed(400, "Bad Request: BOT_COMMANDS_TOO_MUCH"));
+  refused.brings({ text: "hi" });
+  await refused.listening();
+  await refused.heard("hi");
+  expect(refused.logged("command menu could not be set")).toHaveLength(1);
+});
+
+const photo = (id: string, group: string): Json => ({
+  media_group_id: group,
+  photo: [{ file_id: id, file_unique_id: id, width: 10, height: 10 }],
+});
+
+test("TA1: an album whose parts arrive separately is one message, and later messages follow it", async () => {
+  const { brings, listening, host, bot } = await ground();
+  const { state } = await listening();
+  await state("ready");
+  await expect.poll(() => bot.waiting).toBeDefined();
+  // The waiting request returns only the first part.
+  brings({ ...photo("a", "g1"), caption: "our trip" });
+  brings(photo("b", "g1"));
+  await expect.poll(() => host.received.length).toBe(1);
+  brings({ text: "nice?" });
+  await expect.poll(() => host.received.length).toBe(2);
+  expect(host.received.map(({ text, media }) => [text, media.length])).toEqual([
+    ["our trip", 2],
+    ["nice?", 0],
+  ]);
+});
+
+test("TA2: an album that could not be stored arrives again as the same message", async () => {
+  const { brings, listening, host } = await ground();
+  host.failing = 1;
+  const first = brings(photo("a", "g1"));
+  brings(photo("b", "g1"));
+  await listening();
+  await expect.poll(() => host.received.length).toBe(1);
+  expect(host.received[0]?.messageId).toBe(String(first.message_id));
+  expect(host.received[0]?.media).toHaveLength(2);
+});
+
+test("logs with both ids that a group moved or removed the bot", async () => {
+  const { brings, server, bot, listening, logged, heard } = await ground();
+  brings({ chat: GROUP_CHAT, migrate_to_chat_id: -1_009 });
+  server.push(bot, { my_chat_member: { chat: GROUP_CHAT, new_chat_member: { status: "kicked" }, date: 1 } });
+  brings({ text: "done" });
+  await listening();
+  await heard("done");
+  expect(logged("became a supergroup")[0]?.fields).toMatchObject({ from: "-5001", to: "-1009" });
+  expect(logged("in a chat has changed")[0]?.fields).toMatchObject({ chat: "-5001", status: "kicked" });
+});
+
+test("a stop cancels the pending poll at once and logs no failure", async () => {
+  const { bot, listening, host } = await ground();
+  const { accounts, state } = await listening();
+  await state("ready");
+  await expect.poll(() => bot.waiting).toBeDefined();
+  await accounts.stop();
+  expect(host.world.logged.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
+});
+
+test("two accounts are two bots: each receives its own messages and answers as itself", async () => {
+  const { server, bot, host, message } = await ground();
+  const token = TOKEN.replace("123456789", "987654321");
+  const other = server.addBot(token, "ops_bot");
+  const accounts = [account(server.url), account(server.url, { accountId: "ops", botToken: token })];
+  const channel = await openTelegram(accounts, host);
+  await listenAt(channel, host);
+  server.push(bot, { message: message({ text: "to the first" }) });
+  server.push(other, { message: message({ text: "to ops" }) });
+  await expect.poll(() => host.received.length).toBe(2);
+  const heard = host.received.map(({ accountId, text, replyTo }) => [accountId, text, replyTo.accountId]);
+  expect(heard.sort()).toEqual([
+    ["default", "to the first", "default"],
+    ["ops", "to ops", "ops"],
+  ]);
+  expect(await channel.test?.("ops")).toMatchObject({ ok: true, value: expect.stringContaining("@ops_bot") });
+  server.revoke(other);
+  expect(await channel.test?.("ops")).toMatchObject({ ok: false });
+  expect(await channel.test?.("default")).toMatchObject({ ok: true });
+});

@@ -1,0 +1,83 @@
+// `parley send` to people on a channel and with a command as the message, on its own gateway.
+
+import { expect, test } from "vitest";
+import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
+
+/** Nothing answers at this address, so queued texts stay queued. */
+const telegram = { telegram: { botToken: "1:token", apiRoot: "http://127.0.0.1:1" } };
+
+async function house() {
+  const { home } = await makeHome({ channels: telegram });
+  await startGateway(home);
+  return home;
+}
+
+test("a text for a channel is queued for its chat; a job may deliver there, too", async () => {
+  const home = await house();
+  const place = ["--channel", "telegram", "--to", "-100", "--thread", "5"];
+  const sent = await runJson(home, ["send", ...place, "the build is broken"]);
+  expect(sent).toMatchObject({ ok: true, channel: "telegram", status: "queued" });
+  const { deliveries } = (await runJson(home, ["deliveries"])) as { deliveries: { route: object }[] };
+  expect(deliveries.map(({ route }) => route)).toEqual([
+    { channel: "telegram", to: "-100", accountId: "default", threadId: "5" },
+  ]);
+  // Nothing answers at this address: the waiting texts name destination and reason.
+  await expect
+    .poll(async () => (await run(home, ["deliveries"])).out)
+    .toMatch(/telegram -100 thread 5 +the build is broken .*could not be reached/);
+  const job = [
+    "cron",
+    "add",
+    "tick",
+    "--every",
+    "1h",
+    "--channel",
+    "telegram",
+    "--deliver",
+    "-100",
+    "--thread",
+    "5",
+  ];
+  expect(await runJson(home, job)).toMatchObject({
+    job: { deliver: { channel: "telegram", to: "-100", accountId: "default", threadId: "5" } },
+  });
+  const nowhere = await run(home, ["send", "--channel", "discord", "--to", "1", "hi"]);
+  expect(nowhere.code).toBe(1);
+  expect(nowhere.err).toContain('no channel "discord" is configured; configured: webchat, telegram');
+});
+
+const MISUSED: readonly (readonly [readonly string[], RegExp])[] = [
+  [["send", "hi"], /--session <key>, or a chat with --channel and --to/],
+  [["send", "--channel", "telegram", "hi"], /--channel needs --to/],
+  [["send", "--session", "main", "--to", "1", "hi"], /need --channel/],
+  [
+    ["send", "--channel", "telegram", "--to", "1", "--wait", "5", "hi"],
+    /--wait cannot be used with --channel/,
+  ],
+];
+
+test.each(MISUSED)("%j is wrong usage", async (argv, words) => {
+  const { home } = await makeHome();
+  const { code, err } = await run(home, argv);
+  expect(code).toBe(2);
+  expect(err).toMatch(words);
+});
+
+test("the gateway itself answers a chat command, in parley send and in parley chat", async () => {
+  const home = await house();
+  const told = await run(home, ["send", "--session", "main", "--wait", "20", "/think high"]);
+  expect(told).toEqual({
+    code: 0,
+    out: "[/think high]\n\nThinking is `high` from the next message on.\n",
+    err: "",
+  });
+  const chat = call(home, ["chat"]);
+  await chat.shows("/help");
+  chat.stdin.write("/think\n");
+  await chat.shows("Thinking is `high`. Valid");
+  chat.stdin.write("/frobnicate\n");
+  await chat.shows("unknown command /frobnicate");
+  chat.stdin.write("/quit\n");
+  expect(await chat.code).toBe(0);
+  expect(chat.out().split("Thinking is `high`. Valid")).toHaveLength(2);
+});

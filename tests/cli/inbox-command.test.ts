@@ -1,0 +1,27 @@
+// `parley inbox` and `parley runs` against a real gateway with the offline model.
+
+import { expect, test } from "vitest";
+import { makeHome, run, runJson, startGateway } from "./kit.ts";
+
+test("inbox lists each group with the command that settles its items, and runs dismisses a question", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  const empty = await run(home, ["inbox"]);
+  expect(empty).toMatchObject({ code: 0, out: "Needs you (0)\n" });
+  await run(home, ["send", "--session", "agent:main:main", "--wait", "20", "say Shall I deploy?"]);
+  const { out } = await run(home, ["inbox"]);
+  expect(out).toMatch(/^Needs you \(1\)\n {2}agent:main:main {2}question, \d+ s\n {4}.*Shall I deploy\?\n/);
+  const [, runId = ""] = /parley runs dismiss (\S+)/.exec(out) ?? [];
+  const listed = await runJson(home, ["inbox", "--limit", "1"]);
+  expect(listed).toMatchObject({ groups: [{ group: "needs_you", count: 1 }, {}, {}, {}, {}] });
+  expect(await run(home, ["runs", "dismiss", runId])).toMatchObject({ code: 0, out: "Dismissed.\n" });
+  expect((await run(home, ["runs", "dismiss", runId])).err).toContain("waits for a decision");
+  expect((await run(home, ["runs", "retry", runId])).code).toBe(1);
+  expect((await run(home, ["inbox"])).out).toContain("Done (1)");
+});
+
+test("a hook needs the session that it works for", async () => {
+  const { home } = await makeHome();
+  expect(await run(home, ["inbox", "--joined", "x"])).toMatchObject({ code: 2 });
+  expect(await run(home, ["inbox", "--hook", "claude"])).toMatchObject({ code: 2 });
+});

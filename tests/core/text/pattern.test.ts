@@ -1,0 +1,44 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { matchesPattern } from "../../../src/core/text/pattern.ts";
+
+test.each([
+  ["main", "main", true],
+  ["main", "Main", false],
+  ["*", "", true],
+  ["*", "anything", true],
+  ["", "", true],
+  ["", "x", false],
+  ["agent:*:main", "agent:research:main", true],
+  ["agent:*:main", "agent:main", false],
+  ["a*a", "a", false],
+  ["a*a", "aa", true],
+  ["*b*b*", "b", false],
+  ["*b*b*", "abcb", true],
+  ["a**c", "abc", true],
+  ["a.c", "abc", false],
+  ["[a-z]*", "abc", false],
+  ["sessions_*", "sessions_list", true],
+])("P1: pattern %j against %j is %j", (pattern, text, expected) => {
+  expect(matchesPattern(pattern, text)).toBe(expected);
+});
+
+test("P1: a pattern matches like the equivalent regular expression", () => {
+  const few = fc.string({ unit: fc.constantFrom("a", "b", ".", "*"), maxLength: 8 });
+  const text = fc.string({ unit: fc.constantFrom("a", "b", "."), maxLength: 10 });
+  fc.assert(
+    fc.property(few, text, (pattern, subject) => {
+      const source = pattern
+        .split("*")
+        .map((piece) => piece.replaceAll(".", "\\."))
+        .join(".*");
+      expect(matchesPattern(pattern, subject)).toBe(new RegExp(`^${source}$`, "s").test(subject));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("P1: a pattern of many stars against a long text that does not match returns at once", () => {
+  expect(matchesPattern("*a".repeat(2000), "a".repeat(1999))).toBe(false);
+  expect(matchesPattern(`${"a*".repeat(2000)}b`, "a".repeat(50_000))).toBe(false);
+});

@@ -1,0 +1,132 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Redactor } from "../../../src/core/text/redact/redact.ts";
+
+const letters = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
+const SECRETS = [
+  `sk-proj-${letters}`,
+  `AKIA${"ABCDEFGH12345678"}`,
+  `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.${letters.slice(0, 30)}`,
+  `123456789:AA${letters.slice(0, 33)}`,
+  `password="${letters} two words"`,
+  `{\\"token\\":\\"${letters}\\"}`,
+  `Authorization: Bearer ${letters}`,
+  `Cookie: sid=${letters}; b=2`,
+  `postgres://me:${letters}@host/db`,
+  `-----BEGIN PRIVATE KEY-----\n${letters}\n${letters}\n-----END PRIVATE KEY-----`,
+  `-----BEGIN PRIVATE KEY-----\n${letters}\n${letters}\n`,
+  `--api-key ${letters}`,
+  `password=${letters}\\`,
+];
+
+function inPieces(redactor: Redactor, text: string, sizes: readonly number[]): string {
+  const stream = redactor.stream();
+  let out = "";
+  for (let at = 0, turn = 0; at < text.length; turn += 1) {
+    const size = Math.max(1, sizes[turn % sizes.length] ?? 1);
+    out += stream.push(text.slice(at, at + size));
+    at += size;
+  }
+  return out + stream.end();
+}
+
+test.each(SECRETS)(
+  "a text with %j gives the same result in pieces of one character as in one piece",
+  (secret) => {
+    const redactor = new Redactor([]);
+    const text = `before ${secret} after it\n`;
+    expect(inPieces(redactor, text, [1])).toBe(redactor.mask(text));
+    expect(inPieces(redactor, secret, [1])).toBe(redactor.mask(secret));
+  },
+);
+
+test.each(SECRETS)("I14: no piece shows a part of %j", (secret) => {
+  const redactor = new Redactor([]);
+  const text = `before ${secret} after it\n`;
+  const whole = redactor.mask(text);
+  const stream = redactor.stream();
+  let shown = "";
+  for (const char of text) {
+    shown += stream.push(char);
+    expect(whole.startsWith(shown)).toBe(true);
+  }
+});
+
+test("I14: a known value is masked in pieces, also if values overlap or repeat", () => {
+  const redactor = new Redactor(["hunter-two", "two-hunter", "ababab"]);
+  for (const text of ["hunter-two-hunter", "abababababab!", "x hunter-tw", "[redacted]hunter-two[redac"]) {
+    for (const size of [1, 2, 3, 7]) expect(inPieces(redactor, text, [size])).toBe(redactor.mask(text));
+  }
+});
+
+const part = fc.oneof(
+  fc.constantFrom(...SECRETS, "[redacted]", "[redac", "hunter-two", "hunter-", "\\", '"', " ", "\n", "word "),
+  fc.constantFrom(...SECRETS).chain((secret) => fc.nat(secret.length).map((end) => secret.slice(0, end))),
+  fc.string({ maxLength: 12 }),
+);
+
+test("any text is redacted in the same way, however it is split", () => {
+  const redactor = new Redactor(["hunter-two", "two-hunter", "correct horse"]);
+  fc.assert(
+    fc.property(
+      fc.array(part, { maxLength: 12 }).map((parts) => parts.join("")),
+      fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 }),
+      (text, sizes) => inPieces(redactor, text, sizes) === redactor.mask(text),
+    ),
+    { numRuns: 3_000 },
+  );
+});
+
+test.each([
+  ["a token without an end", `sk-${letters}`, "a1"],
+  ["a value without an end", "password=", "x7\\"],
+  ["a quotation without an end", 'token = "', "some words "],
+  ["a private key without an end", "-----BEGIN PRIVATE KEY-----\n", `${letters}${letters}\n`],
+  ["a token without a digit", "sk-", "abc"],
+  ["a cookie without an end", "Cookie: a=", "b; c="],
+])("%s, 100,000 characters long, gives the same result in pieces as in one", (_, begin, unit) => {
+  const redactor = new Redactor([]);
+  const text = `${begin}${unit.repeat(Math.ceil(100_000 / unit.length))} and then\nmore words password=${letters}`;
+  const whole = redactor.mask(text);
+  for (const size of [97, 4_096, 50_000]) expect(inPieces(redactor, text, [size])).toBe(whole);
+});
+
+test("ordinary prose is returned at once, except its last word", () => {
+  const stream = new Redactor(["a-known-secret"]).stream();
+  let shown = "";
+  let text = "";
+  for (const word of "The task of Monday is to read a note, and to answer it: maybe at 10 or 11.".split(
+    " ",
+  )) {
+    text += `${word} `;
+    shown += stream.push(`${word} `);
+    expect(text.length - shown.length).toBeLessThanOrEqual(word.length + 1);
+  }
+});
+
+test("RD6, I14: a long text gives the same result piece by piece as at once, while other work runs", async () => {
+  const redactor = new Redactor(["hunter-two"]);
+  let turns = 0;
+  redactor.pacedBy(() => async () => {
+    turns += 1;
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(part, { maxLength: 40 }),
+      fc.integer({ min: 65_400, max: 66_000 }),
+      fc.integer({ min: 1, max: 140_000 }),
+      async (parts, lead, charsMax) => {
+        const text = `${"word ".repeat(lead / 5)}${parts.join("")}${"\nmore".repeat(14_000)}`;
+        const before = turns;
+        const masked = redactor.mask(text);
+        expect(await redactor.whole(text)).toBe(masked);
+        expect(turns - before).toBeGreaterThan(1);
+        const start = await redactor.start(text, charsMax);
+        expect(start.whole).toBe(masked.length <= charsMax);
+        expect(masked.startsWith(start.text)).toBe(true);
+        expect(start.text.length).toBe(Math.min(masked.length, charsMax));
+      },
+    ),
+    { numRuns: 30 },
+  );
+});

@@ -1,0 +1,200 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { splitText } from "../../../src/core/text/text-split.ts";
+
+/** Returns the fence that is open at the end of a text, by the rules for parts of `max` characters. */
+function openFence(text: string, max: number): string | undefined {
+  let open: string | undefined;
+  for (const line of text.split("\n")) {
+    const trimmed = line.trimEnd();
+    const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/.exec(trimmed);
+    const [, indent = "", marker = "", info = ""] = found ?? [];
+    if (found === null || trimmed.length > max / 2 || indent.length > max / 8 || marker.length > max / 8)
+      continue;
+    if (marker.startsWith("`") && info.includes("`")) continue;
+    if (open === undefined) open = marker;
+    else if (info.trim() === "" && marker.startsWith(open)) open = undefined;
+  }
+  return open;
+}
+
+/** TS2: removes the parts from `text` one by one; only boundary white space may remain between them. */
+function reassembles(parts: readonly string[], text: string, inCode: boolean): boolean {
+  const [part, ...others] = parts;
+  if (part === undefined) return text.trim() === "";
+  const body = inCode ? part.slice(part.indexOf("\n") + 1) : part;
+  const starts: string[] = [text];
+  if (inCode) {
+    if (text.startsWith("\n")) starts.push(text.slice(1));
+  } else {
+    for (let at = 0; at < text.length && /\s/.test(text.charAt(at)); at += 1) starts.push(text.slice(at + 1));
+  }
+  const withoutClose = body.slice(0, Math.max(0, body.lastIndexOf("\n")));
+  const closes = /^[ \t]*(?:`{3,}|~{3,})$/.test(body.slice(withoutClose.length + 1));
+  return starts.some(
+    (start) =>
+      (start.startsWith(body) && reassembles(others, start.slice(body.length), false)) ||
+      (closes &&
+        start.startsWith(withoutClose) &&
+        reassembles(others, start.slice(withoutClose.length), true)),
+  );
+}
+
+function check(text: string, max: number): string[] {
+  const parts = splitText(text, max);
+  for (const part of parts) {
+    expect(part.length).toBeLessThanOrEqual(max);
+    expect(part.trim()).not.toBe("");
+    if (text.isWellFormed()) expect(part.isWellFormed()).toBe(true);
+  }
+  for (const part of parts.slice(0, -1)) expect(openFence(part, max)).toBeUndefined();
+  const last = parts.at(-1);
+  if (last !== undefined && openFence(text, max) === undefined) expect(openFence(last, max)).toBeUndefined();
+  expect(reassembles(parts, text, false)).toBe(true);
+  return parts;
+}
+
+const word = fc.stringMatching(/^[a-zA-Zäöü.,!]{1,14}$/);
+const line = fc.array(word, { minLength: 1, maxLength: 30 }).map((words) => words.join(" "));
+const prose = fc.array(line, { minLength: 1, maxLength: 5 }).map((lines) => lines.join("\n"));
+const code = fc
+  .record({
+    marker: fc.constantFrom("```", "~~~", "````"),
+    info: fc.constantFrom("", "ts", "python", " sh -x"),
+    indent: fc.constantFrom("", "  ", "\t"),
+    lines: fc.array(
+      fc.oneof(line, fc.constantFrom("", "    return x;", "``` not a close", "  `tick`", "x".repeat(300))),
+      { maxLength: 12 },
+    ),
+  })
+  .map(({ marker, info, indent, lines }) =>
+    [`${indent}${marker}${info}`, ...lines.map((one) => indent + one), `${indent}${marker}`].join("\n"),
+  );
+const document = fc
+  .array(
+    fc.oneof(prose, code, fc.constantFrom("😀".repeat(60), "x".repeat(500), "- item\n  - nested item")),
+    {
+      minLength: 1,
+      maxLength: 10,
+    },
+  )
+  .map((blocks) => blocks.join("\n\n"));
+
+test("TS1–TS3: no document loses text, has a part that is too long or breaks a fence", () => {
+  fc.assert(
+    fc.property(document, fc.integer({ min: 80, max: 400 }), (text, max) => {
+      check(text, max);
+    }),
+    { numRuns: 1500 },
+  );
+});
+
+test("TS1–TS3: the same holds for text of fence characters, blanks and surrogate pairs", () => {
+  const unit = fc.constantFrom(
+    "`",
+    "```",
+    "~~~",
+    "\n",
+    "\n",
+    " ",
+    "\t",
+    "a",
+    "bcd",
+    "😀",
+    "\r\n",
+    "```ts\n",
+    "\n```\n",
+  );
+  const text = fc.string({ unit, maxLength: 120 });
+  fc.assert(
+    fc.property(text, fc.integer({ min: 32, max: 60 }), (given, max) => {
+      check(given, max);
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test("a text that fits is returned unchanged, and white space alone gives no message", () => {
+  const text = "  keep\n\n```js\nopen fence";
+  expect(splitText(text, 32)).toEqual([text]);
+  expect(splitText("", 100)).toEqual([]);
+  expect(splitText(" \n\t ", 100)).toEqual([]);
+  expect(splitText("\n".repeat(5000), 100)).toEqual([]);
+});
+
+test("blanks that would fill a part give no part, before, between and within lines", () => {
+  for (const blanks of [" ".repeat(31), " ".repeat(32), "\t".repeat(33), " ".repeat(500)]) {
+    for (const word of ["x", "😀", "```\na\n```"]) {
+      for (const text of [
+        `${blanks}${word}`,
+        `a\n${blanks}${word}`,
+        `${word}\n\n${blanks}b`,
+        `a${blanks}${word}`,
+      ]) {
+        check(text, 32);
+      }
+    }
+  }
+  expect(splitText(`${" ".repeat(300_000)}x`, 32)).toEqual(["x"]);
+});
+
+test("TS4: text is cut after a paragraph, else a line, else a word", () => {
+  const a = "a".repeat(20);
+  expect(splitText(`${a}\n${a}\n\n${a}\n${a}`, 70)).toEqual([`${a}\n${a}`, `${a}\n${a}`]);
+  expect(splitText(`${a}\n${a}\n${a}`, 50)).toEqual([`${a}\n${a}`, a]);
+  expect(splitText(`${a} ${a} ${a}`, 50)).toEqual([`${a} ${a}`, a]);
+});
+
+test("TS4: a word is cut only if it fills a part alone", () => {
+  expect(splitText(`hi ${"x".repeat(40)} end`, 40)).toEqual(["hi", "x".repeat(40), "end"]);
+  expect(splitText("x".repeat(100), 40)).toEqual(["x".repeat(40), "x".repeat(40), "x".repeat(20)]);
+});
+
+test("TS3: a cut code block is closed and opened again with its language", () => {
+  const lines = Array.from({ length: 6 }, (_, at) => `line number ${at}`);
+  const parts = splitText(["```python", ...lines, "```"].join("\n"), 60);
+  expect(parts).toEqual([
+    "```python\nline number 0\nline number 1\nline number 2\n```",
+    "```python\nline number 3\nline number 4\nline number 5\n```",
+  ]);
+});
+
+test("TS2: indentation and blank lines inside code are kept", () => {
+  const text = ["```", "if a:", "    b()", "", "    c()", "else:", "    d()", "```"].join("\n");
+  const code = splitText(text, 34).map((part) => part.split("\n").slice(1, -1).join("\n"));
+  expect(code.join("\n")).toBe(text.split("\n").slice(1, -1).join("\n"));
+});
+
+test("TS3: a code block that fits is not cut if the part can end before it", () => {
+  const block = "```\none\ntwo\n```";
+  expect(splitText(`${"word ".repeat(10)}\n\n${block}`, 60)).toEqual(["word ".repeat(10).trim(), block]);
+});
+
+test("TS1: a long text is split in one pass", () => {
+  const text = "word ".repeat(100_000);
+  expect(check(text.slice(0, 20_000), 500).length).toBe(40);
+  expect(splitText(text, 4000).join(" ")).toBe(text);
+});
+
+test("TS1: a limit that leaves no room for a fence throws", () => {
+  expect(() => splitText("x", 31)).toThrow(RangeError);
+});
+
+test.each([
+  ["\n", 60],
+  ["\r\n", 60],
+  ["    \n", 60],
+])("TS2: empty lines (%j) inside a fence that exceed a part become parts", (blank, count) => {
+  for (const text of [
+    `\`\`\`\n${blank.repeat(count)}x\n\`\`\``,
+    `\`\`\`js\na\n${blank.repeat(count)}> \`\`\``,
+  ])
+    check(text, 32);
+});
+
+test("TS3: a fence line may contain a line separator or a carriage return", () => {
+  for (const sign of ["\u2028", "\u2029", "\r"]) {
+    const parts = splitText(`\`\`\`js${sign}x\n${"word\n".repeat(20)}\`\`\``, 32);
+    for (const part of parts) expect(part.split("```")).toHaveLength(3);
+  }
+});

@@ -1,0 +1,26 @@
+// A main session that asks a research session: the two parties in most tests of the send flow.
+
+import { endOf } from "../../kit/engine.ts";
+import type { openFlowApp, Play } from "../../kit/flow-app.ts";
+
+export const MAIN = "agent:main:main";
+export const RESEARCH = "agent:research:main";
+export const turns = (maxPingPongTurns: number) => ({
+  session: { agentToAgent: { maxPingPongTurns, maxHops: 16, maxChainRuns: 200 } },
+});
+
+/** A main session that asks research and ends with the result of `sessions_send`, as JSON. */
+export const asks =
+  (question: string, timeoutSeconds = 30): Play =>
+  async (actor) =>
+    actor.step === "message"
+      ? JSON.stringify(await actor.send(RESEARCH, question, timeoutSeconds))
+      : "REPLY_SKIP";
+
+export async function resultOf(
+  app: Awaited<ReturnType<typeof openFlowApp>>,
+): Promise<Record<string, unknown>> {
+  const run = await app.tell(MAIN, "go");
+  const ended = await endOf(app.engine, run.runId);
+  return JSON.parse(ended.reply ?? "{}");
+}

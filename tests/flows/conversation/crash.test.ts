@@ -1,0 +1,54 @@
+// Crashes before and after every commit of a whole conversation. The rows on disk must be enough to finish it
+// (I1-I5).
+
+import { describe, expect, test } from "vitest";
+import type { DeliveryOutcome } from "../../../src/channels/channel.ts";
+import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine.ts";
+import { openFlowApp } from "../../kit/flow-app.ts";
+import { begin, checkFinished, scenario } from "./story.ts";
+
+const COMMITS_MAX = 200;
+
+async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boolean> {
+  const dir = temporaryFolder();
+  const first = await openFlowApp({ ...scenario(timeoutSeconds), dir, crash: point }).catch(() => undefined);
+  // The process crashed while it opened, so nothing was accepted.
+  if (first === undefined) return true;
+  const told = await begin(first);
+  if (!(await diesAtWork(first))) return false;
+  const second = await openFlowApp({ ...scenario(timeoutSeconds), dir });
+  await second.quiet();
+  await checkFinished(second, told);
+  expect(
+    [...new Set([...first.sent, ...second.sent].map((message) => message.deliveryId))].length,
+  ).toBeLessThan(2);
+  await second.engine.stop(0);
+  await second.store.close();
+  return true;
+}
+
+describe.each(["before", "after"] as const)("a crash %s any commit of a conversation", (when) => {
+  test.each([30, 0])("I1-I5: every step happens once, with a wait of %i s", async (timeoutSeconds) => {
+    const commits = await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, timeoutSeconds));
+    expect(commits).toBeGreaterThan(11);
+  });
+});
+
+test("I5: an attempt left open by a crash fails as ambiguous if the channel cannot de-duplicate", async () => {
+  const dir = temporaryFolder();
+  const left = Promise.withResolvers<void>();
+  // The text has been sent; the process crashes before it gets the result.
+  const hangs = (): Promise<DeliveryOutcome> => {
+    left.resolve();
+    return new Promise(() => {});
+  };
+  const first = await openFlowApp({ ...scenario(30), dir, deduplicates: false, channel: hangs, dies: true });
+  await begin(first);
+  await left.promise;
+  await first.store.close();
+  const second = await openFlowApp({ ...scenario(30), dir, deduplicates: false });
+  await second.quiet();
+  const rows = await second.store.db.selectFrom("deliveries").select(["state", "code"]).execute();
+  expect(rows).toEqual([{ state: "failed", code: "ambiguous" }]);
+  expect(second.sent).toEqual([]);
+});

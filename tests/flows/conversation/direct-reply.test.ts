@@ -1,0 +1,122 @@
+// The text sent at the end of a run from a channel, and its destination.
+
+import { expect, test } from "vitest";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { fakeChannel, openAccount, said } from "../../kit/fake-channel.ts";
+import { type FlowAppOptions, openFlowApp, type Play } from "../../kit/flow-app.ts";
+
+const MAIN = "agent:main:main";
+const HERE = { channel: "telegram", to: "7", accountId: "default" };
+
+async function open(play: Play, more: Partial<FlowAppOptions> = {}) {
+  const chat = fakeChannel();
+  const { choices, ...rest } = more;
+  const app = await openFlowApp({
+    plays: { [MAIN]: play },
+    chat,
+    ...rest,
+    choices: { channels: [openAccount()], ...choices },
+  });
+  return { app, chat, receive: app.inbound.receive };
+}
+
+test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])("DR2: silence (%j) is not delivered", async (reply) => {
+  const { app, chat, receive } = await open(() => reply);
+  await receive(said("hello"));
+  await app.quiet();
+  expect(chat.shown).toEqual([]);
+});
+
+test("DR2: a failed run reports its error in one sentence, without secrets and stacks", async () => {
+  const { app, chat, receive } = await open(() => {
+    throw new Error("the model said: api_key=sk-abcdefghijklmnop1234567890 is wrong\n    at model.ts:1:1");
+  });
+  await receive(said("hello"));
+  await app.quiet();
+  expect(chat.shown).toHaveLength(1);
+  const [text = ""] = chat.textsAt("7");
+  expect(text).toMatch(/^I could not finish this: the model said: /);
+  expect(text).not.toMatch(/sk-|model\.ts|\n/);
+});
+
+test("DR2: a run that exceeded its time limit says so", async () => {
+  const { app, chat } = await open(() => new Promise(() => {}));
+  const accepted = await app.engine.accept({
+    sessionKey: MAIN,
+    input: { text: "slow" },
+    route: HERE,
+    timeoutMs: 20,
+  });
+  expect(accepted.ok).toBe(true);
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["I ran out of time before I had finished this."]);
+});
+
+test("DR2: an aborted run says nothing", async () => {
+  const { app, chat, receive } = await open(() => new Promise(() => {}));
+  await receive(said("hello"));
+  await expect.poll(async () => (await app.runs(MAIN))[0]?.state).toBe("running");
+  await app.engine.abort({ sessionKey: MAIN });
+  await app.quiet();
+  expect(chat.shown).toEqual([]);
+});
+
+test("DR3: the policy is checked for the place of the answer, even if others have written elsewhere", async () => {
+  const gate = Promise.withResolvers<string>();
+  const rules = [{ match: { channel: "discord" }, action: "deny" }] as const;
+  const base = await open(() => "");
+  const session = { ...base.app.settings.session, sendPolicy: { rules, default: "allow" as const } };
+  const { app, chat, receive } = await open(() => gate.promise, { choices: { session } });
+  await receive(said("hello"));
+  await expect.poll(async () => (await app.runs(MAIN))[0]?.state).toBe("running");
+  const lastRoute = { channel: "discord", to: "9", accountId: "default" };
+  await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute }));
+  gate.resolve("for you");
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["for you"]);
+  // Now in reverse: a denied answer stays denied when another person writes elsewhere.
+  const input = { text: "b", sender: "discord:9" };
+  await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
+  await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));
+  await app.quiet();
+  const rows = await app.store.db.selectFrom("deliveries").select(["state", "code"]).orderBy("seq").execute();
+  expect(rows.at(-1)).toEqual({ state: "skipped", code: "send_denied" });
+});
+
+test("a secret in an answer does not leave, and the transcript keeps it", async () => {
+  const secret = "sk-abcdefghijklmnop1234567890";
+  const { app, chat, receive } = await open(() => `the key is ${secret}`);
+  await receive(said("what is it?"));
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["the key is [redacted]"]);
+  expect((await app.texts(MAIN))[1]).toContain(secret);
+});
+
+test("an agent that is woken by a sub-agent's result answers where its people read", async () => {
+  const { app, chat } = await open(() => "in my own words");
+  const provenance = {
+    kind: "inter_session",
+    sourceSessionKey: "agent:main:subagent:1",
+    sourceTool: "sessions_spawn",
+    chainId: "c",
+    hop: 1,
+  } as const;
+  await app.engine.accept({ sessionKey: MAIN, input: { text: "the result", provenance }, route: HERE });
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["in my own words"]);
+});
+
+test("a hook's run, a client's own message and a run without a place are not answered at a channel", async () => {
+  const { app, chat } = await open(() => "words");
+  const hook = { kind: "hook", source: "x" } as const;
+  await app.engine.accept({ sessionKey: MAIN, input: { text: "a", provenance: hook }, route: HERE });
+  await app.engine.accept({
+    sessionKey: MAIN,
+    input: { text: "b" },
+    route: { channel: "webchat", to: MAIN },
+  });
+  await app.engine.accept({ sessionKey: MAIN, input: { text: "c" } });
+  await app.quiet();
+  // triggers/replies.ts delivers this reply to the hook, once.
+  expect(chat.textsAt("7")).toEqual(["words"]);
+});

@@ -1,0 +1,345 @@
+// A sender waits for the answer of an external session, which reads its inbox and sends back.
+
+import { describe, expect, test } from "vitest";
+import { isEnded } from "../../../src/core/shapes/run.ts";
+import { sentSoFar } from "../../../src/flows/conversation/send.ts";
+import { openExternal } from "../../../src/flows/session/external.ts";
+import { resetSession } from "../../../src/flows/session/lifecycle.ts";
+import { sendResult } from "../../../src/tools/sessions/send.ts";
+import {
+  type CrashPoint,
+  cleanup,
+  crashAtEach,
+  diesAtWork,
+  endOf,
+  temporaryFolder,
+} from "../../kit/engine.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp, type Play, sendAs } from "../../kit/flow-app.ts";
+import { openPostgresStore } from "../../kit/postgres.ts";
+import { MAIN, RESEARCH } from "./asking.ts";
+
+const DESK = "agent:main:mcp:desk";
+const COMMITS_MAX = 200;
+
+/** Main sends to the external session and ends with the result as JSON; it repeats any other message. */
+const asksDesk =
+  (timeoutSeconds: number): Play =>
+  async (actor) =>
+    actor.handle.run.input.provenance === undefined
+      ? JSON.stringify(await actor.send(DESK, "which port?", timeoutSeconds))
+      : `heard ${actor.input}`;
+
+async function withDesk(app: FlowApp): Promise<FlowApp> {
+  const admin = { kind: "operator", scopes: ["operator.admin"] } as const;
+  const opened = await openExternal(app, admin, { agentId: "main", handle: "desk" });
+  if (!opened.ok) throw new Error(opened.error);
+  return app;
+}
+
+async function openDesk(options: Partial<FlowAppOptions> = {}): Promise<FlowApp> {
+  return withDesk(await openFlowApp({ plays: { [MAIN]: asksDesk(600) }, ...options }));
+}
+
+const inInbox = (app: FlowApp, ...texts: string[]) =>
+  expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toEqual(texts.map((text) => `user: ${text}`));
+
+async function resultOf(app: FlowApp, runId: string): Promise<Record<string, unknown>> {
+  return JSON.parse((await endOf(app.engine, runId)).reply ?? "{}");
+}
+
+const kinds = async (app: FlowApp, key: string): Promise<string[]> =>
+  (await app.runs(key)).map((run) => `${run.kind} ${run.state}`);
+
+describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s", (kind) => {
+  async function open(options: Partial<FlowAppOptions> = {}): Promise<FlowApp> {
+    if (kind === "embedded") return openDesk(options);
+    const { store, dispose } = await openPostgresStore();
+    cleanup(dispose);
+    return openDesk({ disk: store, ...options });
+  }
+
+  test("a sender waits for the answer in the same chain, which comes once: as the reply", async () => {
+    const app = await open();
+    const { runId, chainId } = await app.tell(MAIN, "go");
+    await inInbox(app, "which port?");
+    const answer = await app.send(DESK, MAIN, "port 80", 30);
+    expect(answer).toMatchObject({ status: "accepted", delivery: { status: "skipped" } });
+    expect(await resultOf(app, runId)).toMatchObject({
+      status: "ok",
+      reply: "port 80",
+      sessionKey: DESK,
+      delivery: { mode: "inbox" },
+    });
+    await app.quiet();
+    expect(await kinds(app, MAIN)).toEqual(["turn ok", "append ok"]);
+    expect((await app.runs(MAIN))[1]).toMatchObject({ runId: answer.runId, chainId, hop: 2 });
+    expect(await app.texts(MAIN)).toHaveLength(2);
+    expect(await app.texts(DESK)).toEqual([
+      "user: which port?",
+      "assistant: [to agent:main:main]\n\nport 80",
+    ]);
+  });
+
+  test("a message with timeoutSeconds 0 is accepted at once, and its answer is a new message", async () => {
+    const app = await open({ plays: { [MAIN]: asksDesk(0) } });
+    const { runId, chainId } = await app.tell(MAIN, "go");
+    const result = await resultOf(app, runId);
+    expect(result).toEqual({
+      runId: expect.any(String),
+      messageId: result.runId,
+      receipt: "queued",
+      status: "accepted",
+      sessionKey: DESK,
+      delivery: { status: "pending", mode: "inbox" },
+    });
+    await inInbox(app, "which port?");
+    expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({
+      status: "ok",
+      reply: "heard port 80",
+    });
+    await app.quiet();
+    expect(await kinds(app, MAIN)).toEqual(["turn ok", "turn ok"]);
+    expect((await app.runs(MAIN))[1]).toMatchObject({ chainId });
+  });
+
+  test("a wait reports a time-out, and a later answer is a new message in the same chain", async () => {
+    const app = await open({ plays: { [MAIN]: asksDesk(0.05) } });
+    const { runId, chainId } = await app.tell(MAIN, "go");
+    const result = await resultOf(app, runId);
+    expect(result).toMatchObject({ status: "timeout", delivery: { mode: "inbox" } });
+    expect(result.error).toContain(`is in the inbox of "${DESK}"`);
+    await app.quiet();
+    expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({
+      status: "ok",
+      reply: "heard port 80",
+    });
+    expect((await app.runs(MAIN))[1]).toMatchObject({ kind: "turn", chainId });
+  });
+
+  test("a message has one answer: the second text in return is a new message", async () => {
+    const app = await open();
+    const { runId } = await app.tell(MAIN, "go");
+    await inInbox(app, "which port?");
+    await app.send(DESK, MAIN, "port 80", 0);
+    await app.send(DESK, MAIN, "or 443", 0);
+    expect(await resultOf(app, runId)).toMatchObject({ reply: "port 80" });
+    await app.quiet();
+    expect(await kinds(app, MAIN)).toEqual(["turn ok", "append ok", "turn ok"]);
+  });
+
+  test("I6: a sender that waits for an answer holds no slot; an operator's call waits in the same way", async () => {
+    const app = await open({ maxConcurrent: 1 });
+    const { runId } = await app.tell(MAIN, "go");
+    await inInbox(app, "which port?");
+    const other = await app.tell(RESEARCH, "hello");
+    expect(await endOf(app.engine, other.runId)).toMatchObject({ state: "ok" });
+    const operator = app.send(RESEARCH, DESK, "which host?", 600);
+    await inInbox(app, "which port?", "which host?");
+    await app.send(DESK, RESEARCH, "this one", 0);
+    expect(await operator).toMatchObject({ status: "ok", reply: "this one" });
+    expect(await kinds(app, RESEARCH)).toEqual(["turn ok", "append ok"]);
+    await app.send(DESK, MAIN, "port 80", 0);
+    expect(await resultOf(app, runId)).toMatchObject({ reply: "port 80" });
+  });
+
+  test("I7: a wait that closes a cycle through the client of an external session is refused", async () => {
+    const plays: FlowAppOptions["plays"] = {
+      [MAIN]: async (actor) => JSON.stringify(await actor.send(RESEARCH, "ask the desk")),
+      [RESEARCH]: async (actor) =>
+        actor.step === "round1" ? JSON.stringify(await actor.send(DESK, "which port?")) : "REPLY_SKIP",
+    };
+    const app = await open({ plays });
+    const [requester, target] = [await app.session(DESK), await app.session(MAIN)];
+    const { signal } = new AbortController();
+    const call = { callId: "call-1", text: "go", timeoutSeconds: 600, signal, confirmsAnswers: true };
+    const { reply } = (await sendAs(app, { requester, target, ...call })) as { reply: string };
+    expect(JSON.parse(JSON.parse(reply).reply)).toMatchObject({
+      code: "wait_cycle",
+      cycle: [RESEARCH, DESK, MAIN, RESEARCH],
+    });
+  });
+
+  test("I7: a client that a session waits for cannot wait for one that waits for that session, but may still answer", async () => {
+    const plays: FlowAppOptions["plays"] = {
+      [MAIN]: async (actor) =>
+        actor.step === "message" ? JSON.stringify(await actor.send(RESEARCH, "ask", 600)) : "REPLY_SKIP",
+      [RESEARCH]: async (actor) =>
+        actor.step === "round1" ? String((await actor.send(DESK, "which port?", 600)).reply) : "REPLY_SKIP",
+    };
+    const app = await open({ plays });
+    const { runId } = await app.tell(MAIN, "go");
+    await inInbox(app, "which port?");
+    const [requester, target] = [await app.session(DESK), await app.session(MAIN)];
+    const { signal } = new AbortController();
+    const call = { callId: "call-1", text: "why?", timeoutSeconds: 600, signal, confirmsAnswers: true };
+    expect(await sendAs(app, { requester, target, ...call })).toMatchObject({
+      code: "wait_cycle",
+      cycle: [DESK, MAIN, RESEARCH, DESK],
+    });
+    await app.send(DESK, RESEARCH, "port 80", 0);
+    expect(await resultOf(app, runId)).toMatchObject({ status: "ok", reply: "port 80" });
+  });
+
+  test("a wait ends with session_reset when the external session is reset before it answers", async () => {
+    const app = await open();
+    const { runId } = await app.tell(MAIN, "go");
+    await inInbox(app, "which port?");
+    await resetSession(app, await app.session(DESK));
+    expect(await resultOf(app, runId)).toMatchObject({ status: "error", code: "session_reset" });
+  });
+});
+
+test("two waiting messages are answered in their order of arrival", async () => {
+  const app = await openDesk({
+    plays: {
+      [MAIN]: async (actor) => {
+        const first = actor.send(DESK, "one?", 600, "first");
+        await inInbox(app, "one?");
+        return JSON.stringify(await Promise.all([first, actor.send(DESK, "two?", 600, "second")]));
+      },
+    },
+  });
+  const { runId } = await app.tell(MAIN, "go");
+  await inInbox(app, "one?", "two?");
+  await app.send(DESK, MAIN, "1", 0);
+  await app.send(DESK, MAIN, "2", 0);
+  expect(await resultOf(app, runId)).toMatchObject([{ reply: "1" }, { reply: "2" }]);
+});
+
+test("an answer to an aborted run arrives as a new message, and the old conversation blocks no run", async () => {
+  const app = await openDesk();
+  const { runId } = await app.tell(MAIN, "go");
+  await inInbox(app, "which port?");
+  await app.engine.abort({ sessionKey: MAIN, runId });
+  await app.quiet();
+  expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
+});
+
+test("I3: a wait for an answer continues after a restart, with its first deadline", async () => {
+  const dir = temporaryFolder();
+  const first = await openDesk({ dir, dies: true });
+  const { runId } = await first.tell(MAIN, "go");
+  await inInbox(first, "which port?");
+  const deadline = (app: FlowApp) => app.store.db.selectFrom("waits").select("deadline_at").execute();
+  const before = await deadline(first);
+  await first.store.close();
+  const second = await openDesk({ dir });
+  expect(await deadline(second)).toEqual(before);
+  await second.send(DESK, MAIN, "port 80", 0);
+  expect(await resultOf(second, runId)).toMatchObject({ status: "ok", reply: "port 80" });
+});
+
+/** Answers as the external session once the question is in its inbox, unless it has answered. */
+async function answerOnce(app: FlowApp): Promise<void> {
+  await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toContain("user: which port?");
+  if ((await app.texts(DESK)).length > 1) return;
+  await app.send(DESK, MAIN, "port 80", 0);
+}
+
+async function crashAt(point: CrashPoint): Promise<boolean> {
+  const dir = temporaryFolder();
+  const first = await openDesk({ dir, crash: point }).catch(() => undefined);
+  if (first === undefined) return true;
+  await first.tell(MAIN, "go", { runId: "from-a-person" }).catch(() => {});
+  const answering = answerOnce(first).catch(() => {});
+  const died = await diesAtWork({
+    crashed: () => first.crashed(),
+    quiet: () => answering.then(() => first.quiet()),
+  });
+  if (!died) return false;
+  const second = await openDesk({ dir });
+  const runs = await second.runs(MAIN);
+  if (runs.length === 0) return true;
+  await answerOnce(second);
+  await second.quiet();
+  const [asked, answer, ...others] = await second.runs(MAIN);
+  expect(asked !== undefined && isEnded(asked.state), "I2").toBe(true);
+  expect(JSON.parse(asked?.reply ?? "{}"), "the answer is the reply").toMatchObject({ reply: "port 80" });
+  expect(answer, "I4: nobody is run with it again").toMatchObject({ kind: "append", state: "ok" });
+  expect(others).toEqual([]);
+  await second.stop(0);
+  return true;
+}
+
+describe.each(["before", "after"] as const)("a crash %s any commit of a wait for an answer", (when) => {
+  test("I2, I4: the wait resumes, and gets exactly one answer", async () => {
+    expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
+  }, 120_000);
+});
+
+test("an answer that its client missed comes to the client's inbox as a notice, once", async () => {
+  const app = await openDesk({ plays: {} });
+  const admin = { kind: "operator", scopes: ["operator.admin"] } as const;
+  const opened = await openExternal(app, admin, { agentId: "main", handle: "asker" });
+  if (!opened.ok) throw new Error(opened.error);
+  const requester = opened.value;
+  const { signal } = new AbortController();
+  const call = { callId: "call-1", text: "which port?", timeoutSeconds: 600, signal, confirmsAnswers: true };
+  const waiting = sendAs(app, { requester, target: await app.session(DESK), ...call });
+  await inInbox(app, "which port?");
+  await app.send(DESK, requester.key, "port 80", 0);
+  expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
+  await app.engine.loseAnswer("call-1");
+  await app.engine.loseAnswer("call-1");
+  await app.quiet();
+  const told = (await app.texts(requester.key)).filter((text) => text.startsWith("user: "));
+  expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\nport 80$/s)]);
+});
+
+test("a run that reaches its time limit during the wait leaves no open conversation", async () => {
+  const app = await openDesk();
+  const { runId } = await app.tell(MAIN, "go", { timeoutMs: 200 });
+  expect(await endOf(app.engine, runId)).toMatchObject({ state: "timeout" });
+  await app.quiet();
+  expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
+});
+
+test("a caller that disconnects, or dies with its gateway, leaves no open conversation", async () => {
+  const dir = temporaryFolder();
+  const first = await openDesk({ dir, dies: true, plays: {} });
+  const [requester, target] = [await first.session(RESEARCH), await first.session(DESK)];
+  const gone = new AbortController();
+  const call = { requester, target, text: "one?", timeoutSeconds: 600, signal: gone.signal };
+  const left = sendAs(first, { ...call, callId: "call-1" });
+  await inInbox(first, "one?");
+  gone.abort(new Error("gone"));
+  await expect(left).rejects.toThrow("gone");
+  await first.quiet();
+  void first.send(RESEARCH, DESK, "two?", 600).catch(() => {});
+  await inInbox(first, "one?", "two?");
+  expect(await first.isQuiet()).toBe(false);
+  await first.store.close();
+  const second = await openDesk({ dir, plays: {} });
+  await second.quiet();
+  expect(await second.texts(RESEARCH)).toEqual([]);
+});
+
+test("a task for a waiting message is `working` until the answer, which becomes its result", async () => {
+  const app = await openDesk({ plays: {} });
+  const [requester, target] = [await app.session(RESEARCH), await app.session(DESK)];
+  const { signal } = new AbortController();
+  const call = { requester, target, text: "which port?", timeoutSeconds: 600, signal };
+  const waiting = sendAs(app, { ...call, callId: "call-1" });
+  await inInbox(app, "which port?");
+  const asked = await sentSoFar(app, { requester, callId: "call-1" });
+  expect(asked).toMatchObject({ run: { sessionKey: DESK, state: "ok" } });
+  expect(asked).not.toHaveProperty("outcome");
+  await app.send(DESK, RESEARCH, "port 80", 0);
+  await waiting;
+  const told = await sentSoFar(app, { requester, callId: "call-1" });
+  expect(told?.outcome && sendResult(app.settings, requester, told.outcome)).toMatchObject({
+    status: "ok",
+    reply: "port 80",
+  });
+});
+
+test("in a cluster, a sender waits in one process for an answer that another process receives", async () => {
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const here = await openDesk({ disk: store, plays: {} });
+  const there = await openFlowApp({ disk: store, plays: {} });
+  const waiting = here.send(RESEARCH, DESK, "which port?", 600);
+  await inInbox(there, "which port?");
+  await there.send(DESK, RESEARCH, "port 80", 0);
+  expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
+});

@@ -1,0 +1,133 @@
+// Conversations whose parties are stopped halfway.
+
+import { expect, test } from "vitest";
+import { getFlow } from "../../../src/store/queries/chains/flows.ts";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { openFlowApp, type Play } from "../../kit/flow-app.ts";
+import { until } from "../../kit/until.ts";
+import { MAIN, RESEARCH, turns } from "./asking.ts";
+
+/** Asks research once, and ends on the test's request. */
+function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {
+  return async (actor) => {
+    if (actor.step !== "message") return "a turn";
+    await actor.send(RESEARCH, "the question", timeoutSeconds);
+    await Promise.race([
+      release,
+      new Promise((resolve) => actor.handle.signal.addEventListener("abort", resolve, { once: true })),
+    ]);
+    return "done";
+  };
+}
+
+test.each([0, 30])("I1: an aborted run sends nothing (waiting %i s)", async (seconds) => {
+  const started = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const sent = Promise.withResolvers<unknown>();
+  const app = await openFlowApp({
+    plays: {
+      [MAIN]: async (actor) => {
+        started.resolve();
+        await go.promise;
+        const result = actor.send(RESEARCH, "too late", seconds);
+        sent.resolve(await result.catch((error: unknown) => error));
+        return "";
+      },
+    },
+  });
+  const run = await app.tell(MAIN, "go");
+  await started.promise;
+  await app.engine.abort({ sessionKey: MAIN, runId: run.runId });
+  go.resolve();
+  expect(await sent.promise).toMatchObject({ code: "run_aborted" });
+  await app.quiet();
+  expect(await app.runs(RESEARCH)).toEqual([]);
+});
+
+test("aborting the asking run cancels the reply turn that has not started, and says why", async () => {
+  const app = await openFlowApp({
+    plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
+    choices: turns(5),
+  });
+  await app.route(MAIN, RESEARCH);
+  const run = await app.tell(MAIN, "go");
+  await until(async () => (await app.runs(MAIN)).length >= 2);
+  const aborted = await app.engine.abort({ sessionKey: MAIN, runId: run.runId });
+  expect(aborted).toEqual({ aborted: true, runIds: [run.runId] });
+  await app.quiet();
+  expect((await app.runs(MAIN)).map((one) => one.state)).toEqual(["aborted", "aborted"]);
+  expect(app.sent).toEqual([]);
+  const flowId = (await app.runs(RESEARCH))[0]?.flow?.flowId ?? "";
+  expect(await getFlow(app.store.db, flowId)).toMatchObject({ open: false, endReason: "run_aborted" });
+  const ends = app.events.filter((event) => event.kind === "flow" && event.step === "ended");
+  expect(ends).toHaveLength(2);
+});
+
+test("aborting a session returns every run that ended, including those that another run's end cancelled", async () => {
+  const app = await openFlowApp({
+    plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
+    choices: turns(5),
+  });
+  await app.tell(MAIN, "go");
+  await until(async () => (await app.runs(MAIN)).length >= 2);
+  const runIds = (await app.runs(MAIN)).map((one) => one.runId);
+  expect(await app.engine.abort({ sessionKey: MAIN })).toEqual({ aborted: true, runIds });
+  await app.quiet();
+});
+
+test("a party may send to the other once their flow is over, though its own run still belongs to it", async () => {
+  const started = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const codes: unknown[] = [];
+  const app = await openFlowApp({
+    plays: {
+      [MAIN]: asksAndStays(new Promise(() => {}), 0),
+      [RESEARCH]: async (actor) => {
+        if (actor.step !== "round1") return "";
+        codes.push((await actor.send(MAIN, "early", 0, "early")).code);
+        started.resolve();
+        await go.promise;
+        codes.push((await actor.send(MAIN, "a word of my own", 0, "late")).status);
+        return "";
+      },
+    },
+  });
+  const run = await app.tell(MAIN, "go");
+  await started.promise;
+  await app.engine.abort({ sessionKey: MAIN, runId: run.runId });
+  go.resolve();
+  await app.quiet();
+  expect(codes).toEqual(["open_flow", "accepted"]);
+});
+
+test("a reply turn that the send policy denies ends the loop; the announcement is still made", async () => {
+  const app = await openFlowApp({
+    plays: {
+      [MAIN]: asksAndStays(Promise.resolve(), 30),
+      [RESEARCH]: (actor) => (actor.step === "announce" ? "announced" : "an answer"),
+    },
+    choices: turns(5),
+  });
+  await app.route(RESEARCH);
+  await app.store.transaction((tx) => updateSession(tx, MAIN, { sendPolicy: "deny" }));
+  await app.tell(MAIN, "go");
+  await app.quiet();
+  expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined]);
+  expect(app.sent.map((message) => message.text)).toEqual(["announced"]);
+});
+
+test("I14: a notice about another session contains no secret", async () => {
+  const app = await openFlowApp({
+    plays: {
+      [MAIN]: asksAndStays(Promise.resolve(), 0),
+      [RESEARCH]: () => {
+        throw new Error("401: the key sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD is wrong");
+      },
+    },
+  });
+  await app.tell(MAIN, "go");
+  await app.quiet();
+  const notice = (await app.texts(MAIN)).find((line) => line.includes("Notice"));
+  expect(notice).toContain("401");
+  expect(notice).not.toContain("sk-abcdefghijklmnopqrstuvwxyz");
+});

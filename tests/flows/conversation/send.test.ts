@@ -1,0 +1,210 @@
+import { describe, expect, test } from "vitest";
+import { openFlowApp } from "../../kit/flow-app.ts";
+import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
+
+describe("the result table of sessions_send", () => {
+  test("a run that finishes in time returns ok with its final text", async () => {
+    const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?"), [RESEARCH]: () => "four" } });
+    const result = await resultOf(app);
+    expect(result).toEqual({
+      runId: expect.any(String),
+      messageId: result.runId,
+      receipt: "answered",
+      status: "ok",
+      reply: "four",
+      sessionKey: RESEARCH,
+      delivery: { status: "skipped", mode: "announce" },
+    });
+  });
+
+  test("a send without a wait is accepted at once, with the delivery that may follow", async () => {
+    const app = await openFlowApp({ plays: { [MAIN]: asks("later", 0), [RESEARCH]: () => "REPLY_SKIP" } });
+    await app.route(RESEARCH);
+    const result = await resultOf(app);
+    expect(result).toEqual({
+      runId: expect.any(String),
+      messageId: result.runId,
+      receipt: "queued",
+      status: "accepted",
+      sessionKey: RESEARCH,
+      delivery: { status: "pending", mode: "announce" },
+    });
+    await app.quiet();
+  });
+
+  test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])(
+    "a silent round 1 (%j) is an empty reply without loop or announce",
+    async (reply) => {
+      const app = await openFlowApp({
+        plays: { [MAIN]: asks("psst"), [RESEARCH]: () => reply },
+        choices: turns(5),
+      });
+      await app.route(MAIN, RESEARCH);
+      const result = await resultOf(app);
+      expect(result).toMatchObject({ status: "ok", reply: "", delivery: { status: "skipped" } });
+      await app.quiet();
+      expect(await app.runs(RESEARCH)).toHaveLength(1);
+      expect(app.sent).toEqual([]);
+    },
+  );
+
+  test("a timeout below a millisecond still waits", async () => {
+    const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?", 20.0000001), [RESEARCH]: () => "four" } });
+    expect(await resultOf(app)).toMatchObject({ status: "ok" });
+  });
+
+  test("if the wait ends first, timeout says that the run continues, and its later success is appended once", async () => {
+    const release = Promise.withResolvers<void>();
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: asks("slow?", 0.02),
+        [RESEARCH]: async () => {
+          await release.promise;
+          return "slow answer";
+        },
+      },
+    });
+    const result = await resultOf(app);
+    expect(result).toMatchObject({
+      status: "timeout",
+      state: "running",
+      queuedBehind: 0,
+      sessionKey: RESEARCH,
+    });
+    expect(result.error).toMatch(/Do not send it again.*sessions_history/);
+    release.resolve();
+    await app.quiet();
+    const told = (await app.texts(MAIN)).filter((line) => line.includes("slow answer"));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain("Notice from the gateway");
+    // The notice is an append, without a model call.
+    expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
+  });
+
+  test("a wait that ends in the queue returns queued, and the number of runs ahead", async () => {
+    const release = Promise.withResolvers<void>();
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: asks("quick?", 0.02),
+        [RESEARCH]: async (actor) => {
+          if (actor.step === "message") await release.promise;
+          return "done";
+        },
+      },
+    });
+    await app.tell(RESEARCH, "block");
+    const result = await resultOf(app);
+    expect(result).toMatchObject({ status: "timeout", state: "queued", queuedBehind: 1 });
+    release.resolve();
+    await app.quiet();
+  });
+
+  test("a failed run returns error with its cause", async () => {
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: asks("boom?"),
+        [RESEARCH]: () => {
+          throw new Error("the model said 401");
+        },
+      },
+    });
+    expect(await resultOf(app)).toEqual({
+      runId: expect.any(String),
+      messageId: expect.any(String),
+      receipt: "failed",
+      status: "error",
+      code: "run_failed",
+      error: "the model said 401",
+      sessionKey: RESEARCH,
+    });
+    await app.quiet();
+    expect(await app.runs(MAIN)).toHaveLength(1);
+  });
+
+  test("a failure after the wait wakes the sender once, as a notice", async () => {
+    const release = Promise.withResolvers<void>();
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: (actor) =>
+          actor.handle.run.input.provenance?.kind === "notice" ? "I see" : asks("boom?", 0.02)(actor),
+        [RESEARCH]: async () => {
+          await release.promise;
+          throw new Error("disk on fire");
+        },
+      },
+    });
+    expect(await resultOf(app)).toMatchObject({ status: "timeout" });
+    release.resolve();
+    await app.quiet();
+    const lines = await app.texts(MAIN);
+    expect(lines.filter((line) => line.includes("disk on fire"))).toHaveLength(1);
+    expect(lines.at(-1)).toBe("assistant: I see");
+  });
+
+  test("an aborted target returns run_aborted to the waiting sender", async () => {
+    const started = Promise.withResolvers<string>();
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: asks("work"),
+        [RESEARCH]: async (actor) => {
+          started.resolve(actor.handle.run.runId);
+          await new Promise((resolve) => actor.handle.signal.addEventListener("abort", resolve));
+          return "";
+        },
+      },
+    });
+    const result = resultOf(app);
+    await started.promise;
+    await app.engine.abort({ sessionKey: RESEARCH });
+    expect(await result).toMatchObject({ status: "error", code: "run_aborted" });
+    await app.quiet();
+  });
+
+  test("a denied target returns send_denied, and no run is queued", async () => {
+    const app = await openFlowApp({
+      plays: { [MAIN]: asks("hello") },
+      choices: { session: { sendPolicy: { rules: [], default: "deny" } } },
+    });
+    const result = await resultOf(app);
+    expect(result).toMatchObject({ status: "forbidden", code: "send_denied" });
+    expect(result.error).toContain("send blocked by session policy");
+    expect(await app.runs(RESEARCH)).toHaveLength(0);
+  });
+
+  test("I8: a send beyond the hop limit returns chain_limit", async () => {
+    const app = await openFlowApp({
+      plays: { [MAIN]: asks("x") },
+      choices: { session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 200 } } },
+    });
+    expect(await resultOf(app)).toMatchObject({ status: "forbidden", code: "chain_limit" });
+    expect(await app.runs(RESEARCH)).toHaveLength(0);
+  });
+
+  test("I7: a wait for the own session is refused; a send to it without a wait is accepted and starts no loop", async () => {
+    const results: unknown[] = [];
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: async (actor) => {
+          if (actor.step !== "message") return "note to self";
+          results.push(await actor.send(MAIN, "me", 5, "wait"), await actor.send(MAIN, "me", 0, "forget"));
+          return "";
+        },
+      },
+      choices: turns(5),
+    });
+    await app.tell(MAIN, "go");
+    await app.quiet();
+    expect(results).toMatchObject([{ code: "wait_cycle", cycle: [MAIN, MAIN] }, { status: "accepted" }]);
+    expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined, "round1"]);
+  });
+
+  test("an operator acting as a session waits without a run, and gets the same result", async () => {
+    const app = await openFlowApp({ plays: { [RESEARCH]: () => "for the operator" } });
+    expect(await app.send(MAIN, RESEARCH, "hi", 5)).toMatchObject({
+      status: "ok",
+      reply: "for the operator",
+    });
+    await app.quiet();
+    expect(await app.texts(MAIN)).toEqual([]);
+  });
+});

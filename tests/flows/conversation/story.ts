@@ -1,0 +1,62 @@
+// A conversation of two sessions with reply turns and an announcement, and the checks after its end.
+
+import { expect } from "vitest";
+import { isEnded } from "../../../src/core/shapes/run.ts";
+import type { FlowApp, FlowAppOptions, Play } from "../../kit/flow-app.ts";
+import { MAIN, RESEARCH, turns } from "./asking.ts";
+
+type Scenario = Pick<FlowAppOptions, "plays" | "choices">;
+
+const speaks =
+  (name: string, timeoutSeconds: number): Play =>
+  async (actor) => {
+    if (actor.step === "message") {
+      const result = await actor.send(RESEARCH, "the question", timeoutSeconds);
+      return `${name} got ${result.status}`;
+    }
+    return actor.step === "announce" ? `${name} announces` : `${name} says ${actor.handle.run.flow?.turn}`;
+  };
+
+export const scenario = (timeoutSeconds: number): Scenario => ({
+  plays: { [MAIN]: speaks("main", timeoutSeconds), [RESEARCH]: speaks("research", 0) },
+  choices: turns(2),
+});
+
+/** Sends main a question. Returns whether it was accepted; a crash may come first. */
+export async function begin(app: FlowApp): Promise<"accepted" | "not_told"> {
+  try {
+    await app.route(MAIN, RESEARCH);
+    await app.tell(MAIN, "go", { runId: "from-a-person" });
+    return "accepted";
+  } catch {
+    return "not_told";
+  }
+}
+
+async function steps(app: FlowApp, key: string): Promise<string[]> {
+  const runs = await app.runs(key);
+  return runs.map((run) => `${run.kind} ${run.flow?.step ?? "message"} ${run.flow?.turn ?? 0} ${run.state}`);
+}
+
+export async function checkFinished(app: FlowApp, told: string): Promise<void> {
+  const runs = [...(await app.runs(MAIN)), ...(await app.runs(RESEARCH))];
+  for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
+  // After a crash without an answer the message may be lost; an accepted message must not be.
+  if (told === "not_told" && runs.length === 0) return;
+  expect(await steps(app, MAIN)).toEqual(["turn message 0 ok", "turn reply 2 ok"]);
+  expect(await steps(app, RESEARCH)).toEqual(["turn round1 1 ok", "turn reply 3 ok", "turn announce 3 ok"]);
+  // I4: every step is in the transcripts once.
+  expect((await app.texts(MAIN)).slice(2)).toEqual(["user: research says 1", "assistant: main says 2"]);
+  expect(await app.texts(RESEARCH)).toEqual([
+    "user: the question",
+    "assistant: research says 1",
+    "user: main says 2",
+    "assistant: research says 3",
+    "user: Agent-to-agent announce step.",
+    "assistant: research announces",
+  ]);
+  const rows = await app.store.db.selectFrom("deliveries").select(["state", "text", "attempts"]).execute();
+  expect(rows).toEqual([{ state: "sent", text: "research announces", attempts: expect.any(Number) }]);
+  const usage = await app.store.db.selectFrom("ledger").select("run_id").execute();
+  expect(usage).toHaveLength(runs.length);
+}

@@ -1,0 +1,125 @@
+// `sessions_spawn` says correctly how its result will be delivered, for each setting.
+
+import { expect, test } from "vitest";
+import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { toolsFor } from "../../../src/tools/catalog.ts";
+import { endOf, temporaryFolder } from "../../kit/engine.ts";
+import { openSpawnApp, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { MAIN_CHAIN, settingsWith } from "../../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const NOT_RUN = "you are not run with it";
+const RUN = "you are run with its result";
+
+function settings(announce: "post" | "wake", more: Partial<Settings["subagents"]> = {}): Settings {
+  const base = settingsWith();
+  return { ...base, subagents: { ...base.subagents, announce, ...more } };
+}
+
+const spawns =
+  (args: Record<string, unknown>): SpawnPlay =>
+  async (turn) => {
+    if (turn.step === "announce") return "Result: done";
+    if (turn.session.key !== MAIN) return "did it";
+    if (turn.handle.run.input.provenance !== undefined) return "woken";
+    return JSON.stringify(await turn.tool("sessions_spawn", { task: "work", ...args }));
+  };
+
+test.each([
+  ["post", {}, "post"],
+  ["wake", {}, "wake"],
+  ["post", { announce: "wake" }, "wake"],
+  ["wake", { announce: "post" }, "post"],
+] as const)(
+  "configured %s and called with %o: the note announces the right delivery (%s)",
+  async (configured, args, way) => {
+    const app = await openSpawnApp({ settings: settings(configured), play: spawns(args) });
+    await app.route(MAIN);
+    const run = await app.tell(MAIN, "go", undefined, { channel: "webchat", to: MAIN });
+    const { note } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+    await app.quiet();
+    const kinds = (await app.runs(MAIN)).map((one) => one.kind);
+    const posted = app.sent.filter(({ text }) => text.startsWith("Status: ok"));
+    expect(note).toContain(way === "post" ? NOT_RUN : RUN);
+    expect(note.includes("posted to the people of this conversation")).toBe(way === "post");
+    expect(kinds).toEqual(way === "post" ? ["turn", "append"] : ["turn", "turn"]);
+    expect(posted).toHaveLength(way === "post" ? 1 : 0);
+  },
+);
+
+test("the note for a session without a place does not mention people", async () => {
+  const app = await openSpawnApp({ settings: settings("post"), play: spawns({}) });
+  const run = await app.tell(MAIN, "go");
+  const { note } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+  expect(note).toContain("its result is appended to your transcript");
+  expect(note).not.toContain("people");
+  await app.quiet();
+});
+
+test("a spawn keeps its announce mode across a restart with another setting", async () => {
+  const dir = temporaryFolder();
+  const first = await openSpawnApp({
+    settings: settings("post"),
+    play: spawns({ announce: "wake" }),
+    dir,
+    dies: true,
+  });
+  await endOf(first.engine, (await first.tell(MAIN, "go")).runId);
+  await first.quiet();
+  await first.stop(0);
+  const second = await openSpawnApp({ settings: settings("post"), play: spawns({}), dir });
+  const [child] = await second.children(MAIN);
+  expect((await getSession(second.store.db, child?.key ?? ""))?.spawn?.announce).toBe("wake");
+});
+
+test("an invalid announce mode is refused with the valid ones, and no child is made", async () => {
+  const app = await openSpawnApp({ settings: settings("post"), play: spawns({ announce: "shout" }) });
+  const run = await app.tell(MAIN, "go");
+  const { error } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+  expect(error).toContain("announce");
+  expect(error).toContain("post, wake");
+  expect(await app.children(MAIN)).toEqual([]);
+});
+
+test("a sub-agent's context says who gets its result, and that its own children's results wake it", async () => {
+  const contexts: string[] = [];
+  const app = await openSpawnApp({
+    settings: settings("post", { maxSpawnDepth: 2 }),
+    play: async (turn) => {
+      if (turn.step === "task") contexts.push(turn.handle.run.input.context ?? "");
+      if (turn.session.spawnDepth !== 1 || turn.input !== "work") return spawns({})(turn);
+      return String((await turn.tool("sessions_spawn", { task: "leaf" })).note);
+    },
+  });
+  await app.tell(MAIN, "go");
+  await app.quiet();
+  expect(contexts[0]).toContain("to the people of that session, and in its transcript");
+  expect(contexts[1]).toContain("the agent of that session is run with it");
+  const [child] = await app.children(MAIN);
+  expect((await app.texts(child?.key ?? "")).join("\n")).toContain(RUN);
+});
+
+test.each([
+  ["post", false, "posted to the people of this conversation"],
+  ["wake", false, "You are run with its result"],
+  ["post", true, "comes to your inbox"],
+  ["wake", true, "comes to your inbox"],
+] as const)(
+  `the note about a woken requester, with announce %s (external client: %s), says "%s"`,
+  (announce, external, words) => {
+    const tools = toolsFor({ settings: settings(announce), chain: MAIN_CHAIN, external });
+    const described = tools.find(({ spec }) => spec.name === "sessions_spawn")?.spec.description ?? "";
+    expect(described).toContain(words);
+    expect(described).toContain("subagents with action wait");
+  },
+);
+
+test("the note does not mention the wait tool to a session that may not use it", () => {
+  const base = settings("post");
+  const denied = { ...base, tools: { ...base.tools, filter: { allow: [], deny: ["subagents"] } } };
+  const [spawn] = toolsFor({ settings: denied, chain: MAIN_CHAIN }).filter(
+    ({ spec }) => spec.name === "sessions_spawn",
+  );
+  expect(spawn?.spec.description).not.toContain("subagents");
+});

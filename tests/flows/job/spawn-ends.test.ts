@@ -1,0 +1,391 @@
+// Ends of sub-agents' jobs when several events coincide: stops, deletions, refusals, races. Each job is
+// closed and announced once.
+
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { lostAttachments } from "../../../src/flows/job/archive.ts";
+import { attachmentOwner, writeAttachments } from "../../../src/flows/job/attachments.ts";
+import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
+import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { endOf, sessionRow, temporaryFolder } from "../../kit/engine.ts";
+import { whole } from "../../kit/live-text.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/spawn-app.ts";
+import { until } from "../../kit/until.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { agentSettings, settingsWith } from "../../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const CHAT = "agent:main:chat:one";
+
+function settings(subagents: Partial<Settings["subagents"]> = {}, more: Partial<Settings> = {}): Settings {
+  const base = settingsWith();
+  return { ...base, ...more, subagents: { ...base.subagents, maxSpawnDepth: 2, ...subagents } };
+}
+
+function withBudget(maxChainTokens: number, subagents: Partial<Settings["subagents"]> = {}): Settings {
+  const base = settings(subagents);
+  const agentToAgent = { ...base.session.agentToAgent, maxChainTokens };
+  return { ...base, session: { ...base.session, agentToAgent } };
+}
+
+const aborted = (turn: Turn): Promise<unknown> =>
+  new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
+
+/** A session without a spawner spawns its message; the child `outer` spawns `inner`; others run `play`. */
+const family =
+  (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>
+  async (turn) => {
+    const { session, input, step, handle } = turn;
+    if (session.spawnedBy === undefined) {
+      if (handle.run.input.provenance !== undefined) return "heard";
+      return JSON.stringify(await turn.tool("sessions_spawn", { task: input, ...args }));
+    }
+    if (step === "task" && input === "outer") {
+      const { status } = await turn.tool("sessions_spawn", { task: "inner" });
+      return `inner is ${status}`;
+    }
+    return play(turn);
+  };
+
+const endless: SpawnPlay = async (turn) => {
+  if (turn.step === "announce") return "announced";
+  await aborted(turn);
+  return "";
+};
+
+async function spawned(app: SpawnApp, from: string, task: string): Promise<Record<string, unknown>> {
+  const run = await app.tell(from, task);
+  return JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+}
+
+const only = (app: SpawnApp, of: string) => until(async () => (await app.children(of))[0]);
+
+async function untilRuns(app: SpawnApp, key: string, state: string): Promise<void> {
+  await until(async () => (await app.runs(key)).some((run) => run.state === state));
+}
+
+/** A child of main that has finished its own part and waits for its own child, which is working. */
+async function waitingChild(app: SpawnApp) {
+  await app.route(MAIN);
+  await spawned(app, MAIN, "outer");
+  const child = await only(app, MAIN);
+  const inner = await only(app, child.key);
+  await untilRuns(app, inner.key, "running");
+  await untilRuns(app, child.key, "ok");
+  return { child, inner };
+}
+
+function facts(app: SpawnApp, own: Settings) {
+  return {
+    engine: app.engine,
+    settings: own,
+    outbound: { deliveryQueued() {} },
+    dropTranscript: async () => {},
+  };
+}
+
+describe("a child that only waits for its own children", () => {
+  test("a stopped child's job ends aborted, and the runtime announces it without another turn", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: family(endless) });
+    const { child, inner } = await waitingChild(app);
+    await app.engine.abort({ sessionKey: child.key });
+    await app.quiet();
+    expect((await app.runs(child.key)).map((run) => run.flow?.step)).toEqual(["task"]);
+    expect((await app.runs(inner.key)).map((run) => run.state)).toEqual(["aborted"]);
+    expect(app.sent.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^Status: aborted\nResult: inner is accepted\nNotes: it was stopped while/),
+    ]);
+  });
+
+  test("a deleted child's job is closed and announced, and the jobs below it are cancelled", async () => {
+    const own = settings();
+    const app = await openSpawnApp({ settings: own, play: family(endless) });
+    const { child, inner } = await waitingChild(app);
+    await deleteSession(facts(app, own), child);
+    await app.quiet();
+    expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: aborted\n/)]);
+    expect((await app.runs(child.key)).map((run) => run.state)).toEqual(["ok"]);
+    expect(await app.runs(inner.key)).toMatchObject([{ state: "aborted", code: "session_deleted" }]);
+  });
+
+  test("a child ends and announces when its own child's job is cancelled", async () => {
+    const app = await openSpawnApp({ settings: settings(), play: family(endless) });
+    const { child, inner } = await waitingChild(app);
+    const cancel = { action: "cancel", sessionKey: inner.key };
+    expect(await app.call(child.key, "subagents", cancel)).toMatchObject({ cancelled: [inner.key] });
+    expect(await app.call(child.key, "subagents", cancel)).toMatchObject({ status: "ok", cancelled: [] });
+    await app.quiet();
+    expect(app.sent.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^Status: ok\nResult: announced/),
+    ]);
+  });
+
+  test("after a reset of a child its own children continue, and its job ends after theirs", async () => {
+    const own = settings();
+    const release = Promise.withResolvers<void>();
+    const app = await openSpawnApp({
+      settings: own,
+      play: family(async (turn) => {
+        if (turn.step !== "announce") await release.promise;
+        return `done: ${turn.session.spawnDepth}`;
+      }),
+    });
+    const { child, inner } = await waitingChild(app);
+    await resetSession(facts(app, own), child);
+    release.resolve();
+    await app.quiet();
+    expect((await app.runs(inner.key)).map((run) => run.state)).toEqual(["ok", "ok"]);
+    expect(app.sent).toHaveLength(1);
+    const kept = await app.store.db.selectFrom("deliveries").select(["state", "code", "text"]).execute();
+    expect(kept.find((row) => row.state === "failed")).toMatchObject({
+      code: "requester_reset",
+      text: expect.stringContaining("done: 2"),
+    });
+  });
+});
+
+test("CN1: jobs cancelled with a deleted session are not announced, and event listeners learn that they ended", async () => {
+  const own = settings();
+  const app = await openSpawnApp({ settings: own, play: family(endless) });
+  await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
+  await app.route(CHAT);
+  await spawned(app, CHAT, "outer");
+  const child = await only(app, CHAT);
+  const inner = await only(app, child.key);
+  await untilRuns(app, inner.key, "running");
+  const chat = await app.session(CHAT);
+  if (chat === undefined) throw new Error("no chat");
+  await deleteSession(facts(app, own), chat);
+  await app.quiet();
+  expect(await app.store.db.selectFrom("deliveries").selectAll().execute()).toEqual([]);
+  const ended = app.events.filter((event) => event.kind === "flow" && event.step === "ended");
+  expect(new Set(ended.map((event) => event.kind === "flow" && event.from))).toEqual(
+    new Set([child.key, inner.key]),
+  );
+});
+
+test("JB1: a child that spawns in its announce turn announces once that result is there", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: family(async (turn) => {
+      if (turn.input === "inner") return "inner result";
+      if (turn.step === "announce" && turn.session.spawnDepth === 1) {
+        const announces = (await app.runs(turn.session.key)).filter((run) => run.flow?.step === "announce");
+        if (announces.length === 1) await turn.tool("sessions_spawn", { task: "inner" });
+        return `announce ${announces.length}`;
+      }
+      return turn.step === "announce" ? "inner announces" : "worked";
+    }),
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "plain");
+  await app.quiet();
+  const child = await only(app, MAIN);
+  expect((await app.runs(child.key)).map((run) => run.flow?.step)).toEqual([
+    "task",
+    "announce",
+    "task",
+    "announce",
+  ]);
+  expect(app.sent.map(({ text }) => text)).toEqual([expect.stringContaining("Result: announce 2")]);
+});
+
+test("a job over its time limit is announced with its text so far", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: family(
+      async (turn) => {
+        turn.handle.text(whole("half of it"));
+        await aborted(turn);
+        return "";
+      },
+      { runTimeoutSeconds: 0.03 },
+    ),
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "x");
+  await app.quiet();
+  expect(app.sent.map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^Status: timeout\nResult: half of it\nNotes: .*longer than its limit/),
+  ]);
+});
+
+test("a time limit shorter than the clock's resolution applies", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: family(endless, { runTimeoutSeconds: 0.0001 }),
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "x");
+  await app.quiet();
+  expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: timeout\n/)]);
+});
+
+test("a job that never began has no duration, and not the result of another job", async () => {
+  const world = fakeWorld();
+  const app = await openSpawnApp({ settings: settings({ maxConcurrent: 1 }), play: family(endless), world });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "first");
+  const second = await spawned(app, MAIN, "second");
+  await world.advance(60_000);
+  await app.engine.abort({ sessionKey: String(second.childSessionKey) });
+  while (app.sent.length === 0) await world.advance(1);
+  await app.engine.abort({ sessionKey: MAIN });
+  while ((await app.engine.load()).slots.taken > 0) await world.advance(1);
+  expect(app.sent[0]?.text).toMatch(/^Status: aborted\nResult: \(none\)[\s\S]*runtime 0.0s/);
+});
+
+describe("chain budgets", () => {
+  const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
+
+  test("a budget that refuses only an announce turn is reported to the root session, too", async () => {
+    // Each run counts 5 tokens: main, then the child's task. The budget leaves none for an announce turn.
+    const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
+    await app.route(MAIN);
+    await spawned(app, MAIN, "x");
+    await app.quiet();
+    expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: ok\nResult: did x\n/)]);
+    const notices = (await app.texts(MAIN)).filter((line) =>
+      line.startsWith("user: Notice from the gateway"),
+    );
+    expect(notices).toEqual([expect.stringContaining("maxChainTokens is 10")]);
+  });
+
+  test("the result for a requester that can no longer be woken is posted and appended", async () => {
+    const hold = Promise.withResolvers<void>();
+    const own = withBudget(20, { announce: "wake" });
+    const app = await openSpawnApp({
+      settings: own,
+      play: async (turn) => {
+        if (turn.input === "wait") await hold.promise;
+        return family(plain)(turn);
+      },
+    });
+    await app.route(MAIN);
+    await spawned(app, MAIN, "x");
+    const busy = await app.tell(MAIN, "wait");
+    // When the wake is accepted, 15 tokens are used; when it could start, after that message, 20 are.
+    const child = await only(app, MAIN);
+    await until(async () => (await app.runs(child.key)).filter((run) => run.state === "ok").length >= 2);
+    await app.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 20 }).execute());
+    hold.resolve();
+    await endOf(app.engine, busy.runId);
+    await app.quiet();
+    expect(
+      app.sent.map(({ text }) => text).filter((text) => text.includes("Result: announced")),
+    ).toHaveLength(1);
+    const lines = (await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"));
+    expect(lines).toHaveLength(1);
+  });
+});
+
+test("a result whose wake was ended by a reset before it began is posted", async () => {
+  const own = settings({ announce: "wake" });
+  const app = await openSpawnApp({
+    settings: own,
+    play: async (turn) => {
+      if (turn.input === "wait") return endless(turn);
+      return family((child) => (child.step === "announce" ? "announced" : "did"))(turn);
+    },
+  });
+  await app.route(MAIN);
+  await spawned(app, MAIN, "x");
+  await app.tell(MAIN, "wait");
+  await until(async () => (await app.runs(MAIN)).some((run) => run.input.provenance !== undefined));
+  const main = await app.session(MAIN);
+  if (main === undefined) throw new Error("no main");
+  await resetSession(facts(app, own), main);
+  await app.quiet();
+  expect(app.sent.map(({ text }) => text)).toEqual([expect.stringContaining("Result: announced")]);
+  expect(await app.texts(MAIN)).toEqual([]);
+});
+
+describe("a spawn that an abort overtakes", () => {
+  test("I1: an aborted run spawns nothing", async () => {
+    const results: Record<string, unknown>[] = [];
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: async (turn) => {
+        const stopping = app.engine.abort({ sessionKey: MAIN });
+        const calls = [1, 2, 3].map((at) => turn.tool("sessions_spawn", { task: "late" }, `call${at}`));
+        results.push(...(await Promise.all(calls)));
+        await stopping;
+        return "";
+      },
+    });
+    await app.tell(MAIN, "go");
+    await app.quiet();
+    await until(() => results.length >= 3);
+    expect(results.map((result) => result.code)).toEqual(["run_aborted", "run_aborted", "run_aborted"]);
+    expect(await app.children(MAIN)).toEqual([]);
+  });
+
+  test("I4: the same call twice at the same instant makes one child", async () => {
+    const app = await openSpawnApp({
+      settings: settings(),
+      play: async (turn) => {
+        if (turn.session.key !== MAIN) return "done";
+        if (turn.handle.run.kind !== "turn") return "";
+        const calls = [1, 2].map(() => turn.tool("sessions_spawn", { task: "x" }, "same"));
+        const [first, second] = await Promise.all(calls);
+        return JSON.stringify([first?.childSessionKey, second?.childSessionKey]);
+      },
+    });
+    const run = await app.tell(MAIN, "go");
+    const [first, second] = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "[]");
+    await app.quiet();
+    expect(first).toBe(second);
+    expect(await app.children(MAIN)).toHaveLength(1);
+  });
+});
+
+test("the tool subagents cancels a child that is no longer on its list behind a hundred newer ones", async () => {
+  const app = await openSpawnApp({ settings: settings(), play: family(endless) });
+  const oldest = String((await spawned(app, MAIN, "x")).childSessionKey);
+  await app.store.transaction(async (tx) => {
+    await updateSession(tx, oldest, { updatedAt: 1 });
+    for (let at = 0; at < 110; at += 1) {
+      const key = `agent:main:subagent:${String(at).padStart(8, "0")}-0000-4000-8000-000000000000`;
+      await insertSession(tx, sessionRow(key, { spawnedBy: MAIN, spawnDepth: 1, updatedAt: 10 + at }));
+    }
+  });
+  const all = await app.call(MAIN, "subagents", { action: "cancel", sessionKey: "all" });
+  expect(all).toMatchObject({ status: "ok", cancelled: [oldest] });
+});
+
+describe("attachments", () => {
+  function withWorkspace() {
+    const workspace = temporaryFolder();
+    const own = { ...settings(), agents: [agentSettings("main", { workspace })] };
+    const folder = join(workspace, ".parley", "attachments");
+    return { own, workspace, names: () => readdir(folder).catch(() => [] as string[]) };
+  }
+  const attachments = [{ name: "a.txt", content: "a" }];
+
+  test("attachments are deleted with a session that an operator deletes", async () => {
+    const { own, names } = withWorkspace();
+    const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
+    await spawned(app, MAIN, "x");
+    expect(await names()).toHaveLength(1);
+    await deleteSession(facts(app, own), await only(app, MAIN));
+    expect(await names()).toEqual([]);
+    await app.quiet();
+  });
+
+  test("attachments that a crash left behind after their job are removed at the next start; needed ones stay", async () => {
+    const { own, workspace, names } = withWorkspace();
+    const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
+    const { runId } = await spawned(app, MAIN, "x");
+    expect(await lostAttachments(app.store.db, own, 0)).toEqual([]);
+    await app.engine.abort({ sessionKey: (await only(app, MAIN)).key });
+    await app.quiet();
+    await until(async () => (await names()).length === 0);
+    const plan = { files: [] };
+    await writeAttachments(workspace, plan, String(runId), attachmentOwner(own.store));
+    expect(await lostAttachments(app.store.db, own, 0)).toEqual([
+      { workspace, dir: `.parley/attachments/${runId}` },
+    ]);
+  });
+});

@@ -1,0 +1,104 @@
+// Messages to and from sub-agents: who converses with whom, what is refused, and what is left of a deleted
+// sub-agent.
+
+import { expect, test } from "vitest";
+import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { endOf } from "../../kit/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { until } from "../../kit/until.ts";
+import { settingsWith } from "../../tools/app.ts";
+import { MAIN, RESEARCH, turns } from "../conversation/asking.ts";
+
+function settings(subagents: Partial<Settings["subagents"]> = {}): Settings {
+  return settingsWith({
+    subagents,
+    tools: { subagents: { allow: ["*"], deny: [] } },
+    ...turns(2),
+  });
+}
+
+async function childOf(app: SpawnApp, task: string): Promise<string> {
+  const result = await app.call(MAIN, "sessions_spawn", { task });
+  await app.quiet();
+  return String(result.childSessionKey);
+}
+
+const steps = async (app: SpawnApp, key: string): Promise<string[]> =>
+  (await app.runs(key)).map((run) => run.flow?.step ?? run.kind);
+
+test("a sub-agent that asks another session gets one reply, without a loop", async () => {
+  const results: Record<string, unknown>[] = [];
+  const play: SpawnPlay = async (turn) => {
+    if (turn.input === "ask") {
+      results.push(await turn.tool("sessions_send", { sessionKey: RESEARCH, message: "well?" }));
+    }
+    return `words of ${turn.session.agentId}`;
+  };
+  const app = await openSpawnApp({ settings: settings(), play });
+  const child = await childOf(app, "ask");
+  expect(results).toMatchObject([{ status: "ok", reply: "words of research" }]);
+  expect(await steps(app, RESEARCH)).toEqual(["round1"]);
+  expect(await steps(app, child)).toEqual(["task", "announce"]);
+});
+
+test("a sub-agent that gets a message may converse", async () => {
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: (turn) => `words of ${turn.session.agentId}`,
+  });
+  const child = await childOf(app, "x");
+  await app.call(RESEARCH, "sessions_send", { sessionKey: child, message: "well?", timeoutSeconds: 0 });
+  await app.quiet();
+  expect(await steps(app, child)).toEqual(["task", "announce", "round1", "reply"]);
+  expect(await steps(app, RESEARCH)).toEqual(["reply"]);
+});
+
+test("a sub-agent can't send to its requester during its job: its result is the message", async () => {
+  const results: Record<string, unknown>[] = [];
+  const play: SpawnPlay = async (turn) => {
+    if (turn.session.key !== MAIN) {
+      results.push(await turn.tool("sessions_send", { sessionKey: MAIN, message: "done" }));
+    }
+    return "done";
+  };
+  const app = await openSpawnApp({ settings: settings(), play });
+  await childOf(app, "x");
+  expect(results.map((result) => result.code)).toEqual(["open_flow", "open_flow"]);
+  expect(await steps(app, MAIN)).toEqual(["append"]);
+});
+
+test.each<[string, string]>([
+  ["fails", "error"],
+  ["is silent", "ok"],
+])("in mode wake a requester that %s got the result once, and keeps it", async (how, state) => {
+  const play: SpawnPlay = (turn) => {
+    if (turn.session.key !== MAIN) return `done: ${turn.step}`;
+    if (how === "fails") throw new Error("no model");
+    return "REPLY_SKIP";
+  };
+  const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play });
+  await app.route(MAIN);
+  await childOf(app, "x");
+  expect((await app.runs(MAIN)).map((run) => `${run.kind} ${run.state}`)).toEqual([`turn ${state}`]);
+  expect((await app.texts(MAIN))[0]).toMatch(/^user: Status: ok\nResult: done: announce/);
+});
+
+test("after a sub-agent is deleted, search finds only its announcement", async () => {
+  const play: SpawnPlay = async (turn) => {
+    if (turn.session.key !== MAIN) return turn.step === "announce" ? "the sum" : "pomegranate";
+    if (turn.handle.run.input.provenance !== undefined) return "";
+    return JSON.stringify(await turn.tool("sessions_spawn", { task: "pomegranate", cleanup: "delete" }));
+  };
+  const app = await openSpawnApp({ settings: settings(), play });
+  const run = await app.tell(MAIN, "go");
+  const { childSessionKey } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+  await app.quiet();
+  await until(async () => (await app.session(childSessionKey)) === undefined);
+  expect(await app.call(MAIN, "sessions_search", { query: "pomegranate" })).toMatchObject({ count: 0 });
+  expect(await app.call(MAIN, "sessions_history", { sessionKey: childSessionKey })).toMatchObject({
+    status: "error",
+    code: "session_not_found",
+  });
+  expect(await app.call(MAIN, "subagents", {})).toMatchObject({ count: 0 });
+  expect((await app.texts(MAIN)).at(-1)).toContain("Result: the sum");
+});

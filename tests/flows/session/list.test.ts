@@ -1,0 +1,151 @@
+// I9: a list shows exactly the sessions that the visibility check admits, on every page.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { mayAccess, operatorViewer, viewerScope } from "../../../src/access/access.ts";
+import { optional } from "../../../src/core/optional.ts";
+import type { Viewer } from "../../../src/core/rules/visibility.ts";
+import { VISIBILITY_MODES } from "../../../src/core/shapes/settings/settings.ts";
+import { listVisible } from "../../../src/flows/session/list.ts";
+import { isSessionCursor, listSessions } from "../../../src/store/queries/sessions/session-lists.ts";
+import { type App, openApp } from "../../tools/app.ts";
+
+const AGENTS = ["main", "research", "writer"];
+
+/** Sessions of three agents, some spawned by others, some archived. */
+async function forest(app: App): Promise<string[]> {
+  const keys = AGENTS.map((agent) => `agent:${agent}:main`);
+  for (let index = 0; index < 24; index++) {
+    const agent = AGENTS[index % 3] ?? "main";
+    const spawnedBy = keys[(index * 7) % keys.length] ?? "agent:main:main";
+    const key =
+      index % 4 === 0 ? `agent:${agent}:telegram:group:${index}` : `agent:${agent}:subagent:s${index}`;
+    await app.add(key, {
+      updatedAt: 1_000 + (index % 5),
+      ...(index % 4 === 0 ? {} : { spawnedBy, spawnDepth: 1 }),
+      ...(index % 11 === 5 ? { archivedAt: 1 } : {}),
+    });
+    keys.push(key);
+  }
+  await app.add("cron:job", { agentId: "research" });
+  return [...keys, "cron:job"];
+}
+
+async function listedKeys(
+  app: App,
+  viewer: Viewer,
+  limit: number,
+  includeArchived: boolean,
+): Promise<string[]> {
+  const ctx = { db: app.engine.store.db, settings: app.settings };
+  const keys: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listVisible(ctx, viewer, {
+      limit,
+      includeArchived,
+      ...optional({ cursor }),
+    });
+    expect(page.rows.length).toBeLessThanOrEqual(limit);
+    keys.push(...page.rows.map((row) => row.session.key));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return keys;
+}
+
+test.each(
+  VISIBILITY_MODES.flatMap((mode) => [
+    { mode, allow: [] as string[] },
+    { mode, allow: ["main", "res*"] },
+  ]),
+)(
+  "I9: a list in mode $mode, allow $allow, shows the sessions that the gate admits one by one",
+  async ({ mode, allow }) => {
+    const app = await openApp({ tools: { visibility: mode, agentToAgent: { enabled: true, allow } } });
+    const keys = await forest(app);
+    const ctx = { db: app.engine.store.db, settings: app.settings };
+    const viewers = fc.oneof(
+      fc.record({ key: fc.constantFrom(...keys), sandboxed: fc.boolean() }),
+      fc.record({ patterns: fc.subarray(["agent:main:*", "cron:*", "*telegram*", "agent:*:subagent:s1*"]) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        viewers,
+        fc.integer({ min: 1, max: 9 }),
+        fc.boolean(),
+        async (who, limit, archived) => {
+          const viewer: Viewer =
+            "key" in who
+              ? {
+                  kind: "session",
+                  ...who,
+                  agentId: (await app.session(who.key)).agentId,
+                  sandboxClamp: "spawned",
+                }
+              : operatorViewer(["operator.read"], who.patterns);
+          const expected: string[] = [];
+          for (const key of keys) {
+            const session = await app.session(key);
+            if (session.archivedAt !== undefined && !archived) continue;
+            if (await mayAccess(ctx, viewer, "list", session)) expected.push(key);
+          }
+          const listed = await listedKeys(app, viewer, limit, archived);
+          expect(listed.toSorted()).toEqual(expected.toSorted());
+        },
+      ),
+      { numRuns: 25 },
+    );
+    await app.close();
+  },
+);
+
+test("rows with equal updatedAt are neither lost nor repeated between pages", async () => {
+  const app = await openApp();
+  const keys = Array.from({ length: 25 }, (_, index) => `agent:main:chat:${index}`);
+  for (const key of keys) await app.add(key, { updatedAt: 7 });
+  const listed = await listedKeys(app, operatorViewer(["operator.read"], ["agent:main:chat:*"]), 4, false);
+  expect(listed.toSorted()).toEqual(keys.toSorted());
+  await app.close();
+});
+
+test("a cursor that no page returned is invalid", () => {
+  const cursor = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  expect(isSessionCursor(cursor([1, "agent:main:main"]))).toBe(true);
+  for (const value of [[1.5, 99], [1e300, -5], [1, 0.5], ["1", "x"], [1], {}])
+    expect(isSessionCursor(cursor(value)), JSON.stringify(value)).toBe(false);
+});
+
+test("I9: a cursor never names a hidden session, even behind many of them", async () => {
+  const app = await openApp();
+  await app.add("agent:research:chat:seen", { updatedAt: 1 });
+  const { store } = app.engine;
+  await store.transaction(async (tx) => {
+    const one = await tx.selectFrom("sessions").selectAll().limit(1).executeTakeFirstOrThrow();
+    const { archived: _, row_id: __, ...row } = one as typeof one & { row_id: number };
+    for (let from = 0; from < 10_050; from += 150) {
+      const rows = Array.from({ length: 150 }, (_, at) => {
+        const name = `hidden${from + at}`;
+        return {
+          ...row,
+          key: `agent:main:chat:${name}`,
+          session_id: name,
+          updated_at: 1_000_000 + from + at,
+        };
+      });
+      await tx.insertInto("sessions").values(rows).execute();
+    }
+  });
+  const ctx = { db: store.db, settings: app.settings };
+  const viewer = operatorViewer(["operator.read"], ["*:research:*"]);
+  const wanted = { scope: viewerScope(ctx, viewer), limit: 5 };
+  const first = await listSessions(store.db, wanted);
+  expect(first.rows.map(({ key }) => key)).toEqual(["agent:research:main"]);
+  const cursor = first.nextCursor ?? "";
+  expect(Buffer.from(cursor, "base64url").toString()).not.toMatch(/hidden|agent/);
+  expect((await listSessions(store.db, { ...wanted, cursor })).rows.map(({ key }) => key)).toEqual([
+    "agent:research:chat:seen",
+  ]);
+  const listed = await listedKeys(app, viewer, 5, false);
+  expect(listed).toEqual(["agent:research:main", "agent:research:chat:seen"]);
+  await app.close();
+});

@@ -1,0 +1,283 @@
+// The list of what needs a person: its groups, the rights of its readers, the decisions about a failed run, and
+// its hints, on both stores.
+
+import { describe, expect, test } from "vitest";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import type { AttentionItem } from "../../src/contract/methods/attention.ts";
+import { asksPerson, placeOfTurn } from "../../src/core/rules/attention/groups.ts";
+import type { PermissionQuestion } from "../../src/core/shapes/permission.ts";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
+import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
+import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { embeddedGround, postgresGround } from "../kit/cluster.ts";
+import { quietWorld } from "../kit/engine.ts";
+import { doing, sending, talkingModel } from "../kit/talking-model.ts";
+import { type House, type HouseOptions, openHouse, type Play, quiet } from "./kit.ts";
+
+const GROUNDS = [
+  ["sqlite", embeddedGround],
+  ["postgres", () => postgresGround()],
+] as const;
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const TOKENS: TokenSettings[] = [
+  { token: "scoped", role: "operator", scopes: ["operator.admin"], sessions: [RESEARCH] },
+  { token: "reader", role: "operator", scopes: ["operator.read"] },
+];
+const question = (sessionKey: string): PermissionQuestion => ({
+  ...{
+    id: `q ${sessionKey}`,
+    sessionKey,
+    agentId: "main",
+    runId: "r",
+    title: "rm -rf build",
+    kind: "execute",
+  },
+  ...{ askedAt: 5, expiresAt: 9_000_000_000_000 },
+});
+
+/** Fails, asks or holds as the message says. */
+function player() {
+  const held = Promise.withResolvers<void>();
+  let mends = false;
+  const play: Play = async ({ run }) => {
+    const { text } = run.input;
+    if (text === "hold") await held.promise;
+    if (text.startsWith("fail") && !mends) throw new Error(`401 invalid key for ${MAIN}`);
+    return text === "ask" ? "I looked at both.\n\nShall I **deploy** it?" : `done: ${text}`;
+  };
+  const mend = (): void => {
+    mends = true;
+  };
+  return { play, release: held.resolve, mend };
+}
+
+async function say(house: House, sessionKey: string, text: string): Promise<string> {
+  const accepted = await house.engine.accept({ sessionKey, input: { text } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  return accepted.value.run.runId;
+}
+
+/** Returns the items of the list by group, without empty groups. */
+async function listed(client: GatewayClient): Promise<Record<string, readonly AttentionItem[]>> {
+  const { groups } = await client.request("attention.list", {});
+  for (const { count, items } of groups) expect(count).toBe(items.length);
+  return Object.fromEntries(
+    groups.filter(({ count }) => count > 0).map(({ group, items }) => [group, items]),
+  );
+}
+
+const short = (groups: Record<string, readonly AttentionItem[]>) =>
+  Object.fromEntries(
+    Object.entries(groups).map(([group, items]) => [
+      group,
+      items.map(({ kind, sessionKey, actions }) => `${kind} ${sessionKey}: ${actions.join(" ")}`).sort(),
+    ]),
+  );
+
+describe.each(GROUNDS)("on %s", (_, openGround) => {
+  const open = async (options: HouseOptions): Promise<House> => {
+    const ground = await openGround();
+    const world = quietWorld();
+    return openHouse({ disk: await ground.open(world), world, gateway: { tokens: TOKENS }, ...options });
+  };
+
+  test("AT1: puts each session into one group by its last turn, and a failed one leaves with its next turn", async () => {
+    const { play, release } = player();
+    const house = await open({ play });
+    const client = await house.client();
+    const { key: held } = await client.request("sessions.create", { label: "held" });
+    await say(house, MAIN, "fail");
+    await say(house, RESEARCH, "ask");
+    await quiet(house);
+    await say(house, held, "hold");
+    expect(short(await listed(client))).toEqual({
+      needs_you: [`question ${RESEARCH}: answer dismiss`, `run ${MAIN}: retry dismiss`],
+      running: [`run ${held}: stop`],
+    });
+    const { needs_you = [], running } = await listed(client);
+    expect(needs_you.map(({ summary }) => summary).sort()).toEqual([
+      `401 invalid key for ${MAIN}`,
+      "Shall I **deploy** it?",
+    ]);
+    expect(running).toMatchObject([{ label: "held", summary: "hold", state: "running" }]);
+    await say(house, MAIN, "hello");
+    release();
+    await quiet(house);
+    expect(short(await listed(client))).toEqual({
+      needs_you: [`question ${RESEARCH}: answer dismiss`],
+      done: [`run ${MAIN}: `, `run ${held}: `].sort(),
+    });
+  });
+
+  test("AT3: two tokens with different rights get different items and actions; a decision is made once", async () => {
+    const { play, mend } = player();
+    const permissions = { list: () => [question(MAIN), question(RESEARCH)], answer: () => true };
+    const house = await open({ play, permissions });
+    const [admin, scoped, reader] = [
+      await house.client(),
+      await house.client({ token: "scoped" }),
+      await house.client({ token: "reader" }),
+    ];
+    const [mine, other] = [await say(house, RESEARCH, "fail 1"), await say(house, MAIN, "fail 2")];
+    await quiet(house);
+    await house.store.transaction(async (tx) => {
+      const failed = { state: "failed", code: "channel_failed", error: `no ${MAIN}`, createdAt: 9 } as const;
+      for (const sessionKey of [MAIN, RESEARCH]) {
+        const route = { channel: "telegram", to: "7" };
+        await insertDelivery(tx, { id: sessionKey, sessionKey, kind: "send", route, text: "t", ...failed });
+      }
+      const peer = { channel: "telegram", accountId: "default", peerId: "p", name: "Anna", toldAt: 1 };
+      await putPeer(tx, { ...peer, state: "pending", code: "ABCDEFGH", askedAt: house.engine.now() });
+    });
+    expect(short(await listed(admin)).needs_you).toEqual(
+      [
+        ...[MAIN, RESEARCH].flatMap((key) => [
+          `permission ${key}: approve deny`,
+          `delivery ${key}: retry dismiss`,
+          `run ${key}: retry dismiss`,
+        ]),
+        "pairing undefined: approve deny",
+      ].sort(),
+    );
+    const own = await listed(scoped);
+    expect(short(own)).toEqual({
+      needs_you: [
+        `delivery ${RESEARCH}: retry dismiss`,
+        `permission ${RESEARCH}: approve deny`,
+        `run ${RESEARCH}: retry dismiss`,
+      ],
+    });
+    expect(JSON.stringify(own)).not.toContain(MAIN);
+    expect(short(await listed(reader))).toEqual({
+      needs_you: [MAIN, RESEARCH].flatMap((key) => [`permission ${key}: `, `run ${key}: `]).sort(),
+    });
+
+    const refused = { details: { code: "run_not_found" } };
+    await expect(scoped.request("runs.retry", { runId: other })).rejects.toMatchObject(refused);
+    await expect(scoped.request("runs.dismiss", { runId: other })).rejects.toMatchObject(refused);
+    await expect(reader.request("runs.retry", { runId: mine })).rejects.toThrow(/scope/);
+    await admin.request("runs.dismiss", { runId: other });
+    await expect(admin.request("runs.dismiss", { runId: other })).rejects.toMatchObject(refused);
+    await expect(admin.request("runs.retry", { runId: other })).rejects.toMatchObject(refused);
+    expect(short(await listed(admin)).failed).toEqual([`run ${MAIN}: `]);
+
+    mend();
+    const both = await Promise.allSettled([1, 2].map(() => scoped.request("runs.retry", { runId: mine })));
+    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    const keyed = { runId: mine, idempotencyKey: "again" };
+    await expect(scoped.request("runs.retry", keyed)).rejects.toMatchObject(refused);
+    await quiet(house);
+    const { done = [] } = await listed(scoped);
+    expect(done).toMatchObject([{ sessionKey: RESEARCH, summary: "done: fail 1", actions: [] }]);
+    const runs = await house.store.db.selectFrom("runs").select("run_id").execute();
+    expect(runs).toHaveLength(3);
+  });
+
+  test("a retry under a key gets one answer, and decisions survive a restart", async () => {
+    const ground = await openGround();
+    const world = quietWorld();
+    const { play, mend } = player();
+    const before = await openHouse({ disk: await ground.open(world), world, play });
+    const client = await before.client();
+    const { key } = await client.request("sessions.create", {});
+    const [failed, dismissed] = [await say(before, MAIN, "fail 1"), await say(before, key, "fail 2")];
+    await quiet(before);
+    await client.request("runs.dismiss", { runId: dismissed });
+    mend();
+    const answer = await client.request("runs.retry", { runId: failed, idempotencyKey: "k" });
+    expect(await client.request("runs.retry", { runId: failed, idempotencyKey: "k" })).toEqual(answer);
+    await quiet(before);
+    await before.stop();
+
+    const house = await openHouse({ disk: await ground.open(world), world, play });
+    const again = await house.client();
+    expect(await again.request("runs.retry", { runId: failed, idempotencyKey: "k" })).toEqual(answer);
+    expect(short(await listed(again))).toEqual({ failed: [`run ${key}: `], done: [`run ${MAIN}: `] });
+  });
+
+  test("tells for whom a run waits, and names no session that the reader may not see", async () => {
+    const held = Promise.withResolvers<void>();
+    const here = Promise.withResolvers<void>();
+    const model = talkingModel((input) => {
+      if (!input.includes("a long question")) return undefined;
+      if (!input.includes("do:")) here.resolve();
+      return input.includes("do:") ? undefined : held.promise;
+    });
+    const token = { token: "half", role: "operator", scopes: ["operator.write"], sessions: [MAIN] } as const;
+    const house = await open({ model, gateway: { tokens: [token] } });
+    const [admin, half] = [await house.client(), await house.client({ token: "half" })];
+    await say(house, MAIN, doing(sending(RESEARCH, "a long question")));
+    await here.promise;
+    // The sender gives back its slot beside the start of the other run.
+    await expect
+      .poll(async () => (await listed(admin)).waiting)
+      .toMatchObject([{ sessionKey: MAIN, waitingFor: [RESEARCH], waitingForCount: 1 }]);
+    const { running } = await listed(admin);
+    expect(running).toMatchObject([{ sessionKey: RESEARCH, actions: ["stop"] }]);
+    const [item] = (await listed(half)).waiting ?? [];
+    expect(item).toMatchObject({ sessionKey: MAIN, actions: ["stop"] });
+    expect(item?.waitingFor).toBeUndefined();
+    held.resolve();
+    await quiet(house);
+    expect((await listed(admin)).waiting).toBeUndefined();
+  });
+
+  test("hints only connections whose list may have changed, and gathers hints", async () => {
+    const house = await open({ play: player().play });
+    const [admin, scoped] = [await house.client(), await house.client({ token: "scoped" })];
+    const heard = { admin: 0, scoped: 0 };
+    const both = new Promise<void>((resolve) => {
+      admin.onEvent(({ event }) => {
+        if (event === "attention") heard.admin += 1;
+      });
+      scoped.onEvent(({ event }) => {
+        if (event !== "attention") return;
+        heard.scoped += 1;
+        resolve();
+      });
+    });
+    const seen = new Promise<void>((resolve) => {
+      admin.onEvent(({ event }) => event === "attention" && resolve());
+    });
+    await say(house, MAIN, "fail");
+    await quiet(house);
+    await seen;
+    expect(heard.scoped).toBe(0);
+    await say(house, RESEARCH, "fail");
+    await both;
+    expect(heard.admin).toBeLessThanOrEqual(3);
+  });
+});
+
+test("AT1, AT2: the group of a last turn follows from its end, its step and the decision about it", () => {
+  const turn = { state: "error", tail: "", dismissed: false } as const;
+  const place = (more: object) => Object.values(placeOfTurn({ ...turn, ...more })).join(" ");
+  expect([
+    place({}),
+    place({ state: "timeout" }),
+    place({ dismissed: true }),
+    place({ flowStep: "task" }),
+    place({ flowStep: "task", code: "budget_used" }),
+    place({ code: "chain_limit", dismissed: true }),
+    place({ state: "ok", tail: "May I?" }),
+    place({ state: "ok", tail: "May I?", flowStep: "round1" }),
+    place({ state: "aborted", tail: "May I?" }),
+  ]).toEqual([
+    "needs_you run",
+    "needs_you run",
+    "failed run",
+    "failed run",
+    "needs_you budget",
+    "failed budget",
+    "needs_you question",
+    "done run",
+    "done run",
+  ]);
+});
+
+test("a reply asks its person if it ends with a question mark, whatever markup closes it", () => {
+  const asked = ["Shall I?", "**Shall I?**", 'He said "why?"', "Darf ich？\n", "`ok?`"];
+  const said = ["Done.", "Why? Because.", "REPLY_SKIP", "", "see https://example.com/?a=1"];
+  expect([...asked, ...said].map(asksPerson)).toEqual([...asked.map(() => true), ...said.map(() => false)]);
+});

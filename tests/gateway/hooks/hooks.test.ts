@@ -1,0 +1,310 @@
+// Incoming web hooks: their effects, allowed senders, and refusals.
+
+import { expect, test } from "vitest";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import type { Run } from "../../../src/core/shapes/run.ts";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { agentSettings } from "../../tools/app.ts";
+import { type House, TOKEN } from "../kit.ts";
+import { bearer, HOOK_TOKEN, hook, openHooks, post, runs } from "./kit.ts";
+
+const MAIN = "agent:main:main";
+
+async function ended(house: House, runId: string): Promise<Run> {
+  const run = await house.engine.waitForRun(runId, house.engine.now() + 10_000);
+  if (run === undefined) throw new Error("there is no such run");
+  return run;
+}
+
+async function texts(house: House, sessionKey: string): Promise<string[]> {
+  const client = await house.client();
+  const { messages } = await client.request("chat.history", { sessionKey });
+  return messages.map((message) => `${message.role}: ${textOf(message)}`);
+}
+
+test("I2: a hook starts a run in its own session, marked as a hook's, and is answered before the run ends", async () => {
+  const gate = Promise.withResolvers<string>();
+  const house = await openHooks({}, { play: () => gate.promise });
+  const told = await hook(house, "/hooks/agent", {
+    message: "disk is full",
+    name: "Watcher",
+    timeoutSeconds: 60,
+  });
+  expect(told.status).toBe(202);
+  const { runId, sessionKey } = told.body;
+  expect(sessionKey).toMatch(/^hook:[0-9a-f-]{36}$/);
+  gate.resolve("on it");
+  expect(await ended(house, runId)).toMatchObject({
+    state: "ok",
+    agentId: "main",
+    timeoutMs: 60_000,
+    input: { provenance: { kind: "hook" }, context: expect.stringContaining('("Watcher")') },
+  });
+  const client = await house.client();
+  const { sessions } = await client.request("sessions.list", {});
+  expect(sessions).toContainEqual(
+    expect.objectContaining({ key: sessionKey, sessionKind: "hook", channel: "internal", label: "Watcher" }),
+  );
+});
+
+test("the first hook creates a named session, and the next ones continue it; its agent stays", async () => {
+  const house = await openHooks();
+  const body = { message: "one", sessionKey: "hook:ci", agentId: "research" };
+  const first = await hook(house, "/hooks/agent", body);
+  const second = await hook(house, "/hooks/agent", { message: "two", sessionKey: "HOOK:ci" });
+  expect([first.body.sessionKey, second.body.sessionKey]).toEqual(["hook:ci", "hook:ci"]);
+  expect(await ended(house, second.body.runId)).toMatchObject({ agentId: "research" });
+  expect(await hook(house, "/hooks/agent", { ...body, agentId: "writer" })).toMatchObject({ status: 409 });
+});
+
+test("hook:gmail:42: a caller's key may contain colons, is returned as written, and is matched by patterns", async () => {
+  const house = await openHooks({ allowedSessionKeys: ["hook:gmail:*"] });
+  const to = (sessionKey: string) => hook(house, "/hooks/agent", { message: "a mail", sessionKey });
+  const [first, second] = [await to("hook:gmail:42"), await to("HOOK:gmail:42")];
+  expect([first.body.sessionKey, second.body.sessionKey]).toEqual(["hook:gmail:42", "hook:gmail:42"]);
+  expect(await ended(house, second.body.runId)).toMatchObject({ state: "ok", agentId: "main" });
+  const client = await house.client();
+  const { sessions } = await client.request("sessions.list", {
+    search: "hook:gmail:42",
+  });
+  expect(sessions).toMatchObject([{ key: "hook:gmail:42", sessionKind: "hook", channel: "internal" }]);
+  expect((await texts(house, "hook:gmail:42")).filter((text) => text === "user: a mail")).toHaveLength(2);
+  expect((await to("hook:other:42")).status).toBe(403);
+  expect((await to("hook:gmail::42")).status).toBe(400);
+});
+
+const FOREIGN = [
+  MAIN,
+  "main",
+  "agent:research:main",
+  "agent:nobody:main",
+  "agent:main:subagent:0",
+  "cron:1",
+  "node-1",
+  "global",
+  "unknown",
+];
+test.each(FOREIGN)("HK1: a hook must not name the key %s, whether it exists or not", async (sessionKey) => {
+  const house = await openHooks();
+  const { status, body } = await hook(house, "/hooks/agent", { message: "x", sessionKey });
+  expect({ status, code: body.error.code }).toEqual({ status: 403, code: "FORBIDDEN" });
+  expect(body.error.message).toContain("web hooks may not write to the session");
+  expect(await runs(house)).toBe(0);
+});
+
+test("HK1, HK3: a wildcard covers other keys but no reserved one, and creates no session", async () => {
+  const house = await openHooks({ allowedSessionKeys: ["*"] });
+  const to = async (sessionKey: string) =>
+    (await hook(house, "/hooks/agent", { message: "x", sessionKey })).status;
+  expect(await to("agent:research:main")).toBe(202);
+  expect(await to("agent:research:chat:none")).toBe(404);
+  expect(await to("cron:1")).toBe(404);
+  expect(await to("global")).toBe(403);
+  expect(await to("unknown")).toBe(403);
+  expect(await to("no key")).toBe(400);
+});
+
+test("the send policy applies to hooks, and a refused hook leaves nothing behind", async () => {
+  const rules = [{ match: { channel: "internal" }, action: "deny" as const }];
+  const session = { sendPolicy: { rules, default: "allow" as const } };
+  const house = await openHooks({}, { choices: { session } });
+  expect(await hook(house, "/hooks/agent", { message: "x" })).toMatchObject({
+    status: 403,
+    body: { error: { code: "SEND_DENIED" } },
+  });
+  expect(await runs(house)).toBe(0);
+  const client = await house.client();
+  const { sessions } = await client.request("sessions.list", {});
+  expect(sessions.filter(({ key }) => key.startsWith("hook:"))).toEqual([]);
+});
+
+test("a hook wakes the main session of the default agent, now or with its next run", async () => {
+  const house = await openHooks({ allowedSessionKeys: [] });
+  const later = await hook(house, "/hooks/wake", { text: "for later", mode: "next-heartbeat" });
+  const now = await hook(house, "/hooks/wake", { text: "mail has come" });
+  expect([later.status, now.status, now.body.sessionKey]).toEqual([202, 202, MAIN]);
+  expect(await ended(house, now.body.runId)).toMatchObject({
+    input: { provenance: { kind: "hook", source: "wake" } },
+  });
+  expect(await texts(house, MAIN)).toEqual([
+    "user: for later",
+    "user: mail has come",
+    "assistant: echo mail has come",
+  ]);
+});
+
+test("RP1: with deliver the reply goes to its destination through the outbox, once; an empty reply goes nowhere", async () => {
+  const house = await openHooks(
+    {},
+    { play: ({ run }) => (run.input.text === "hush" ? "REPLY_SKIP" : "All well.") },
+  );
+  const loud = await hook(house, "/hooks/agent", { message: "how is it?", deliver: true, channel: "last" });
+  await ended(house, loud.body.runId);
+  const hush = await hook(house, "/hooks/agent", { message: "hush", deliver: true, to: "main" });
+  await ended(house, hush.body.runId);
+  await expect.poll(() => texts(house, MAIN)).toEqual(["assistant: All well."]);
+  const rows = await house.store.db
+    .selectFrom("deliveries")
+    .select(["session_key", "kind", "text"])
+    .execute();
+  expect(rows).toEqual([{ session_key: loud.body.sessionKey, kind: "send", text: "All well." }]);
+});
+
+test("RP2: skips a reply if the destination's own policy denies it", async () => {
+  const house = await openHooks();
+  await house.store.transaction((tx) => updateSession(tx, MAIN, { sendPolicy: "deny" }));
+  const { body } = await hook(house, "/hooks/agent", { message: "x", deliver: true });
+  await ended(house, body.runId);
+  const rows = await house.store.db.selectFrom("deliveries").select(["state", "code"]).execute();
+  expect(rows).toEqual([{ state: "skipped", code: "send_denied" }]);
+});
+
+const BAD: [string, unknown, number, RegExp][] = [
+  ["no message", {}, 400, /message is required/],
+  ["an empty message", { message: " \n" }, 400, /must not be empty/],
+  ["a number", { message: 7 }, 400, /message must be a string/],
+  ["half a character", '{"message":"\\ud800"}', 400, /half a character/],
+  ["a message that is too long", { message: "x".repeat(100_001) }, 413, /the most is 100000/],
+  ["an unknown field", { message: "x", sesionKey: "hook:a" }, 400, /unknown field "sesionKey"/],
+  ["a prototype", '{"message":"x","__proto__":{"sessionKey":"main"}}', 400, /unknown field "__proto__"/],
+  ["another agent", { message: "x", agentId: "nobody" }, 404, /there is no agent/],
+  ["another model", { message: "x", model: "a/b" }, 400, /unknown model/],
+  ["another thinking", { message: "x", thinking: "hard" }, 400, /valid: off/],
+  ["a long timeout", { message: "x", timeoutSeconds: 1e9 }, 400, /at most/],
+  ["a timeout below 0", { message: "x", timeoutSeconds: -1 }, 400, /less than 0/],
+  ["a place without deliver", { message: "x", to: "main" }, 400, /deliver: true/],
+  [
+    "another channel",
+    { message: "x", deliver: true, channel: "telegram", to: "1" },
+    400,
+    /no channel "telegram"/,
+  ],
+  [
+    "a place that is not a hook's",
+    { message: "x", deliver: true, to: "agent:writer:main" },
+    403,
+    /may not write/,
+  ],
+  ["a place that is none", { message: "x", deliver: true, to: "hook:none" }, 404, /no session/],
+  ["a name of two lines", { message: "x", name: "a\nb" }, 400, /one line/],
+  ["an id of a delivery that is none", { message: "x", idempotencyKey: "a\u0001" }, 400, /printable/],
+  ["a list", [], 400, /one JSON object/],
+  ["no JSON", "{", 400, /not valid JSON/],
+  ["2 MiB", "x".repeat(2 * 1024 * 1024), 413, /larger than/],
+];
+test.each(BAD)(
+  "refuses a body with %s with a clear error, and stores nothing",
+  async (_, body, status, words) => {
+    const house = await openHooks();
+    const told = await hook(house, "/hooks/agent", body);
+    expect(told).toMatchObject({
+      status,
+      body: { ok: false, error: { message: expect.stringMatching(words) } },
+    });
+    expect(await runs(house)).toBe(0);
+  },
+);
+
+test("a model can be set for sessions of hooks only; an ACP agent has its own", async () => {
+  const acp = agentSettings("coder", {
+    runtime: {
+      type: "acp",
+      command: ["x"],
+      env: {},
+      permissions: "deny",
+      askSeconds: 1,
+      sessionTools: false,
+      idleMinutes: 1,
+    },
+  });
+  const agents = [agentSettings("main"), acp];
+  const house = await openHooks({ allowedSessionKeys: ["*"] }, { choices: { agents } });
+  const model = "offline/rehearsal";
+  const ask = async (more: object) =>
+    (await hook(house, "/hooks/agent", { message: "x", model, ...more })).status;
+  expect(await ask({})).toBe(202);
+  expect(await ask({ sessionKey: "main" })).toBe(400);
+  expect(await ask({ agentId: "coder" })).toBe(400);
+});
+
+test("accepts the token from either header, and never from the URL", async () => {
+  const house = await openHooks();
+  const body = { message: "x" };
+  expect((await post(house, "/hooks/agent", body, { "x-parley-token": HOOK_TOKEN })).status).toBe(202);
+  for (const query of [`token=${HOOK_TOKEN}`, `access_token=${HOOK_TOKEN}`]) {
+    const told = await hook(house, `/hooks/agent?${query}`, body);
+    expect(told).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringContaining("URL") } },
+    });
+    expect(JSON.stringify(told.body)).not.toContain(HOOK_TOKEN);
+  }
+  expect((await post(house, "/hooks/agent", body)).status).toBe(401);
+});
+
+test("HP2: neither token is valid in place of the other", async () => {
+  const house = await openHooks();
+  expect((await post(house, "/hooks/agent", { message: "x" }, bearer(TOKEN))).status).toBe(401);
+  expect((await post(house, "/hooks/wake", { text: "x" }, bearer(TOKEN))).status).toBe(401);
+  const call = { tool: "sessions_list" };
+  expect((await post(house, "/tools/invoke", call, bearer(HOOK_TOKEN))).status).toBe(401);
+  expect((await fetch(`${house.http}/metrics`, { headers: bearer(HOOK_TOKEN) })).status).toBe(401);
+  await expect(house.client({ token: HOOK_TOKEN })).rejects.toThrow();
+  expect(await runs(house)).toBe(0);
+});
+
+test("HP2: a hooks' token that is also the gateway's is invalid, and so is a missing one", async () => {
+  const same = await openHooks({ token: TOKEN });
+  expect((await post(same, "/hooks/agent", { message: "x" }, bearer(TOKEN))).status).toBe(401);
+  const { token: _, ...none } = same.settings.hooks;
+  const without = await openHooks({ ...none, token: undefined } as never);
+  expect((await post(without, "/hooks/agent", { message: "x" }, bearer("undefined"))).status).toBe(401);
+});
+
+test("HP3: limits wrong tokens, and still accepts the right one and the gateway's own", async () => {
+  const world = fakeWorld();
+  const house = await openHooks({}, { world });
+  const guess = (token: string) => post(house, "/hooks/agent", { message: "x" }, bearer(token));
+  for (let count = 0; count < 10; count += 1) expect((await guess(`wrong-${count}`)).status).toBe(401);
+  const late = await guess("wrong-again");
+  expect(late.status).toBe(429);
+  expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await post(house, "/tools/invoke", { tool: "sessions_list" }, bearer(TOKEN))).status).toBe(200);
+  expect((await guess(HOOK_TOKEN)).status).toBe(202);
+  await world.advance(6_001);
+  expect((await guess("wrong-again")).status).toBe(401);
+});
+
+test("the answer says if hooks are disabled, and if a hook does not exist", async () => {
+  const off = await openHooks({ enabled: false });
+  expect(await hook(off, "/hooks/agent", { message: "x" })).toMatchObject({
+    status: 404,
+    body: { error: { message: expect.stringContaining("hooks.enabled") } },
+  });
+  const house = await openHooks();
+  for (const path of ["/hooks/none", "/hooks/", "/hooks/agent/", "/hooks/%2e%2e", "/hooks/ci"]) {
+    expect((await hook(house, path, { message: "x" })).status).toBe(404);
+  }
+  const get = await fetch(`${house.http}/hooks/agent`, { headers: bearer(HOOK_TOKEN) });
+  expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+  const form = await hook(house, "/hooks/agent", "payload=x", {
+    "content-type": "application/x-www-form-urlencoded",
+  });
+  expect(form).toMatchObject({
+    status: 400,
+    body: { error: { message: expect.stringContaining("application/json") } },
+  });
+});
+
+test("HO4: no content of a hook is in the log, and its secrets are redacted in answers", async () => {
+  const world = fakeWorld();
+  const house = await openHooks({}, { world });
+  const secret = "sk-abcdefghijklmnop1234567890";
+  const { body } = await hook(house, "/hooks/agent", { message: `the key is ${secret}` });
+  await hook(house, "/hooks/agent", { message: secret, nonsense: secret });
+  await ended(house, body.runId);
+  expect((await texts(house, body.sessionKey)).join()).not.toContain(secret);
+  const log = JSON.stringify(world.logged);
+  for (const word of [secret, HOOK_TOKEN]) expect(log).not.toContain(word);
+});

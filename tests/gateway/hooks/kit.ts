@@ -1,0 +1,96 @@
+// A gateway with web hooks, and senders that sign, forge and repeat them.
+
+import { createHmac } from "node:crypto";
+import type { HookMapping, IncomingHooks } from "../../../src/core/shapes/incoming-hook.ts";
+import { type House, type HouseOptions, openHouse } from "../kit.ts";
+
+export const HOOK_TOKEN = "token-of-the-hooks-0123456789";
+export const SECRET = "secret-of-the-sender-0123456789";
+
+export const github: HookMapping = {
+  id: "github",
+  path: "github",
+  proof: { kind: "github", secret: SECRET },
+  events: [],
+  message: "{{event}} in {{body.repository.full_name}}: {{body.head_commit.message}}",
+};
+export const ci: HookMapping = {
+  id: "ci",
+  path: "builds",
+  proof: { kind: "hmac", secret: SECRET, signatureHeader: "x-ci-signature", deliveryHeader: "x-ci-delivery" },
+  events: [],
+  message: "Build {{body.build.number}} {{body.build.state}}",
+  sessionKey: "hook:builds",
+  agentId: "research",
+};
+export const plain: HookMapping = {
+  id: "plain",
+  path: "plain",
+  proof: { kind: "token" },
+  events: [],
+  message: "{{body.text}}",
+  deliver: { channel: "webchat", to: "main" },
+};
+
+export function openHooks(hooks: Partial<IncomingHooks> = {}, more: HouseOptions = {}): Promise<House> {
+  const set = {
+    enabled: true,
+    token: HOOK_TOKEN,
+    allowedSessionKeys: ["hook:*"],
+    mappings: [github, ci, plain],
+  };
+  return openHouse({ ...more, choices: { ...more.choices, hooks: { ...set, ...hooks } } });
+}
+
+export interface Told {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape.
+  readonly body: any;
+  readonly headers: Headers;
+}
+
+export type Header = Readonly<Record<string, string>>;
+
+/** Posts to a path. A text is sent unchanged. */
+export async function post(house: House, path: string, body: unknown, headers: Header = {}): Promise<Told> {
+  const answer = await fetch(`${house.http}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+  return { status: answer.status, body: await answer.json(), headers: answer.headers };
+}
+
+export const bearer = (token: string): Header => ({ authorization: `Bearer ${token}` });
+
+/** Posts with the token of web hooks. */
+export const hook = (house: House, path: string, body: unknown, headers: Header = {}): Promise<Told> =>
+  post(house, path, body, { ...bearer(HOOK_TOKEN), ...headers });
+
+export function signature(body: string, secret = SECRET): string {
+  return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+}
+
+/** Posts like GitHub. */
+export function fromGithub(house: House, body: object, more: Header = {}, event = "push"): Promise<Told> {
+  const text = JSON.stringify(body);
+  return post(house, "/hooks/github", text, {
+    "x-github-event": event,
+    "x-github-delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+    "x-hub-signature-256": signature(text),
+    ...more,
+  });
+}
+
+export const push = (message: string): object => ({
+  repository: { full_name: "acme/site" },
+  head_commit: { message },
+});
+
+export async function runs(house: House): Promise<number> {
+  const { count } = await house.store.db
+    .selectFrom("runs")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}

@@ -1,0 +1,116 @@
+// The files of the web page over HTTP, and what their headers allow.
+
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { createPage } from "../../../src/gateway/page/page.ts";
+import { temporaryFolder } from "../../kit/engine.ts";
+import { openHouse } from "../kit.ts";
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  new Request(`http://127.0.0.1:7275${path}`, { headers });
+
+function builtPage(): string {
+  const dir = join(temporaryFolder(), "ui");
+  mkdirSync(join(dir, "assets"), { recursive: true });
+  writeFileSync(join(dir, "index.html"), "<!doctype html><title>page</title>");
+  writeFileSync(join(dir, "assets", "index-abc.js"), `console.log("${"a".repeat(4_000)}");`);
+  return dir;
+}
+
+test("WP2: runs only the page's own scripts, can't be framed, and leaks no address", async () => {
+  const { http } = await openHouse();
+  const answer = await fetch(`${http}/`);
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  const policy = answer.headers.get("content-security-policy") ?? "";
+  expect(policy.split("; ")).toEqual(
+    expect.arrayContaining([
+      "default-src 'none'",
+      "script-src 'self'",
+      "style-src 'self'",
+      "base-uri 'none'",
+    ]),
+  );
+  expect(policy).not.toMatch(/unsafe|\*/);
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
+  const html = await answer.text();
+  expect(html.match(/<script[^>]*>(?!<\/script>)/g)).toBeNull();
+  expect(html).not.toMatch(/ style=| on\w+=/);
+});
+
+test("WP1: serves only built files, for any path", async () => {
+  const dir = builtPage();
+  symlinkSync("/etc/hostname", join(dir, "..", "outside"));
+  const page = createPage(dir);
+  expect((await page.answer(get("/")))?.status).toBe(200);
+  expect((await page.answer(get("/assets/index-abc.js")))?.headers.get("cache-control")).toContain(
+    "immutable",
+  );
+  for (const path of ["/assets/", "/index.html", "/..%2foutside", "/%00", "/assets/x"])
+    expect(await page.answer(get(path)), path).toBeUndefined();
+});
+
+test("a browser with a cached file gets 304, and one that accepts gzip gets a compressed file", async () => {
+  const page = createPage(builtPage());
+  const first = await page.answer(get("/assets/index-abc.js"));
+  const packed = await page.answer(get("/assets/index-abc.js", { "accept-encoding": "br, gzip" }));
+  expect(packed?.headers.get("content-encoding")).toBe("gzip");
+  expect((await packed?.arrayBuffer())?.byteLength).toBeLessThan(200);
+  const etag = first?.headers.get("etag") ?? "";
+  expect((await page.answer(get("/assets/index-abc.js", { "if-none-match": etag })))?.status).toBe(304);
+});
+
+test("without a built page its address says so, and serves it once it is built", async () => {
+  const dir = temporaryFolder();
+  const page = createPage(dir);
+  expect(await page.answer(get("/"))).toBeUndefined();
+  writeFileSync(join(dir, "index.html"), "<!doctype html>");
+  expect((await page.answer(get("/")))?.status).toBe(200);
+});
+
+test("a foreign host name gets no page", async () => {
+  const { port } = await openHouse();
+  const status = await new Promise((resolve, reject) => {
+    const sent = request({ port, host: "127.0.0.1", headers: { host: "evil.example" } }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
+    sent.on("error", reject).end();
+  });
+  expect(status).toBe(403);
+});
+
+test("all scripts of the page together are less than 88 kB compressed", () => {
+  const assets = fileURLToPath(new URL("../../../dist/ui/assets/", import.meta.url));
+  const scripts = readdirSync(assets).filter((name) => name.endsWith(".js"));
+  expect(scripts.length).toBeGreaterThan(1);
+  const bytes = scripts.map((name) => gzipSync(readFileSync(join(assets, name))).length);
+  expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(88_000);
+});
+
+test("a file that disappears while the page is read makes one request fail, not all later ones", async () => {
+  const dir = builtPage();
+  const torn = join(dir, "torn.js");
+  symlinkSync(join(dir, "not-there"), torn);
+  const page = createPage(dir);
+  await expect(page.answer(get("/"))).rejects.toThrow("ENOENT");
+  rmSync(torn);
+  expect((await page.answer(get("/")))?.status).toBe(200);
+});
+
+test("answers HEAD like GET, for every file", async () => {
+  const { http } = await openHouse();
+  const [, script = ""] = /src="(\/assets\/[^"]+)"/.exec(await (await fetch(`${http}/`)).text()) ?? [];
+  for (const path of ["/", script]) {
+    const answer = await fetch(http + path, { method: "HEAD" });
+    expect(answer.status, path).toBe(200);
+    expect(answer.headers.get("content-security-policy"), path).toContain("default-src 'none'");
+    expect(await answer.text()).toBe("");
+  }
+  expect((await fetch(`${http}/assets/none.js`, { method: "HEAD" })).status).toBe(404);
+});

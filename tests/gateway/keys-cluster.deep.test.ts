@@ -1,5 +1,0 @@
-// Many idempotency keys, each at two gateways of one store at the same moment.
-
-import { keysContract } from "./keys-kit.ts";
-
-keysContract(100);

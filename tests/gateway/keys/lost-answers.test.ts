@@ -1,0 +1,197 @@
+// Requests whose commit loses its answer, or that reach two gateways at once: each is executed once, with the
+// same answer.
+
+import { describe, expect, test } from "vitest";
+import { toolCallsOf } from "../../../src/core/shapes/message.ts";
+import { openPostgres } from "../../../src/store/postgres/postgres.ts";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/engine.ts";
+import { openPostgresStore } from "../../kit/postgres.ts";
+import { scriptedModel } from "../../kit/scripted-model.ts";
+import { openHouse } from "../kit.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const send = { sessionKey: RESEARCH, message: "hello", timeoutSeconds: 0 };
+
+interface Asked {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The table in which each execution leaves a row. */
+  readonly table: "runs" | "sessions" | "cron_jobs" | "flows";
+}
+
+const CRON = { schedule: { kind: "every", everyMs: 3_600_000 }, message: "look" };
+/** Requests that would leave two rows if they were executed twice. */
+const REQUESTS: Readonly<Record<string, Asked>> = {
+  "a message": { method: "chat.send", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
+  "a run": { method: "agent", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
+  "a note": { method: "chat.inject", params: { sessionKey: MAIN, message: "a note" }, table: "runs" },
+  "a session": { method: "sessions.create", params: { agentId: "main" }, table: "sessions" },
+  "a job": { method: "cron.add", params: CRON, table: "cron_jobs" },
+  "a send as a tool call": {
+    method: "tools.invoke",
+    params: { name: "sessions_send", arguments: send },
+    table: "flows",
+  },
+  "a sub-agent as a tool call": {
+    method: "tools.invoke",
+    params: { name: "sessions_spawn", arguments: { task: "work" } },
+    table: "sessions",
+  },
+};
+const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
+
+/** A store whose next commits lose their answers. `late`: each is made only after the next one has begun. */
+function cutting(store: Store) {
+  let left = 0;
+  let skips = 0;
+  const held = Promise.withResolvers<void>();
+  let isLate = false;
+  const lost = (): StoreProblem =>
+    new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
+  const transaction: Store["transaction"] = async (work) => {
+    if (left === 0) {
+      // The repeated request has begun when the uncertain commit is made.
+      if (isLate) queueMicrotask(held.resolve);
+      return store.transaction(work);
+    }
+    if (skips > 0) {
+      skips -= 1;
+      return store.transaction(work);
+    }
+    left -= 1;
+    const answered = Promise.withResolvers<never>();
+    const done = store.transaction(async (tx) => {
+      const value = await work(tx);
+      if (isLate) {
+        answered.reject(lost());
+        await held.promise;
+      }
+      return value;
+    });
+    if (isLate) return Promise.race([done, answered.promise]);
+    await done;
+    throw lost();
+  };
+  return {
+    store: { ...store, transaction },
+    /**
+     * `skipped`: number of commits that are answered first. The returned function says whether all were cut.
+     */
+    cut(count: number, late = false, skipped = 0): () => boolean {
+      left = count;
+      skips = skipped;
+      isLate = late;
+      return () => left === 0;
+    },
+  };
+}
+
+const rowsIn = async ({ db }: Store, table: Asked["table"]): Promise<number> =>
+  (await db.selectFrom(table).selectAll().execute()).length;
+
+describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
+  test.each(Object.keys(REQUESTS))(
+    "a keyed request is done once and answered, if any answer to a commit is lost: %s",
+    async (name) => {
+      const { method, params, table } = REQUESTS[name] as Asked;
+      const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+      const client = await (await openHouse({ disk: store })).client();
+      for (const lost of [1, 2]) {
+        const before = await rowsIn(store, table);
+        const keyed = { ...params, idempotencyKey: `key ${lost}` };
+        cut(lost);
+        const first = await client.call(method as "health", keyed as never);
+        cut(0);
+        expect(await client.call(method as "health", keyed as never)).toEqual(first);
+        expect((await rowsIn(store, table)) - before, `${lost} lost`).toBe(1);
+      }
+    },
+  );
+
+  test.each(Object.keys(REQUESTS).filter((name) => !NEEDS_KEY.includes(REQUESTS[name]?.method ?? "")))(
+    "a request without a key is done once and answered, if the answer to its commit is lost: %s",
+    async (name) => {
+      const { method, params, table } = REQUESTS[name] as Asked;
+      const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+      const client = await (await openHouse({ disk: store })).client();
+      const before = await rowsIn(store, table);
+      cut(1);
+      await client.call(method as "health", params as never);
+      expect((await rowsIn(store, table)) - before).toBe(1);
+    },
+  );
+});
+
+test.each(Object.keys(REQUESTS))(
+  "a request finds its own result if its lost commit succeeds a moment later: %s",
+  async (name) => {
+    const { method, params, table } = REQUESTS[name] as Asked;
+    const { store, cut } = cutting(await openStoreOn("postgres", temporaryFolder()));
+    const client = await (await openHouse({ disk: store })).client();
+    const before = await rowsIn(store, table);
+    cut(1, true);
+    const answer = client.call(method as "health", { ...params, idempotencyKey: "late" } as never);
+    const first = await answer;
+    expect(await client.call(method as "health", { ...params, idempotencyKey: "late" } as never)).toEqual(
+      first,
+    );
+    expect((await rowsIn(store, table)) - before).toBe(1);
+  },
+);
+
+describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind) => {
+  test("K1: each call has one result, and the run ends ok, whichever answer to a commit is lost", async () => {
+    const script = (_: unknown, call: number) =>
+      call === 0
+        ? { toolCalls: [{ name: "agents_list" }, { name: "sessions_list" }, { name: "agents_list" }] }
+        : call === 1
+          ? { toolCalls: [{ name: "session_status" }] }
+          : "done";
+    const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+    const turnWith = async (skipped: number): Promise<boolean> => {
+      const model = scriptedModel(script);
+      const house = await openHouse({ disk: { ...store, close: async () => {} }, model });
+      const client = await house.client();
+      const runId = `run ${skipped}`;
+      const isCut = cut(1, false, skipped);
+      await client.call("agent", { sessionKey: MAIN, message: "look", idempotencyKey: runId });
+      expect(await client.call("agent.wait", { runId, timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+      const messages = await readRun(store.db, runId);
+      const calls = messages.flatMap((one) => toolCallsOf(one).map(({ id }) => id));
+      const results = messages.flatMap((one) => (one.role === "toolResult" ? [one.toolCallId] : []));
+      expect(results.toSorted(), `after ${skipped} commits`).toEqual(calls.toSorted());
+      expect(calls).toHaveLength(4);
+      const wasCut = isCut();
+      cut(0);
+      await house.stop();
+      return wasCut;
+    };
+    let skipped = 0;
+    while (await turnWith(skipped)) skipped += 1;
+    expect(skipped).toBeGreaterThan(6);
+  });
+});
+
+test("one key, one answer: two gateways get the same request at the same moment, for each method", async () => {
+  const ground = await openPostgresStore();
+  cleanup(ground.dispose);
+  const open = async () => openHouse({ disk: await openPostgres({ url: ground.url, world: quietWorld() }) });
+  const houses = [await open(), await open()];
+  const clients = await Promise.all(houses.map((house) => house.client()));
+  for (const { method, params, table } of Object.values(REQUESTS)) {
+    const before = await rowsIn(ground.store, table);
+    const rounds = 15;
+    for (let round = 0; round < rounds; round += 1) {
+      const keyed = { ...params, idempotencyKey: `${method} ${JSON.stringify(params)} ${round}` };
+      const answers = await Promise.all(
+        clients.map((client) => client.call(method as "health", keyed as never)),
+      );
+      expect(answers[1]).toEqual(answers[0]);
+    }
+    expect((await rowsIn(ground.store, table)) - before, method).toBe(rounds);
+  }
+});

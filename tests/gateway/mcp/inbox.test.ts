@@ -1,0 +1,155 @@
+// The inbox of an MCP client: waiting for news, acknowledging it, and what a sender learns of both.
+
+import { expect, test } from "vitest";
+import { operatorViewer } from "../../../src/access/access.ts";
+import type { EventPayloads } from "../../../src/contract/events.ts";
+import type { McpClient } from "../../../src/gateway/mcp/client.ts";
+import { inboxOf } from "../../../src/gateway/mcp/inbox.ts";
+import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { quietWorld } from "../../kit/engine.ts";
+import { until } from "../../kit/until.ts";
+import { type House, openHouse, TOKEN } from "../kit.ts";
+import { openerOf } from "../opener.ts";
+import { type Answer, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";
+
+const OPEN = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
+const RESEARCH = "agent:research:main";
+const KEY = "agent:main:mcp:desk";
+const DESK = { headers: { "x-parley-handle": "desk" } };
+
+/** Calls a tool as the agent of a session. */
+async function callAs(house: House, sessionKey: string, tool: string, args: Answer): Promise<Answer> {
+  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+  const body = JSON.stringify({ tool, args, sessionKey });
+  const response = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers, body });
+  const answer = (await response.json()) as { result?: Answer; error?: Answer };
+  return answer.result ?? answer.error ?? {};
+}
+
+const stateOf = async (house: House, messageId: unknown): Promise<unknown> =>
+  (await callAs(house, RESEARCH, "session_status", { messageId: String(messageId) })).state;
+
+const reaches = (house: House, messageId: unknown, state: string): Promise<unknown> =>
+  until(async () => (await stateOf(house, messageId)) === state);
+
+test.each(SPEAKERS)(
+  "%s: the sender sees a message offered when the client has it, and in turn when it was acknowledged",
+  async (speaker) => {
+    const house = await openHouse({ choices: { tools: OPEN } });
+    const peer = await openPeer(house, speaker, DESK);
+    await peer.call("sessions_inbox");
+    const sent = await sendAs(house, RESEARCH, KEY, "which port?");
+    await until(async () => Number((await peer.call("sessions_inbox", { limit: 1 })).count) === 1);
+    await reaches(house, sent.messageId, "offered");
+    const inbox = (await peer.call("sessions_inbox")) as { messages: Answer[] };
+    expect(inbox.messages).toMatchObject([{ id: sent.messageId, from: RESEARCH, replyTo: RESEARCH }]);
+    expect(inbox.messages[0]).not.toHaveProperty("acknowledged");
+
+    const ack = [sent.messageId];
+    expect(await peer.call("sessions_inbox", { ack: [sent.messageId, "m-of-others"] })).toMatchObject({
+      code: "message_not_found",
+      error: expect.stringContaining("m-of-others"),
+    });
+    expect(await stateOf(house, sent.messageId)).toBe("offered");
+    expect(await peer.call("sessions_inbox", { ack })).toMatchObject({ messages: [{ acknowledged: true }] });
+    expect(await peer.call("sessions_inbox", { ack })).toMatchObject({ messages: [{ acknowledged: true }] });
+    expect(await stateOf(house, sent.messageId)).toBe("in_turn");
+
+    await peer.call("sessions_send", { sessionKey: RESEARCH, message: "port 80", timeoutSeconds: 0 });
+    const report = await callAs(house, RESEARCH, "session_status", { messageId: sent.messageId });
+    expect(report).toMatchObject({ state: "answered", from: expect.any(String), to: KEY });
+    expect(Object.keys(report.times as Answer)).toEqual(["queued", "offered", "in_turn", "answered"]);
+    expect(
+      await callAs(house, "agent:main:main", "session_status", { messageId: sent.messageId }),
+    ).toMatchObject({
+      code: "not_visible",
+    });
+  },
+);
+
+test.each(SPEAKERS)("%s: a call with waitSeconds returns when a message comes", async (speaker) => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const peer = await openPeer(house, speaker, DESK);
+  await peer.call("sessions_inbox");
+  const first = peer.call("sessions_inbox", { waitSeconds: 300 });
+  const sent = await sendAs(house, RESEARCH, KEY, "one");
+  expect(await first).toMatchObject({ count: 1, messages: [{ text: "one" }] });
+  // Not acknowledged yet: there is something new.
+  expect(await peer.call("sessions_inbox", { waitSeconds: 300 })).toMatchObject({ count: 1 });
+  const next = peer.call("sessions_inbox", {
+    waitSeconds: 300,
+    after: sent.messageId,
+    ack: [sent.messageId],
+  });
+  await sendAs(house, RESEARCH, KEY, "two");
+  expect(await next).toMatchObject({ count: 1, messages: [{ text: "two" }] });
+  expect(await peer.call("sessions_inbox", { waitSeconds: -1 })).toMatchObject({ code: "invalid_argument" });
+});
+
+test("a message is offered only if the answer was written to the client's connection", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  await (await openPeer(house, "version 1", DESK)).call("sessions_inbox");
+  const came = written(house, KEY);
+  const sent = await sendAs(house, RESEARCH, KEY, "one");
+  await came;
+  const session = await getSession(house.store.db, KEY);
+  if (session === undefined) throw new Error("the client has a session");
+  const client = { session, viewer: operatorViewer(["operator.admin"]) } as unknown as McpClient;
+  const deps = { engine: house.engine, settings: house.settings, world: quietWorld() } as never;
+  const { signal } = new AbortController();
+  const ends: ((written: boolean) => void)[] = [];
+  const read = () => inboxOf(deps, client, {}, { signal, atEnd: (action) => void ends.push(action) });
+  expect(await read()).toMatchObject({ ok: true, value: { count: 1 } });
+  ends.shift()?.(false);
+  await house.engine.commit(async () => {});
+  expect(await stateOf(house, sent.messageId)).toBe("queued");
+  await read();
+  ends.shift()?.(true);
+  await reaches(house, sent.messageId, "offered");
+});
+
+test.each(["embedded", "PostgreSQL"])(
+  "%s: a message to a client puts its chain on the list",
+  async (kind) => {
+    const open = await openerOf(kind);
+    const house = await open({ choices: { tools: OPEN } });
+    await (await openPeer(house, "version 1", DESK)).call("sessions_inbox");
+    await sendAs(house, RESEARCH, KEY, "which port?");
+    const client = await house.client();
+    expect(await client.request("chains.list", {})).toMatchObject({
+      chains: [{ sessions: expect.arrayContaining([RESEARCH, KEY]), runs: 0 }],
+    });
+  },
+);
+
+test("a reply to a session that was deleted or archived fails at once and says so", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const peer = await openPeer(house, "version 1", DESK);
+  await peer.call("sessions_send", { sessionKey: RESEARCH, message: "hello" });
+  const client = await house.client();
+  await client.request("sessions.delete", { key: KEY });
+  expect(await callAs(house, RESEARCH, "sessions_send", { sessionKey: KEY, message: "late" })).toMatchObject({
+    code: "session_not_found",
+    error: expect.stringContaining("was deleted after it wrote to you"),
+  });
+  expect(await getSession(house.store.db, KEY)).toBeUndefined();
+  // A session that never wrote to it is answered as before.
+  expect(
+    await callAs(house, RESEARCH, "sessions_send", { sessionKey: "agent:main:mcp:other", message: "?" }),
+  ).not.toMatchObject({ error: expect.stringContaining("wrote to you") });
+});
+
+test("message.receipt reaches those who see the recipient or the sender, after each commit", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const client = await house.client();
+  const states: string[] = [];
+  client.onEvent(({ event, payload }) => {
+    if (event !== "message.receipt") return;
+    const { from, to, state } = payload as EventPayloads["message.receipt"];
+    states.push(`${from} ${to} ${state}`);
+  });
+  await callAs(house, "agent:main:main", "sessions_send", { sessionKey: RESEARCH, message: "hi" });
+  const line = (state: string) => `agent:main:main ${RESEARCH} ${state}`;
+  await until(async () => states.includes(line("answered")));
+  expect(states.slice(0, 4)).toEqual(["queued", "offered", "in_turn", "answered"].map(line));
+});

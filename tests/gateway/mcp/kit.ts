@@ -1,0 +1,245 @@
+// MCP clients of both official libraries against a real gateway, and requests that no library would send.
+
+import {
+  Client as NewClient,
+  StreamableHTTPClientTransport as NewTransport,
+} from "@modelcontextprotocol/client";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { optional } from "../../../src/core/optional.ts";
+import { cleanup } from "../../kit/engine.ts";
+import { type House, TOKEN } from "../kit.ts";
+
+/** The client library, and the protocol revision that it negotiates. */
+export const SPEAKERS = ["version 1", "version 2, older revision", "version 2, newest revision"] as const;
+export type Speaker = (typeof SPEAKERS)[number];
+export const REVISION_OF: Record<Speaker, string> = {
+  "version 1": "2025-11-25",
+  "version 2, older revision": "2025-11-25",
+  "version 2, newest revision": "2026-07-28",
+};
+
+/** Interval at which a waiting inbox looks again without a hint. */
+export const INBOX_LOOK_MS = 10_000;
+
+export type Answer = Record<string, unknown>;
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly onprogress?: (progress: { progress: number; message?: string | undefined }) => void;
+}
+
+/** Operations that the tests need from a client of either library. */
+export interface Peer {
+  readonly revision: string | undefined;
+  tools(): Promise<string[]>;
+  /** A tool's result object. */
+  call(name: string, args?: Answer, options?: CallOptions): Promise<Answer>;
+  read(uri: string): Promise<Answer>;
+  /** Resolves when notifications of the inbox will arrive. */
+  subscribe(heard: () => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface PeerOptions {
+  readonly name?: string;
+  readonly token?: string;
+  readonly headers?: Record<string, string>;
+  readonly query?: string;
+}
+
+const INBOX = "parley://inbox";
+
+export function objectOf(result: unknown): Answer {
+  const { content } = result as { content: { text: string }[] };
+  return JSON.parse(content[0]?.text ?? "") as Answer;
+}
+
+type OldWire = Parameters<OldClient["connect"]>[0];
+type NewWire = Parameters<NewClient["connect"]>[0];
+
+/** `opened` resolves when the notification stream is open. */
+export async function oldPeer(name: string, wire: OldWire, opened = Promise.resolve()): Promise<Peer> {
+  const client = new OldClient({ name, version: "1.0.0" });
+  cleanup(() => client.close());
+  await client.connect(wire);
+  return {
+    revision: (wire as { protocolVersion?: string }).protocolVersion ?? "2025-11-25",
+    tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
+    call: async (tool, args = {}, options = {}) =>
+      objectOf(await client.callTool({ name: tool, arguments: args }, undefined, options)),
+    read: async (uri) => {
+      const [found] = (await client.readResource({ uri })).contents;
+      return JSON.parse((found as { text: string }).text) as Answer;
+    },
+    async subscribe(heard) {
+      client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
+        if (params.uri === INBOX) heard();
+      });
+      await client.subscribeResource({ uri: INBOX });
+      await opened;
+    },
+    close: () => client.close(),
+  };
+}
+
+export async function newPeer(
+  name: string,
+  wire: NewWire,
+  newest: boolean,
+  opened = Promise.resolve(),
+): Promise<Peer> {
+  const versionNegotiation = { mode: newest ? "auto" : "legacy" } as const;
+  const client = new NewClient({ name, version: "1.0.0" }, { versionNegotiation });
+  cleanup(() => client.close());
+  await client.connect(wire);
+  return {
+    revision: client.getNegotiatedProtocolVersion(),
+    tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
+    call: async (tool, args = {}, options = {}) =>
+      objectOf(await client.callTool({ name: tool, arguments: args }, options)),
+    read: async (uri) => {
+      const [found] = (await client.readResource({ uri })).contents;
+      return JSON.parse((found as { text: string }).text) as Answer;
+    },
+    async subscribe(heard) {
+      client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
+        if (params.uri === INBOX) heard();
+      });
+      if (newest) {
+        await client.listen({ resourceSubscriptions: [INBOX] });
+        return;
+      }
+      await client.subscribeResource({ uri: INBOX });
+      await opened;
+    },
+    close: () => client.close(),
+  };
+}
+
+/** A fetch that reports when the client's notification stream was accepted. */
+function watchedFetch(): { fetch: typeof fetch; opened: Promise<void> } {
+  const { promise: opened, resolve } = Promise.withResolvers<void>();
+  return {
+    opened,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      if (init?.method === "GET" && response.ok) resolve();
+      return response;
+    },
+  };
+}
+
+/** A client over HTTP. */
+export async function openPeer(
+  house: Pick<House, "http">,
+  speaker: Speaker,
+  options: PeerOptions = {},
+): Promise<Peer> {
+  const { name = "Test Client", token = TOKEN, headers = {}, query = "" } = options;
+  const url = new URL(`${house.http}/mcp${query}`);
+  const { fetch: watched, opened } = watchedFetch();
+  const wire = { requestInit: { headers: { authorization: `Bearer ${token}`, ...headers } }, fetch: watched };
+  if (speaker === "version 1") return oldPeer(name, new OldTransport(url, wire) as OldWire, opened);
+  return newPeer(name, new NewTransport(url, wire), speaker === "version 2, newest revision", opened);
+}
+
+const POST = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+
+/** Sends an unchanged request to `/mcp`. */
+export function raw(house: Pick<House, "http">, init: RequestInit, query = ""): Promise<Response> {
+  const headers = { authorization: `Bearer ${TOKEN}`, ...POST, ...(init.headers as Record<string, string>) };
+  return fetch(`${house.http}/mcp${query}`, { method: "POST", ...init, headers });
+}
+
+/** Sends a request of the older revisions. Returns the answer's message. */
+export async function ask(
+  house: Pick<House, "http">,
+  method: string,
+  params: Answer = {},
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  return messageOf(await raw(house, { body, headers }));
+}
+
+/** Reads the answer of a response, as a stream of one event or as JSON. */
+export async function messageOf(response: Response): Promise<Answer> {
+  const text = await response.text();
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  const lines = text.split("\n").filter((line) => line.startsWith("data:"));
+  const json = isStream ? (lines.at(-1)?.slice(5) ?? "") : text;
+  return JSON.parse(json) as Answer;
+}
+
+/** Sends a request of the newest revision. */
+export async function askNew(
+  house: Pick<House, "http">,
+  request: { method: string; params?: Answer; name?: string; extensions?: Answer; signal?: AbortSignal },
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const { method, params = {}, name, extensions, signal } = request;
+  const version = "2026-07-28";
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": version,
+    "io.modelcontextprotocol/clientInfo": { name: "by hand", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": extensions === undefined ? {} : { extensions },
+  };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method, params: { ...params, _meta } });
+  const more = {
+    "mcp-protocol-version": version,
+    "mcp-method": method,
+    ...optional({ "mcp-name": name }),
+  };
+  const init = signal === undefined ? { body } : { body, signal };
+  return messageOf(await raw(house, { ...init, headers: { ...more, ...headers } }));
+}
+
+/** A model that answers on the test's request. */
+export function heldModel(): {
+  play: () => Promise<string>;
+  started: Promise<void>;
+  answer(text: string): void;
+} {
+  const begun = Promise.withResolvers<void>();
+  const said = Promise.withResolvers<string>();
+  return {
+    play: () => {
+      begun.resolve();
+      return said.promise;
+    },
+    started: begun.promise,
+    answer: said.resolve,
+  };
+}
+
+/** Resolves when an entry was written into this session. */
+export function written(
+  house: House,
+  sessionKey: string,
+  role: "user" | "assistant" = "user",
+): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = house.engine.bus.subscribe((event) => {
+      if (event.kind !== "message" || event.sessionKey !== sessionKey || event.message.role !== role) return;
+      stop();
+      resolve();
+    });
+  });
+}
+
+/** Sends from one session to another, like its agent's tool. */
+export async function sendAs(
+  house: House,
+  from: string,
+  to: string,
+  message: string,
+  timeoutSeconds = 0,
+): Promise<Answer> {
+  const args = { sessionKey: to, message, timeoutSeconds };
+  const body = JSON.stringify({ tool: "sessions_send", args, sessionKey: from });
+  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+  const response = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers, body });
+  return ((await response.json()) as { result: Answer }).result;
+}

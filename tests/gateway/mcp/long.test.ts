@@ -1,0 +1,217 @@
+// Long sends over MCP: progress messages, and tasks for clients that support them, on a clock that the test
+// controls.
+
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../kit/engine.ts";
+import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
+import { type House, openHouse } from "../kit.ts";
+import { type Answer, askNew, heldModel, objectOf, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";
+
+const TASKS = { "io.modelcontextprotocol/tasks": {} };
+const SEND = {
+  name: "sessions_send",
+  arguments: { sessionKey: "main", message: "work", timeoutSeconds: 600 },
+};
+const ME = { "x-parley-handle": "patient" };
+/** Maximum steps of the clock before a wait fails. */
+const STEPS_MAX = 2_000;
+
+/** Advances the clock in steps until the promise resolves. */
+async function timeUntil<T>(world: FakeWorld, wanted: Promise<T>): Promise<T> {
+  let come = false;
+  wanted
+    .finally(() => {
+      come = true;
+    })
+    .catch(() => {});
+  for (let step = 0; !come && step < STEPS_MAX; step++) await world.advance(250);
+  return wanted;
+}
+
+async function task(
+  house: House,
+  method: "get" | "cancel" | "update",
+  taskId: string,
+  headers: Record<string, string> = ME,
+  extensions: Answer | null = TASKS,
+) {
+  const request = { method: `tasks/${method}`, params: { taskId }, name: taskId };
+  return askNew(house, extensions === null ? request : { ...request, extensions }, headers);
+}
+
+async function sendTask(house: House, world: FakeWorld): Promise<Answer> {
+  const sent = askNew(
+    house,
+    { method: "tools/call", params: SEND, name: "sessions_send", extensions: TASKS },
+    ME,
+  );
+  return (await timeUntil(world, sent)).result as Answer;
+}
+
+test.each(SPEAKERS)(
+  "%s: a client that requests progress gets the status of its send while it waits",
+  async (speaker) => {
+    const world = fakeWorld();
+    const model = heldModel();
+    const house = await openHouse({ play: model.play, world });
+    const peer = await openPeer(house, speaker);
+    const told = Promise.withResolvers<{ progress: number; message?: string | undefined }>();
+    const sent = peer.call("sessions_send", SEND.arguments, { onprogress: told.resolve });
+    await timeUntil(world, model.started);
+    expect(await timeUntil(world, told.promise)).toMatchObject({
+      progress: expect.any(Number),
+      message: "agent:main:main: running",
+    });
+    model.answer("at last");
+    expect(await timeUntil(world, sent)).toMatchObject({ status: "ok", reply: "at last" });
+  },
+);
+
+test.each(SPEAKERS)(
+  "%s: a call that waits for its inbox gets progress, and returns the inbox as it is when the gateway stops",
+  async (speaker) => {
+    const world = fakeWorld();
+    const house = await openHouse({ world });
+    const peer = await openPeer(house, speaker, { headers: ME });
+    const told = Promise.withResolvers<{ progress: number; message?: string | undefined }>();
+    const waiting = peer.call("sessions_inbox", { waitSeconds: 300 }, { onprogress: told.resolve });
+    expect(await timeUntil(world, told.promise)).toMatchObject({ message: "nothing new yet" });
+    await timeUntil(world, house.stop());
+    expect(await waiting).toMatchObject({ sessionKey: "agent:main:mcp:patient", count: 0, more: false });
+  },
+);
+
+test("a call that has waited for its inbox returns with the message that comes", async () => {
+  const world = fakeWorld();
+  const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
+  const house = await openHouse({ world, choices });
+  const peer = await openPeer(house, "version 1", { headers: ME });
+  const told = Promise.withResolvers<unknown>();
+  const waiting = peer.call("sessions_inbox", { waitSeconds: 300 }, { onprogress: told.resolve });
+  await timeUntil(world, told.promise);
+  const sent = timeUntil(world, sendAs(house, "agent:research:main", "agent:main:mcp:patient", "one"));
+  expect(await timeUntil(world, waiting)).toMatchObject({ count: 1, messages: [{ text: "one" }] });
+  expect(await sent).toMatchObject({ status: "accepted", receipt: "queued" });
+});
+
+test("a quick reply is the answer itself, also for a client that supports tasks", async () => {
+  const house = await openHouse();
+  const request = { method: "tools/call", params: SEND, name: "sessions_send", extensions: TASKS };
+  const { result } = await askNew(house, request, ME);
+  expect(objectOf(result)).toMatchObject({ status: "ok", reply: "echo work" });
+});
+
+test("a long send is a task, which only its session can read, in any process that has the store", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const dir = temporaryFolder();
+  const house = await openHouse({ play: model.play, world, dir });
+  const made = await sendTask(house, world);
+  expect(made).toMatchObject({
+    resultType: "task",
+    status: "working",
+    ttlMs: 86_400_000,
+    pollIntervalMs: 2_000,
+  });
+  const taskId = String(made.taskId);
+  expect(await task(house, "get", taskId)).toMatchObject({
+    result: { resultType: "complete", taskId, status: "working" },
+  });
+  expect(await task(house, "update", taskId)).toMatchObject({ result: { resultType: "complete" } });
+
+  const stranger = { "x-parley-handle": "stranger" };
+  for (const method of ["get", "cancel", "update"] as const) {
+    expect(await task(house, method, taskId, stranger)).toMatchObject({ error: { code: -32602 } });
+    expect(await task(house, method, "mcp:none")).toMatchObject({ error: { code: -32602 } });
+    expect(await task(house, method, taskId, ME, null)).toMatchObject({
+      error: { code: -32021, data: { requiredCapabilities: { extensions: TASKS } } },
+    });
+  }
+
+  const said = written(house, "agent:main:main", "assistant");
+  model.answer("the fruit of long work");
+  await timeUntil(world, said);
+  const done = (await timeUntil(world, completed(house, taskId))) as { result: unknown };
+  expect(done.result).toMatchObject({ resultType: "complete" });
+  expect(objectOf(done.result)).toMatchObject({ status: "ok", reply: "the fruit of long work" });
+  await house.stop();
+
+  const again = await openHouse({ world: fakeWorld({ seed: 2 }), dir });
+  const { result } = await task(again, "get", taskId);
+  expect(objectOf((result as { result: unknown }).result)).toMatchObject({ reply: "the fruit of long work" });
+});
+
+async function completed(house: House, taskId: string): Promise<unknown> {
+  for (;;) {
+    const { result } = (await task(house, "get", taskId)) as { result: Answer };
+    if (result.status === "completed") return result;
+  }
+}
+
+test("a cancelled task ends the wait; its run continues, and its result is in the inbox", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const { taskId } = await sendTask(house, world);
+  expect(await task(house, "cancel", String(taskId))).toMatchObject({ result: { resultType: "complete" } });
+  const { result } = (await task(house, "get", String(taskId))) as { result: Answer };
+  expect(result.status).toBe("completed");
+  expect(objectOf(result.result)).toMatchObject({ status: "timeout", state: "running" });
+  const told = written(house, "agent:main:mcp:patient");
+  model.answer("for whoever wants it");
+  await timeUntil(world, told);
+  const { result: inbox } = await askNew(
+    house,
+    { method: "tools/call", params: { name: "sessions_inbox" }, name: "sessions_inbox" },
+    ME,
+  );
+  expect(objectOf(inbox)).toMatchObject({
+    messages: [{ kind: "notice", text: expect.stringContaining("for whoever") }],
+  });
+});
+
+test("a task whose wait has ended reports so after its timeout", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const { taskId } = await sendTask(house, world);
+  await world.advance(601_000);
+  const { result } = (await task(house, "get", String(taskId))) as { result: Answer };
+  expect(objectOf(result.result)).toMatchObject({
+    status: "timeout",
+    state: "running",
+    error: expect.stringContaining("600 s"),
+  });
+  model.answer("late");
+});
+
+test("a client that leaves before it gets its task finds the result in its inbox", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const gone = new AbortController();
+  const request = {
+    method: "tools/call",
+    params: SEND,
+    name: "sessions_send",
+    extensions: TASKS,
+    signal: gone.signal,
+  };
+  const sent = askNew(house, request, ME);
+  const lost = expect(sent).rejects.toThrow();
+  await timeUntil(world, model.started);
+  gone.abort();
+  await lost;
+  for (;;) {
+    const open = await house.store.db
+      .selectFrom("waits")
+      .select("call_id")
+      .where("state", "=", "open")
+      .execute();
+    if (open.length === 0) break;
+    await world.advance(0);
+  }
+  const told = written(house, "agent:main:mcp:patient");
+  model.answer("you had gone");
+  await timeUntil(world, told);
+});

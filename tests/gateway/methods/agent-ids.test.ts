@@ -1,0 +1,89 @@
+// Methods that take an agent's id, and jobs that run as an agent: what a token for another agent may do.
+
+import { expect, test } from "vitest";
+import type { GatewayClient } from "../../../src/contract/client/node.ts";
+import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
+import { openHouse } from "../kit.ts";
+
+const SCOPED = "a-token-for-agent-research-and-jobs";
+const tokens = [
+  {
+    token: SCOPED,
+    role: "operator",
+    scopes: ["operator.admin"],
+    sessions: ["cron:*", "node-*", "agent:research:*"],
+  },
+] as const;
+const EVERY = { kind: "every", everyMs: 3_600_000 } as const;
+
+/** The params of each method, without the agent's id. */
+const NEEDED: Partial<Record<MethodName, object>> = {
+  "sessions.list": {},
+  "sessions.resolve": { label: "x" },
+  "sessions.create": { idempotencyKey: "k" },
+  agent: { message: "hi", idempotencyKey: "k" },
+  "cron.list": {},
+  "cron.add": { schedule: EVERY, message: "tick" },
+  "node.pair.approve": { code: "ABCD-EFGH" },
+  usage: {},
+};
+const takesAgent = (name: string): boolean =>
+  "agentId" in ((METHODS[name as MethodName].params as { properties?: object }).properties ?? {});
+
+async function refusal(work: Promise<unknown>): Promise<object> {
+  return work.then(
+    () => ({ code: "done" }),
+    ({ code, reason, message }: { code: string; reason?: string; message: string }) => ({
+      code,
+      reason,
+      message,
+    }),
+  );
+}
+
+const ask = (client: GatewayClient, name: string, params: object) =>
+  client.call(name as MethodName, params as never);
+
+test("the table names every method whose params have agentId", () => {
+  expect(Object.keys(NEEDED).sort()).toEqual(Object.keys(METHODS).filter(takesAgent).sort());
+});
+
+test.each(Object.entries(NEEDED))(
+  "refuses agent main to a token for another agent: %s",
+  async (name, params) => {
+    const { client: open } = await openHouse({ gateway: { tokens } });
+    const client = await open({ token: SCOPED });
+    for (const agentId of ["main", " MAIN "]) {
+      expect(await refusal(ask(client, name, { ...params, agentId }))).toMatchObject({ code: "FORBIDDEN" });
+    }
+  },
+);
+
+test("I13: a token adds, changes and runs jobs only as an agent that it covers, named or not", async () => {
+  const { client: open } = await openHouse({ gateway: { tokens } });
+  const [admin, scoped] = [await open(), await open({ token: SCOPED })];
+  const job = { schedule: EVERY, message: "tick" };
+  const forbidden = { code: "FORBIDDEN", message: expect.stringContaining("does not cover the agent main") };
+  expect(await refusal(ask(scoped, "cron.add", job))).toMatchObject(forbidden);
+  const { job: ofMain } = await admin.request("cron.add", job);
+  for (const [name, more] of [
+    ["cron.update", { patch: { message: "mine now" } }],
+    ["cron.run", {}],
+    ["cron.remove", {}],
+  ] as const) {
+    expect(await refusal(ask(scoped, name, { id: ofMain.id, ...more }))).toMatchObject(forbidden);
+  }
+  const { job: own } = await scoped.request("cron.add", { ...job, agentId: "research" });
+  const fired = await scoped.request("cron.run", { id: own.id });
+  expect(await scoped.request("agent.wait", { runId: fired.runId })).toMatchObject({ status: "ok" });
+});
+
+test("a scoped token approves no node whose messages would go to an agent that it does not cover", async () => {
+  const { client: open } = await openHouse({ gateway: { tokens } });
+  const scoped = await open({ token: SCOPED });
+  const asked = ask(scoped, "node.pair.approve", { code: "ABCD-EFGH" });
+  expect(await refusal(asked)).toMatchObject({
+    code: "FORBIDDEN",
+    message: expect.stringContaining("agent main"),
+  });
+});

@@ -1,0 +1,126 @@
+// Consumption, grouped in every supported way, and the daily budgets of agents, on both stores.
+
+import { describe, expect, test } from "vitest";
+import type { UsageLine } from "../../../src/core/shapes/usage.ts";
+import { addUsageRow } from "../../../src/store/queries/runs/ledger.ts";
+import { cleanup, endOf, openStore, temporaryFolder } from "../../kit/engine.ts";
+import { openPostgresStore } from "../../kit/postgres.ts";
+import { agentSettings } from "../../tools/app.ts";
+import { type House, type HouseOptions, openHouse } from "../kit.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const CHILD = "agent:main:subagent:11111111-1111-4111-8111-111111111111";
+const DAY_MS = 86_400_000;
+
+async function houseOn(kind: string, options: HouseOptions = {}): Promise<House> {
+  if (kind === "embedded") return openHouse({ ...options, disk: await openStore(temporaryFolder()) });
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  return openHouse({ ...options, disk: store });
+}
+
+let runs = 0;
+
+/** Adds a run to the ledger. */
+async function used(
+  house: House,
+  sessionKey: string,
+  tokens: number,
+  more: { agoMs?: number; cost?: number; model?: string } = {},
+) {
+  runs += 1;
+  const { agoMs = 0, cost = 0, model = "large" } = more;
+  const usage = { input: tokens, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: tokens };
+  await house.engine.commit((unit) =>
+    addUsageRow(unit.tx, {
+      runId: `used-${runs}`,
+      sessionKey,
+      agentId: sessionKey.split(":")[1] ?? "",
+      provider: "p",
+      model,
+      usage: { ...usage, cost: { input: cost, output: 0, cacheRead: 0, cacheWrite: 0, total: cost } },
+      at: unit.now - agoMs,
+    }),
+  );
+}
+
+async function asked(
+  house: House,
+  params: object,
+): Promise<Pick<UsageLine, "name" | "totalTokens" | "runs">[]> {
+  const client = await house.client();
+  const { lines } = await client.request("usage", params);
+  return lines.map(({ name, totalTokens, runs }) => ({ name, totalTokens, runs }));
+}
+
+describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
+  test("sums up usage by agent, session, tree, model and day; a deleted session's usage stays under its root", async () => {
+    const house = await houseOn(kind);
+    const client = await house.client();
+    const { key: child } = await client.request("sessions.create", { idempotencyKey: "c" });
+    await house.engine.commit((unit) =>
+      unit.tx
+        .updateTable("sessions")
+        .set({ key: CHILD, spawned_by: MAIN })
+        .where("key", "=", child)
+        .execute(),
+    );
+    await used(house, MAIN, 100, { cost: 0.5 });
+    await used(house, CHILD, 20, { cost: 0.25, model: "small" });
+    await used(house, RESEARCH, 3, { agoMs: 3 * DAY_MS });
+    await client.call("sessions.delete", { key: CHILD });
+    expect(await asked(house, { by: "agent" })).toEqual([
+      { name: "main", totalTokens: 120, runs: 2 },
+      { name: "research", totalTokens: 3, runs: 1 },
+    ]);
+    expect(await asked(house, { by: "tree", days: 1 })).toEqual([{ name: MAIN, totalTokens: 120, runs: 2 }]);
+    expect(await asked(house, { by: "session", agentId: "main" })).toEqual([
+      { name: MAIN, totalTokens: 100, runs: 1 },
+      { name: CHILD, totalTokens: 20, runs: 1 },
+    ]);
+    expect((await asked(house, { by: "model" })).map(({ name }) => name)).toEqual(["p/large", "p/small"]);
+    const days = await asked(house, { by: "day" });
+    expect(days.map(({ totalTokens }) => totalTokens)).toEqual([120, 3]);
+    expect(days[0]?.name).toBe(new Date(house.engine.now()).toISOString().slice(0, 10));
+    expect(await asked(house, { by: "day", limit: 1 })).toHaveLength(1);
+  });
+
+  test("an agent whose daily budget is used starts no run, says why, and continues the next day", async () => {
+    const budget = { dailyTokens: 50, dailyCost: 1 };
+    const agents = [
+      { ...agentSettings("main"), default: true },
+      { ...agentSettings("research"), budget },
+    ];
+    const house = await houseOn(kind, { play: () => "done", choices: { agents } });
+    const say = async (sessionKey: string) => {
+      const accepted = await house.engine.accept({ sessionKey, input: { text: "go" } });
+      if (!accepted.ok) throw new Error(accepted.error);
+      return endOf(house.engine, accepted.value.run.runId);
+    };
+    await used(house, RESEARCH, 1_000, { agoMs: DAY_MS });
+    expect(await say(RESEARCH)).toMatchObject({ state: "ok" });
+    await used(house, RESEARCH, 50);
+    const refused = await say(RESEARCH);
+    expect(refused).toMatchObject({ state: "error", code: "budget_used" });
+    expect(refused.error).toContain('agent "research" has used');
+    expect(refused.error).toContain("dailyTokens is 50");
+    expect(await say(MAIN)).toMatchObject({ state: "ok" });
+    const client = await house.client();
+    expect(await client.call("usage", {})).toMatchObject({
+      budgets: [{ agentId: "research", dailyTokens: 50, dailyCost: 1 }],
+    });
+  });
+});
+
+test("I9: a token that covers some sessions gets no usage", async () => {
+  const token = {
+    token: "scoped-token",
+    role: "operator",
+    scopes: ["operator.admin"],
+    sessions: [MAIN],
+  } as const;
+  const house = await openHouse({ gateway: { tokens: [token] } });
+  const client = await house.client({ token: token.token });
+  await expect(client.call("usage", {})).rejects.toMatchObject({ code: "FORBIDDEN" });
+});

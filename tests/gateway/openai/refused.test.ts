@@ -1,0 +1,361 @@
+// Unsupported fields of an OpenAI request, and the text and shape of the refusal.
+
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import OpenAI from "openai";
+import { expect, test } from "vitest";
+import { READ, REFUSED, UNUSED } from "../../../src/gateway/openai/fields.ts";
+import { readRequest } from "../../../src/gateway/openai/request.ts";
+import { realWorld } from "../../../src/world.ts";
+import { cleanup } from "../../kit/engine.ts";
+import { until } from "../../kit/until.ts";
+import { openHouse, TOKEN } from "../kit.ts";
+import { openAi, openAiSessions, said } from "./kit.ts";
+
+const MODEL = "parley/main";
+const HEAD = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+const TOOL = { type: "function", function: { name: "f", parameters: {} } };
+const chat = (more: object) => ({ model: MODEL, messages: [said("x")], ...more });
+const message = (more: object) => chat({ messages: [{ role: "user", ...more }] });
+const part = (more: object) => message({ content: [more] });
+const response = (more: object) => ({ model: MODEL, input: "x", ...more });
+
+const CHATS: [string, unknown, string | null, RegExp][] = [
+  ["a list", [], null, /one JSON object/],
+  ["no model", { messages: [said("x")] }, "model", /model is required/],
+  ["client-side tools", chat({ tools: [TOOL] }), "tools", /an agent can't call the client's tools/],
+  ["client-side functions", chat({ functions: [{ name: "f" }] }), "functions", /own tools/],
+  ["a tool to be called", chat({ tool_choice: "required" }), "tool_choice", /can't choose/],
+  ["several answers", chat({ n: 2 }), "n", /one run with one answer/],
+  [
+    "a format",
+    chat({ response_format: { type: "json_object" } }),
+    "response_format",
+    /no format can be guaranteed/,
+  ],
+  ["sound", chat({ modalities: ["text", "audio"] }), "modalities", /answers in text/],
+  ["probabilities", chat({ logprobs: true }), "logprobs", /not available/],
+  ["storage", chat({ store: true }), "store", /kept in a session/],
+  ["a misspelt field", chat({ usr: "anne" }), "usr", /unrecognized request argument: "usr"/],
+  ["a field of every object", chat({ constructor: 1 }), "constructor", /unrecognized/],
+  ["no messages", chat({ messages: [] }), "messages", /at least one message/],
+  ["a message that is none", chat({ messages: ["x"] }), "messages[0]", /must be an object/],
+  ["an unknown role", chat({ messages: [{ role: "boss", content: "x" }] }), "messages[0].role", /got "boss"/],
+  [
+    "a role of every object",
+    chat({ messages: [{ role: "toString" }] }),
+    "messages[0].role",
+    /must be system/,
+  ],
+  [
+    "a tool's result",
+    chat({ messages: [{ role: "tool", content: "x" }] }),
+    "messages[0]",
+    /calls only its own/,
+  ],
+  [
+    "a tool's call",
+    chat({ messages: [{ role: "assistant", tool_calls: [TOOL] }, said("x")] }),
+    "messages[0]",
+    /calls only its own/,
+  ],
+  ["no content", message({}), "messages[0].content", /must be a string or a list/],
+  ["a number as content", message({ content: 5 }), "messages[0].content", /must be a string or a list/],
+  ["nothing said", message({ content: "  " }), "messages", /must end with a non-empty user message/],
+  [
+    "the assistant's word last",
+    chat({ messages: [said("x"), { role: "assistant", content: "y" }] }),
+    "messages",
+    /must end with a non-empty user message/,
+  ],
+  [
+    "instructions alone",
+    chat({ messages: [{ role: "system", content: "x" }] }),
+    "messages",
+    /must end with a non-empty user/,
+  ],
+  ["a part of no kind", part({ text: "x" }), "messages[0].content[0]", /type nothing are not supported/],
+  ["a sound", part({ type: "input_audio" }), "messages[0].content[0]", /"input_audio" are not supported/],
+  ["a file", part({ type: "file", file: {} }), "messages[0].content[0]", /"file" are not supported/],
+  [
+    "a picture to fetch",
+    part({ type: "image_url", image_url: { url: "http://10.0.0.1/x.png" } }),
+    "messages[0].content[0]",
+    /links are not fetched/,
+  ],
+  [
+    "a picture of another kind",
+    part({ type: "image_url", image_url: { url: "data:image/svg+xml;base64,AAAA" } }),
+    "messages[0].content[0]",
+    /must be one of image\/png/,
+  ],
+  [
+    "a picture that is none",
+    part({ type: "image_url", image_url: { url: "data:image/png;base64,***" } }),
+    "messages[0].content[0]",
+    /not valid base64/,
+  ],
+  [
+    "an assistant's picture",
+    chat({
+      messages: [
+        { role: "assistant", content: [{ type: "image_url", image_url: { url: "data:" } }] },
+        said("x"),
+      ],
+    }),
+    "messages[0].content[0]",
+    /only a user's/,
+  ],
+  [
+    "too many pictures",
+    message({
+      content: Array(17).fill({ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }),
+    }),
+    "messages[0].content",
+    /16 images/,
+  ],
+  [
+    "an effort of no kind",
+    chat({ reasoning_effort: "huge" }),
+    "reasoning_effort",
+    /must be one of none, minimal/,
+  ],
+  ["stream as text", chat({ stream: "yes" }), "stream", /true or false/],
+  ["stream options as text", chat({ stream_options: "x" }), "stream_options", /must be an object/],
+  ["a user who is a number", chat({ user: 5 }), "user", /must be a non-empty string/],
+  ["a user too long", chat({ user: "x".repeat(513) }), "user", /at most 512/],
+  ["a user of half a character", chat({ user: "\ud800" }), "user", /unpaired surrogate/],
+  ["text of half a character", message({ content: "\ud800" }), "messages", /unpaired surrogate/],
+];
+test.each(CHATS)(
+  "a completions request that contains %s fails with a clear error",
+  (_, body, param, words) => {
+    const read = readRequest("chat", body, false);
+    expect(read).toMatchObject({ ok: false, error: expect.stringMatching(words) });
+    if (param !== null) expect(read).toMatchObject({ details: { param } });
+  },
+);
+
+const RESPONSES: [string, unknown, string, RegExp][] = [
+  ["client-side tools", response({ tools: [TOOL] }), "tools", /own tools/],
+  ["a conversation", response({ conversation: "conv_1" }), "conversation", /are sessions here/],
+  ["nothing to be stored", response({ store: false }), "store", /always stored/],
+  ["a stored prompt", response({ prompt: { id: "p" } }), "prompt", /no stored prompts/],
+  ["work in the background", response({ background: true }), "background", /stream a long answer/],
+  [
+    "a format",
+    response({ text: { format: { type: "json_schema" } } }),
+    "text",
+    /no format can be guaranteed/,
+  ],
+  ["no input", { model: MODEL }, "input", /must be a string, or a list/],
+  [
+    "a tool's output",
+    response({ input: [{ type: "function_call_output" }] }),
+    "input[0]",
+    /not supported; there is/,
+  ],
+  ["a reference", response({ input: [{ type: "item_reference", id: "x" }] }), "input[0]", /not supported/],
+  ["instructions in a list", response({ instructions: [] }), "instructions", /must be a string/],
+  ["metadata in depth", response({ metadata: { a: { b: 1 } } }), "metadata", /at most 16 texts/],
+  [
+    "a previous id of another kind",
+    response({ previous_response_id: 7 }),
+    "previous_response_id",
+    /must be a non-empty string/,
+  ],
+];
+test.each(RESPONSES)(
+  "a responses request that contains %s fails with a clear error",
+  (_, body, param, words) => {
+    const read = readRequest("responses", body, false);
+    expect(read).toMatchObject({ ok: false, error: expect.stringMatching(words), details: { param } });
+  },
+);
+
+test("accepts fields that request nothing", () => {
+  const idle = {
+    tools: [],
+    tool_choice: "auto",
+    n: 1,
+    logprobs: false,
+    store: false,
+    response_format: { type: "text" },
+  };
+  expect(readRequest("chat", chat({ ...idle, stop: ["x"], max_tokens: 5, user: null }), false).ok).toBe(true);
+  const idleResponse = {
+    tools: [],
+    store: true,
+    background: false,
+    text: { format: { type: "text" } },
+    conversation: null,
+  };
+  expect(readRequest("responses", response(idleResponse), false).ok).toBe(true);
+  const thoughts = [
+    { type: "reasoning", summary: [] },
+    { role: "user", content: "x" },
+  ];
+  expect(readRequest("responses", response({ input: thoughts }), false)).toMatchObject({
+    value: { text: "x" },
+  });
+});
+
+test("the guide lists the same fields as the code", () => {
+  const guide = readFileSync(new URL("../../../docs/OPENAI.md", import.meta.url), "utf8");
+  const row = (name: string) => {
+    const cells = new RegExp(`^\\| ${name} \\| (.+) \\| (.+) \\|$`, "m").exec(guide) ?? [];
+    return cells.slice(1).map((cell) => [...cell.matchAll(/`(\w+)`/g)].map((found) => found[1]));
+  };
+  expect(row("read")).toEqual([READ.chat, READ.responses]);
+  expect(row("taken, not used")).toEqual([UNUSED.chat, UNUSED.responses]);
+  expect(row("refused")).toEqual([Object.keys(REFUSED.chat), Object.keys(REFUSED.responses)]);
+});
+
+test("does not even read the history that a named session already has", () => {
+  const picture = {
+    role: "user",
+    content: [{ type: "image_url", image_url: { url: "https://example.org/x.png" } }],
+  };
+  const messages = [picture, { role: "assistant", content: "y" }, said("x")];
+  expect(readRequest("chat", chat({ messages }), false).ok).toBe(false);
+  expect(readRequest("chat", chat({ messages }), true)).toMatchObject({ value: { text: "x", seed: [] } });
+  expect(readRequest("chat", chat({ messages, user: "anne" }), false).ok).toBe(true);
+});
+
+test("refuses more history than a session may begin with", () => {
+  const messages = [...Array(1001).fill({ role: "assistant", content: "y" }), said("x")];
+  expect(readRequest("chat", chat({ messages }), false)).toMatchObject({ code: "too_large" });
+  expect(readRequest("chat", chat({ messages }), true).ok).toBe(true);
+});
+
+test("refusals reach the client as its own errors, and leave nothing behind", async () => {
+  const house = await openHouse();
+  const client = openAi(house);
+  const messages = [said("x")];
+  const nobody = await client.chat.completions.create({ model: "gpt-4o", messages }).catch((e: unknown) => e);
+  expect(nobody).toBeInstanceOf(OpenAI.NotFoundError);
+  expect(nobody).toMatchObject({ code: "model_not_found", param: "model", type: "invalid_request_error" });
+  expect(String(nobody)).toContain("parley/main, parley/research, parley/writer");
+  const streamed = client.chat.completions.create({ model: "gpt-4o", messages, stream: true });
+  await expect(streamed).rejects.toThrow(OpenAI.NotFoundError);
+  const tools = client.chat.completions.create({ model: MODEL, messages, tools: [TOOL as never] });
+  await expect(tools).rejects.toThrow(OpenAI.BadRequestError);
+  const stranger = openAi(house, { apiKey: "guess" });
+  await expect(stranger.models.list()).rejects.toThrow(OpenAI.AuthenticationError);
+  await expect(stranger.chat.completions.create({ model: MODEL, messages })).rejects.toThrow(
+    /token is not valid/,
+  );
+  expect(await openAiSessions(house)).toEqual([]);
+});
+
+test("an object of any depth in place of a string is a 400 like any other", async () => {
+  const house = await openHouse();
+  const deep = "[".repeat(200_000) + "]".repeat(200_000);
+  const bodies = [
+    `{"model":${deep},"messages":[{"role":"user","content":"x"}]}`,
+    `{"model":"parley/main","messages":[{"role":${deep},"content":"x"}]}`,
+    `{"model":"parley/main","messages":[{"role":"user","content":[{"type":${deep}}]}]}`,
+    `{"model":"parley/main","messages":[{"role":"user","content":"x"}],"modalities":${deep}}`,
+    `{"model":"parley/main","messages":[{"role":"user","content":"x"}],"response_format":${deep}}`,
+  ];
+  for (const body of bodies) {
+    const url = `${house.http}/v1/chat/completions`;
+    const answer = await fetch(url, { method: "POST", headers: HEAD, body });
+    expect([answer.status, body.slice(0, 80)]).toEqual([400, body.slice(0, 80)]);
+  }
+  const taken = `{"model":"parley/main","messages":[{"role":"user","content":"x"}],"stop":${deep}}`;
+  const headers = { ...HEAD, "idempotency-key": "deep" };
+  const answer = await fetch(`${house.http}/v1/chat/completions`, { method: "POST", headers, body: taken });
+  expect(answer.status).toBe(200);
+});
+
+const PATHS: [string, string, number][] = [
+  ["GET", "/v1/chat/completions", 404],
+  ["POST", "/v1/models", 404],
+  ["POST", "/v1/embeddings", 404],
+  ["GET", "/v1/responses/resp_1", 404],
+  ["POST", "/v1/chat/completions", 400],
+];
+test.each(PATHS)("%s %s with truncated JSON is %i in OpenAI's shape", async (method, path, status) => {
+  const house = await openHouse();
+  const body = method === "POST" ? { body: '{"model":' } : {};
+  const answer = await fetch(house.http + path, { method, headers: HEAD, ...body });
+  expect(answer.status).toBe(status);
+  const error = {
+    message: expect.any(String),
+    type: "invalid_request_error",
+    param: null,
+    code: expect.any(String),
+  };
+  expect(await answer.json()).toEqual({ error });
+});
+
+test("a wrong origin and no token are refused in OpenAI's shape", async () => {
+  const house = await openHouse();
+  const post = (headers: Record<string, string>) =>
+    fetch(`${house.http}/v1/chat/completions`, { method: "POST", headers, body: "x".repeat(100) });
+  const origin = await post({ ...HEAD, origin: "https://evil.example" });
+  expect([origin.status, await origin.json()]).toMatchObject([403, { error: { code: "origin_denied" } }]);
+  const none = await post({});
+  expect([none.status, await none.json()]).toMatchObject([401, { error: { code: "unauthorized" } }]);
+  expect(none.headers.get("www-authenticate")).toContain("Bearer");
+});
+
+test("reads a body up to 25 MiB, and refuses a larger one by its length", async () => {
+  // The log has the reason if a body gets an unexpected error.
+  const house = await openHouse({ world: realWorld({ level: "error", sync: true }) });
+  const post = (body: string | ReadableStream, path = "/v1/chat/completions") =>
+    fetch(house.http + path, { method: "POST", headers: HEAD, body, duplex: "half" } as RequestInit);
+  const url = `data:image/png;base64,${"A".repeat(4 * 1024 * 1024)}`;
+  const picture = JSON.stringify(message({ content: [{ type: "image_url", image_url: { url } }] }));
+  const large = await post(picture);
+  expect({ status: large.status, error: large.ok ? "" : await large.text() }).toEqual({
+    status: 200,
+    error: "",
+  });
+  await large.body?.cancel();
+  const body = "x".repeat(25 * 1024 * 1024 + 1);
+  const refused = await post(body);
+  expect(refused.status).toBe(413);
+  expect(await refused.json()).toMatchObject({ error: { code: "too_large" } });
+  expect((await post(new Blob([body]).stream())).status).toBe(413);
+  expect((await post(picture, "/tools/invoke")).status).toBe(413);
+});
+
+test("a text has the same maximum length as everywhere else", () => {
+  const long = "x".repeat(1024 * 1024 + 1);
+  const system = { role: "system", content: long };
+  const cases = [
+    [said(long)],
+    [system, said("x")],
+    [said(long), { role: "assistant", content: "y" }, said("x")],
+  ];
+  for (const messages of cases) {
+    expect(readRequest("chat", chat({ messages }), false)).toMatchObject({ code: "too_large" });
+  }
+});
+
+test("limits the bodies that are read at once together, and no longer counts those that were cut off", async () => {
+  const house = await openHouse();
+  const half = (): Socket => {
+    const socket = connect(house.port, "127.0.0.1");
+    socket.on("error", () => {});
+    cleanup(() => void socket.destroy());
+    const head = `host: localhost\r\nauthorization: Bearer ${TOKEN}\r\ntransfer-encoding: chunked`;
+    socket.write(`POST /v1/responses HTTP/1.1\r\n${head}\r\n\r\n1\r\n{\r\n`);
+    return socket;
+  };
+  const sockets = Array.from({ length: 8 }, half);
+  const ask = () =>
+    openAi(house)
+      .responses.create({ model: MODEL, input: "x" })
+      .catch((error: unknown) => error);
+  const refused = await until(async () => {
+    const answer = await ask();
+    return answer instanceof OpenAI.RateLimitError && answer;
+  });
+  expect(refused.headers.get("x-should-retry")).toBe("true");
+  expect(refused.headers.get("retry-after")).toBe("1");
+  for (const socket of sockets) socket.destroy();
+  await until(async () => !((await ask()) instanceof Error));
+});

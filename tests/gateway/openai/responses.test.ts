@@ -1,0 +1,162 @@
+// Responses, requested with the official client.
+
+import OpenAI from "openai";
+import { expect, test } from "vitest";
+import { whole } from "../../kit/live-text.ts";
+import { scriptedModel } from "../../kit/scripted-model.ts";
+import { openHouse, type Play } from "../kit.ts";
+import { allArchived, openAi, openAiSessions, PNG } from "./kit.ts";
+
+const MODEL = "parley/main";
+
+test("a response is the reply of one run, with its usage and the requested fields", async () => {
+  const model = scriptedModel(() => "Good day");
+  const house = await openHouse({ model });
+  const answer = await openAi(house).responses.create({
+    model: MODEL,
+    instructions: "Be polite.",
+    input: "Hello",
+    reasoning: { effort: "low" },
+    metadata: { ticket: "7" },
+    store: true,
+  });
+  expect(answer.output_text).toBe("Good day");
+  expect(answer).toMatchObject({
+    object: "response",
+    status: "completed",
+    model: MODEL,
+    error: null,
+    instructions: "Be polite.",
+    previous_response_id: null,
+    reasoning: { effort: "low" },
+    metadata: { ticket: "7" },
+    usage: { input_tokens: 10, output_tokens: 5, total_tokens: 15 },
+  });
+  expect(model.requests[0]?.system).toContain("Be polite.");
+  expect(model.requests[0]?.thinking).toBe("low");
+});
+
+test("input items become history, instructions and input", async () => {
+  const model = scriptedModel(() => "Yes");
+  const house = await openHouse({ model });
+  const first = await openAi(house).responses.create({ model: MODEL, input: "One" });
+  await openAi(house).responses.create({
+    model: MODEL,
+    input: [
+      { role: "developer", content: "Be short." },
+      { role: "user", content: "One" },
+      ...(first.output as OpenAI.Responses.ResponseOutputMessage[]),
+      {
+        role: "user",
+        content: [
+          { type: "input_text", text: "Two" },
+          { type: "input_image", image_url: PNG, detail: "auto" },
+        ],
+      },
+    ],
+  });
+  expect(model.requests[1]?.system).toContain("Be short.");
+  expect(model.requests[1]?.entries).toMatchObject([
+    { role: "user", content: [{ text: "One" }] },
+    { role: "assistant", content: [{ text: "Yes" }] },
+    { role: "user", content: [{ text: "Two" }, { type: "image" }] },
+  ]);
+});
+
+test("the events of a stream add up to the response in the last one", async () => {
+  const play: Play = (handle) => {
+    handle.text(whole("Good day to"));
+    return "Good day to you";
+  };
+  const house = await openHouse({ play });
+  const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+  const stream = await openAi(house).responses.create({ model: MODEL, input: "Hello", stream: true });
+  for await (const event of stream) events.push(event);
+  expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index));
+  const types = events.map((event) => event.type);
+  expect(types.slice(0, 4)).toEqual([
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.content_part.added",
+  ]);
+  expect(types.slice(-4)).toEqual([
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.completed",
+  ]);
+  const text = events
+    .map((event) => (event.type === "response.output_text.delta" ? event.delta : ""))
+    .join("");
+  expect(text).toBe("Good day to you");
+  const runner = openAi(house).responses.stream({ model: MODEL, input: "Hello" });
+  const final = await runner.finalResponse();
+  expect(final.output_text).toBe("Good day to you");
+  expect(final.status).toBe("completed");
+});
+
+test("a response that was cut short is incomplete, streamed or not", async () => {
+  const house = await openHouse({ model: scriptedModel(() => ({ text: "Good d", stopReason: "length" })) });
+  const request = { model: MODEL, input: "Hello" };
+  const incomplete = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
+  expect(await openAi(house).responses.create(request)).toMatchObject(incomplete);
+  expect(await openAi(house).responses.stream(request).finalResponse()).toMatchObject(incomplete);
+});
+
+test("previous_response_id continues a request's session, even if it was archived meanwhile", async () => {
+  const model = scriptedModel((_, call) => `answer ${call}`);
+  const house = await openHouse({ model });
+  const client = openAi(house);
+  const first = await client.responses.create({ model: MODEL, input: "One", instructions: "Only now." });
+  await allArchived(house);
+  const second = await client.responses.create({
+    model: MODEL,
+    input: "Two",
+    previous_response_id: first.id,
+  });
+  expect(second.previous_response_id).toBe(first.id);
+  expect(model.requests[1]?.system).not.toContain("Only now.");
+  expect(model.requests[1]?.entries).toMatchObject([
+    { content: [{ text: "One" }] },
+    { content: [{ text: "answer 0" }] },
+    { content: [{ text: "Two" }] },
+  ]);
+  await allArchived(house);
+  expect(await openAiSessions(house)).toHaveLength(1);
+  // Only the last response of a session can be continued.
+  const branch = client.responses.create({ model: MODEL, input: "Three", previous_response_id: first.id });
+  await expect(branch).rejects.toThrow(/no longer the last response of its session/);
+});
+
+test("previous_response_id and user must mean the same session, and the model its agent", async () => {
+  const house = await openHouse();
+  const client = openAi(house);
+  const anne = await client.responses.create({ model: MODEL, input: "One", user: "anne" });
+  const more = { model: MODEL, input: "Two", previous_response_id: anne.id };
+  expect((await client.responses.create({ ...more, user: "anne" })).output_text).toBe("echo Two");
+  await expect(client.responses.create({ ...more, user: "bob" })).rejects.toThrow(OpenAI.ConflictError);
+  await expect(client.responses.create({ ...more, model: "parley/writer" })).rejects.toThrow(
+    OpenAI.ConflictError,
+  );
+  await expect(client.responses.create({ ...more, previous_response_id: "resp_nothing" })).rejects.toThrow(
+    OpenAI.NotFoundError,
+  );
+  await expect(client.responses.create({ ...more, previous_response_id: "nothing" })).rejects.toThrow(
+    /must begin with resp_/,
+  );
+});
+
+test("a run that fails while it is streamed ends as a failed response", async () => {
+  const house = await openHouse({ model: scriptedModel(() => ({ error: "the model is on fire" })) });
+  const stream = await openAi(house).responses.create({ model: MODEL, input: "Hello", stream: true });
+  const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+  for await (const event of stream) events.push(event);
+  expect(events.at(-1)).toMatchObject({
+    type: "response.failed",
+    response: {
+      status: "failed",
+      error: { code: "run_failed", message: expect.stringContaining("on fire") },
+    },
+  });
+});

@@ -1,0 +1,156 @@
+// The stream of a run: events become frames, at the reader's speed.
+
+import { expect, test } from "vitest";
+import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
+import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { createBus, type SharedBus } from "../../../src/engine/bus.ts";
+import { type EndedRun, RunFeed, type StreamShape, streamRun } from "../../../src/gateway/openai/run.ts";
+import { deltas } from "../../kit/live-text.ts";
+import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
+
+const SHAPE: StreamShape = {
+  begin: () => "<begin>",
+  piece: (text) => `<${text}>`,
+  end: (_, text) => `<end ${text}>`,
+  fail: (failure, hasEnded) => `<${failure.code} ${hasEnded}>`,
+};
+
+interface Opened {
+  readonly bus: SharedBus;
+  readonly world: FakeWorld;
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  /** Recorded events of the reader. */
+  readonly happened: string[];
+  text(text: string): void;
+  end(end: Result<EndedRun>): void;
+  next(): Promise<string>;
+  tool(): void;
+}
+
+const ended = (reply: string): Result<EndedRun> => ok({ run: { reply } as EndedRun["run"], cutShort: false });
+
+function open(): Opened {
+  const world = fakeWorld();
+  const bus = createBus(world.log);
+  const end = Promise.withResolvers<Result<EndedRun>>();
+  const happened: string[] = [];
+  const stream = streamRun({
+    feed: new RunFeed(bus),
+    clock: world.clock,
+    redactor: world.redactor,
+    runId: "run-1",
+    shape: SHAPE,
+    ended: end.promise,
+    onGone: () => happened.push("gone"),
+    cut: () => happened.push("cut"),
+  });
+  const reader = stream.getReader();
+  const about = { runId: "run-1", sessionKey: "agent:main:main" };
+  const next = deltas();
+  return {
+    bus,
+    world,
+    reader,
+    happened,
+    text: (text) => bus.publish({ kind: "text", ...about, part: "1.0", ...next(text) }),
+    tool: () =>
+      bus.publish({
+        kind: "tool",
+        ...about,
+        phase: "start",
+        callId: "c",
+        name: "exec",
+        atMs: 1,
+      } satisfies LiveEvent),
+    end: end.resolve,
+    async next() {
+      const { value } = await reader.read();
+      return value === undefined ? "over" : Buffer.from(value).toString();
+    },
+  };
+}
+
+test("OS2: text that comes while nobody reads is one piece for the next read", async () => {
+  const stream = open();
+  expect(await stream.next()).toBe("<begin>");
+  for (let index = 1; index <= 1000; index += 1) stream.text("word ".repeat(index));
+  stream.tool();
+  stream.text("next message ");
+  expect(await stream.next()).toBe(`<${"word ".repeat(1000)}\n\nnext message >`);
+  stream.end(ended("next message here"));
+  expect(await stream.next()).toBe(`<here><end ${"word ".repeat(1000)}\n\nnext message here>`);
+  expect(await stream.next()).toBe("over");
+});
+
+test("OS1: a stream that missed all events gets the whole text from the run's row", async () => {
+  const stream = open();
+  await stream.next();
+  stream.end(ended("Good day"));
+  expect(await stream.next()).toBe("<Good day><end Good day>");
+});
+
+test("ignores events of other runs", async () => {
+  const stream = open();
+  await stream.next();
+  stream.bus.publish({
+    kind: "text",
+    runId: "run-2",
+    sessionKey: "agent:main:main",
+    part: "1.0",
+    offset: 0,
+    text: "secret of another ",
+  });
+  stream.end(ended("mine"));
+  expect(await stream.next()).toBe("<mine><end mine>");
+});
+
+test("OS3: sends comments during silence, repeatedly", async () => {
+  const stream = open();
+  await stream.next();
+  for (let times = 0; times < 3; times += 1) {
+    const next = stream.next();
+    await stream.world.timerWithin(15_000);
+    await stream.world.advance(15_000);
+    expect(await next).toBe(": keep-alive\n\n");
+  }
+});
+
+test("OS2: disconnects a reader that takes nothing for a minute, but not one that reads", async () => {
+  const stream = open();
+  await stream.next();
+  await stream.world.advance(59_000);
+  expect(stream.happened).toEqual([]);
+  stream.text("word ");
+  expect(await stream.next()).toBe("<word >");
+  await stream.world.advance(59_000);
+  expect(stream.happened).toEqual([]);
+  await stream.world.advance(1_000);
+  expect(stream.happened).toEqual(["cut"]);
+});
+
+test("reports a reader that leaves once, and frees the stream", async () => {
+  const stream = open();
+  await stream.next();
+  const waiting = stream.reader.read();
+  await stream.reader.cancel();
+  await waiting;
+  expect(stream.happened).toEqual(["gone"]);
+  stream.text("too late ");
+  stream.end(ended("too late"));
+  await stream.world.advance(120_000);
+  expect(stream.happened).toEqual(["gone"]);
+  expect(stream.world.pendingDelays()).toEqual([]);
+});
+
+test("distinguishes a failure of the run from one of the stream", async () => {
+  const failed = open();
+  await failed.next();
+  failed.text("half a word");
+  failed.end(fail("run_failed", "no", { details: { ended: true } }));
+  expect(await failed.next()).toBe("<half a word>");
+  expect(await failed.next()).toBe("<run_failed true>");
+  const stopped = open();
+  await stopped.next();
+  stopped.end(fail("shutting_down", "no"));
+  expect(await stopped.next()).toBe("<shutting_down false>");
+});

@@ -1,0 +1,99 @@
+// The texts of live events as pieces of a stream.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { TextPieces } from "../../../src/gateway/openai/text.ts";
+import { deltas } from "../../kit/live-text.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+
+/** Converts whole texts to pieces; each text is the whole text so far. */
+function open() {
+  const pieces = new TextPieces(plainRedactor);
+  const delta = deltas();
+  return {
+    next: (text: string) => pieces.next(delta(text)),
+    close: () => pieces.close(),
+    end: (text: string) => pieces.end(text),
+    get whole() {
+      return pieces.whole;
+    },
+  };
+}
+
+const KEY = "sk-abcdefghij0123456789abcdefghij";
+
+test("TX1: for any texts, the pieces of a message add up to its redacted whole", () => {
+  const text = fc.string({
+    unit: fc.constantFrom("a", " ", "\n", "ü", "語", "🙂", "sk-", "9"),
+    maxLength: 60,
+  });
+  fc.assert(
+    fc.property(text, fc.array(fc.nat(60), { maxLength: 8 }), (whole, cuts) => {
+      const pieces = open();
+      const sent = cuts.toSorted((a, b) => a - b).map((cut) => pieces.next(whole.slice(0, cut)));
+      sent.push(pieces.end(whole));
+      expect(sent.join("")).toBe(plainRedactor.mask(whole));
+      expect(pieces.whole).toBe(sent.join(""));
+    }),
+  );
+});
+
+test("TX1: a resumed run with the same text continues at the same position", () => {
+  const pieces = open();
+  const sent = ["Hello w", "Hello world and", "He", "Hello world", "Hello world and more "].map((text) =>
+    pieces.next(text),
+  );
+  sent.push(pieces.end("Hello world and more words"));
+  expect(sent.join("")).toBe("Hello world and more words");
+});
+
+test("TX1: a resumed run with another text begins after a blank line", () => {
+  const pieces = open();
+  const sent = ["Hello world ", "Hel", "Help is "].map((text) => pieces.next(text));
+  sent.push(pieces.end("Help is near"));
+  expect(sent.join("")).toBe("Hello world \n\nHelp is near");
+});
+
+test("TX1: sends the final text whole if it is shorter than the streamed one", () => {
+  const pieces = open();
+  const sent = [pieces.next("Hello world "), pieces.end("Hello")];
+  expect(sent.join("")).toBe("Hello world \n\nHello");
+});
+
+test("text before a tool call stays, and the next message begins after a blank line", () => {
+  const pieces = open();
+  const sent = [
+    pieces.next("I look"),
+    pieces.close(),
+    pieces.close(),
+    pieces.next("I"),
+    pieces.end("I looked"),
+  ];
+  expect(sent.join("")).toBe("I look\n\nI looked");
+  const silent = open();
+  expect([silent.close(), silent.next("Done"), silent.end("Done.")].join("")).toBe("Done.");
+  expect(open().end("")).toBe("");
+});
+
+test("I14, TX2: sends no part of a credential before it can be redacted", () => {
+  const text = `The key is ${KEY} and that is all.`;
+  for (let step = 1; step <= 7; step += 1) {
+    const pieces = open();
+    const sent: string[] = [];
+    for (let cut = 0; cut < text.length; cut += step) sent.push(pieces.next(text.slice(0, cut)));
+    sent.push(pieces.end(text));
+    expect(sent.join("")).toBe("The key is [redacted] and that is all.");
+  }
+});
+
+test("I14: a private key whose first line was already sent is redacted from there on", () => {
+  const block = `-----BEGIN PRIVATE KEY-----\n${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n".repeat(3)}-----END PRIVATE KEY-----`;
+  const text = `Here:\n${block}\nKeep it.`;
+  const pieces = open();
+  const sent: string[] = [];
+  for (let cut = 0; cut < text.length; cut += 3) sent.push(pieces.next(text.slice(0, cut)));
+  sent.push(pieces.end(text));
+  const whole = sent.join("");
+  expect(whole).not.toContain("MIIE");
+  expect(whole.endsWith("Keep it.")).toBe(true);
+});

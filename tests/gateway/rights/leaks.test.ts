@@ -1,0 +1,246 @@
+// I9 and I14 over every method and event: a token for some sessions gets no text of other sessions and no
+// secret. A method without an entry here fails the test.
+
+import { expect, test } from "vitest";
+import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
+import { addRefusal } from "../../../src/store/queries/chains/refusals.ts";
+import { putPeer } from "../../../src/store/queries/channels/channel-peers.ts";
+import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
+import { insertBinding } from "../../../src/store/queries/channels/thread-bindings.ts";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { endOf } from "../../kit/engine.ts";
+import { codesOf } from "../../kit/reference/codes.ts";
+import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
+import { type House, joined, openHouse, quiet, type Raw, TOKEN } from "../kit.ts";
+import { codeIn, newDevice, pairedDevice, tryNode } from "../nodes/kit.ts";
+
+const HIDDEN = "agent:main:main";
+const SEEN = "agent:research:main";
+const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
+const PLANTED = ["agent:main", "velvet", "hidden-chain", KEY.slice(0, 20)];
+
+const scoped = {
+  token: "scoped",
+  role: "operator" as const,
+  scopes: ["operator.admin" as const],
+  sessions: ["agent:research:*", "cron:*"],
+};
+
+async function tell(house: House, sessionKey: string, text: string, senderName = "she"): Promise<string> {
+  const accepted = await house.engine.accept({ sessionKey, input: { text, senderName } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  const run = await endOf(house.engine, accepted.value.run.runId);
+  await quiet(house);
+  return run.chainId;
+}
+
+/** Activity in the hidden session, and its contact with visible ones. */
+async function plant(house: House): Promise<{ chainId: string; jobId: string; hiddenChain: string }> {
+  const admin = await house.client();
+  await admin.call("sessions.patch", { key: HIDDEN, label: "velvet label" });
+  await admin.call("sessions.patch", { key: SEEN, label: `seen ${KEY}` });
+  const hiddenChain = await tell(house, HIDDEN, "velvet secret");
+  const chainId = await tell(house, HIDDEN, doing(sending(SEEN, "what is new?")));
+  await tell(house, SEEN, `my key is ${KEY}`, `sender ${KEY}`);
+  const run = await house.store.db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("session_key", "=", SEEN)
+    .where("chain_id", "=", chainId)
+    .executeTakeFirstOrThrow();
+  const job = await admin.request("cron.add", {
+    name: `job ${KEY}`,
+    schedule: { kind: "every", everyMs: 3_600_000 },
+    message: "say it",
+    deliver: { to: HIDDEN },
+  });
+  const jobId = job.job.id;
+  const fired = await admin.request("cron.run", { id: jobId });
+  await admin.call("agent.wait", { runId: fired.runId });
+  await house.store.transaction(async (tx) => {
+    await updateSession(tx, SEEN, { lastRoute: { channel: "webchat", to: SEEN } });
+    await tx.updateTable("sessions").set({ spawned_by: HIDDEN }).where("key", "=", SEEN).execute();
+    const error = `${HIDDEN} is not there; circle "${SEEN}","${HIDDEN}",${HIDDEN}: ${KEY}`;
+    await insertDelivery(tx, {
+      ...{ id: "d", sessionKey: SEEN, kind: "announce", text: `text ${KEY}`, runId: run.run_id },
+      ...{ route: { channel: "internal", to: HIDDEN }, state: "failed", code: "x", error, createdAt: 1 },
+    });
+    const refusal = { chainId, runId: run.run_id, tool: "sessions_send", code: "wait_cycle", hop: 1, at: 1 };
+    await addRefusal(tx, {
+      ...{ ...refusal, callId: `${run.run_id}:m:0`, fromKey: SEEN, toKey: SEEN, named: `name ${KEY}` },
+      ...{ error, cycle: [SEEN, HIDDEN, SEEN] },
+    });
+    await addRefusal(tx, {
+      ...refusal,
+      callId: "other",
+      fromKey: SEEN,
+      toKey: HIDDEN,
+      named: "velvet",
+      error,
+    });
+  });
+  await plantPeople(house);
+  return { chainId, jobId, hiddenChain };
+}
+
+/** People on a channel, and one of their places bound to the hidden session. */
+async function plantPeople(house: House): Promise<void> {
+  const route = { channel: "telegram", to: "velvet place", accountId: "default" };
+  await house.store.transaction(async (tx) => {
+    const peer = { channel: "telegram", accountId: "default", askedAt: 1, toldAt: 1, route };
+    await putPeer(tx, { ...peer, peerId: "velvet 1", name: "velvet person", state: "approved" });
+    await putPeer(tx, { ...peer, peerId: "velvet 2", state: "pending", code: "ABCDEFGH" });
+    await insertBinding(tx, {
+      ...{ route, sessionKey: HIDDEN, kind: "bound", createdAt: 1, usedAt: 1, idleMs: 0, maxAgeMs: 0 },
+    });
+  });
+}
+
+interface Nodes {
+  readonly nodeId: string;
+  readonly pairingCode: string;
+}
+
+/** A paired device and a requesting one; the token covers neither of their sessions. */
+async function plantNodes(house: House): Promise<Nodes> {
+  const { id: nodeId } = await pairedDevice(house, TOKEN, { name: "velvet machine" });
+  const { answer } = await tryNode(house, newDevice(), { token: TOKEN, name: "velvet telephone" });
+  return { nodeId, pairingCode: codeIn(answer) };
+}
+
+const ABOUT_CHANNELS = {
+  "channels.status": [{}],
+  "channels.test": [{ channel: "telegram" }],
+  "channels.pair.list": [{}],
+  "channels.pair.approve": [{ code: "ABCDEFGH" }],
+  "channels.pair.reject": [{ code: "ABCDEFGH" }],
+  "channels.pair.remove": [{ channel: "telegram", peerId: "velvet 1" }],
+  "bindings.list": [{}],
+  "bindings.unbind": [{ sessionKey: SEEN }, { sessionKey: HIDDEN }],
+} as const;
+
+const ABOUT_ATTENTION = {
+  "attention.list": [{}, { limit: 1 }],
+  "runs.retry": [{ runId: "a" }],
+  "runs.dismiss": [{ runId: "a" }],
+} as const;
+
+/** Requests for each method, in this order: the last ones delete the rows that the others read. */
+function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
+  const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
+  return {
+    health: [{}],
+    status: [{}],
+    "agents.list": [{}],
+    "models.list": [{}],
+    "sessions.list": [
+      { includeDerivedTitles: true, includeLastMessage: true, includeChildren: true, includeGlobal: true },
+      { roots: true, includeArchived: true, limit: 1 },
+      { search: "velvet" },
+      { label: "velvet label" },
+    ],
+    "sessions.resolve": [{ key: SEEN }, { label: "velvet label" }],
+    "sessions.create": [{ agentId: "research", idempotencyKey: "c" }],
+    "sessions.earlier": [{ key: SEEN }],
+    "sessions.preview": [{ keys: [SEEN] }],
+    "sessions.patch": [{ key: SEEN, thinkingLevel: "low" }],
+    "chat.history": [
+      { sessionKey: SEEN, includeRuns: true },
+      { sessionKey: SEEN, limit: 1 },
+    ],
+    "chat.send": [{ sessionKey: SEEN, message: "more", idempotencyKey: "s" }],
+    "chat.abort": [{ sessionKey: SEEN }],
+    "chat.inject": [{ sessionKey: SEEN, message: "a note" }],
+    agent: [{ sessionKey: SEEN, message: "more", idempotencyKey: "a" }],
+    "agent.wait": [{ runId: "a" }],
+    send: [{ to: SEEN, message: "for you", idempotencyKey: "t" }],
+    "tools.catalog": [{ sessionKey: SEEN }],
+    "tools.invoke": [{ name: "sessions_list", sessionKey: SEEN }],
+    "deliveries.list": [{}, { includeDismissed: true, limit: 1 }],
+    "deliveries.retry": [{ id: "d" }],
+    "deliveries.dismiss": [{ id: "d" }],
+    ...ABOUT_ATTENTION,
+    "permissions.list": [{}],
+    "permissions.answer": [{ id: "x", decision: "deny" }],
+    "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
+    "chains.get": [{ chainId }, { chainId: hiddenChain }],
+    "access.explain": [{ viewer: SEEN, target: SEEN }],
+    ...ABOUT_CHANNELS,
+    "demo.start": [{}],
+    "demo.stop": [{}],
+    "metrics.history": [{}],
+    usage: [{}, { by: "tree" }, { by: "session", days: 1, agentId: "research" }],
+    "logs.tail": [{}],
+    "config.check": [{}],
+    "cron.list": [{}, { limit: 1 }],
+    "cron.runs": [{ id: jobId }],
+    "cron.preview": [{ schedule: { kind: "cron", expr: "0 0 * * *" } }],
+    "cron.add": [{ schedule: { kind: "every", everyMs: 60_000 }, message: "m" }],
+    "cron.update": [{ id: jobId, patch: { name: `renamed ${KEY}` } }],
+    "cron.run": [{ id: jobId }],
+    "cron.remove": [{ id: jobId }],
+    "device.token.list": [{}],
+    "device.token.revoke": [{ deviceId: nodeId }],
+    "node.pair.list": [{}],
+    "node.list": [{}],
+    "node.describe": [{ nodeId }],
+    "node.rename": [{ nodeId, displayName: "mine" }],
+    "node.invoke": [{ nodeId, command: "exec", params: {}, idempotencyKey: "n" }],
+    "node.pair.approve": [{ code: pairingCode }],
+    "node.pair.reject": [{ code: pairingCode }],
+    "node.pair.remove": [{ nodeId }],
+    "node.invoke.result": [{ id: "x", ok: true }],
+    "node.event": [{ event: "agent.request", payload: { message: "hello" } }],
+    "sessions.reset": [{ key: SEEN }],
+    "sessions.delete": [{ key: SEEN }],
+  } as const satisfies { readonly [M in MethodName]: readonly object[] };
+}
+
+test("I9, I14: no answer and no event gives a scoped token a secret, or a session that it does not cover", async () => {
+  const house = await openHouse({
+    model: talkingModel(),
+    gateway: { tokens: [scoped] },
+    choices: { session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } } },
+  });
+  const raw: Raw = await joined(house, { auth: { token: "scoped" } });
+  const { chainId, jobId, hiddenChain } = await plant(house);
+  const nodes = await plantNodes(house);
+  const questions = questionsOf({ chainId, hiddenChain, jobId, ...nodes });
+  expect(Object.keys(questions).sort()).toEqual(Object.keys(METHODS).sort());
+  const jobChain = await house.store.db
+    .selectFrom("runs")
+    .select("chain_id")
+    .where("session_key", "=", `cron:${jobId}`)
+    .executeTakeFirstOrThrow();
+  const asked = [
+    ...Object.entries(questions).slice(0, -2),
+    ["chains.get", [{ chainId: jobChain.chain_id }]] as const,
+    ...Object.entries(questions).slice(-2),
+  ];
+  let at = 0;
+  for (const [method, all] of asked)
+    for (const params of all) {
+      const id = `q${at++}`;
+      raw.send({ type: "req", id, method, params });
+      const frame = await raw.res(id);
+      const answer = JSON.stringify(frame);
+      const code = frame.error?.details?.code;
+      if (code !== undefined)
+        expect.soft(codesOf(method as MethodName), `${method}: ${answer}`).toContain(code);
+      const found = [...PLANTED, hiddenChain].filter(
+        (word) => answer.includes(word) && !JSON.stringify(params).includes(word),
+      );
+      expect.soft(found, `${method} ${JSON.stringify(params)}: ${answer}`).toEqual([]);
+    }
+  const events = raw.frames.filter(({ type }) => type === "event");
+  expect(events.length).toBeGreaterThan(10);
+  for (const event of events) {
+    const text = JSON.stringify(event);
+    expect
+      .soft(
+        [...PLANTED, hiddenChain].filter((word) => text.includes(word)),
+        text,
+      )
+      .toEqual([]);
+  }
+});

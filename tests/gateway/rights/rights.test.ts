@@ -1,0 +1,179 @@
+// Roles and scopes of every method, the reach of a token, hosts and origins.
+
+import { request } from "node:http";
+import { expect, test } from "vitest";
+import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
+import type { ToolResultOf } from "../../../src/contract/tools.ts";
+import type { TokenScope, TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
+import { joined, openHouse, openRaw, TOKEN } from "../kit.ts";
+import { joinedNode, pairedDevice } from "../nodes/kit.ts";
+
+const ORDER: TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
+const TOKENS: TokenSettings[] = [
+  ...ORDER.map((scope) => ({ token: scope, role: "operator" as const, scopes: [scope] })),
+  { token: "nobody", role: "operator", scopes: [] },
+  { token: "node", role: "node", scopes: [] },
+  { token: "research-only", role: "operator", scopes: ["operator.admin"], sessions: ["agent:research:*"] },
+];
+
+test.each(Object.keys(METHODS) as MethodName[])(
+  "%s accepts its scope and those that imply it, and no other",
+  async (method) => {
+    const house = await openHouse({ gateway: { tokens: TOKENS } });
+    const key = await pairedDevice(house, "node");
+    for (const token of [...ORDER, "nobody", "node"]) {
+      const raw =
+        token === "node" ? await joinedNode(house, key, { token }) : await joined(house, { auth: { token } });
+      // A param that no method has: a caller without the right gets no error about it.
+      raw.send({ type: "req", id: "x", method, params: { zzzzzzzz: 1 } });
+      const { error } = await raw.res("x");
+      const { scope } = METHODS[method];
+      const ofNodes = scope === "node";
+      const enough = ofNodes ? token === "node" : ORDER.indexOf(token as TokenScope) >= ORDER.indexOf(scope);
+      expect(error?.code, token).toBe(enough ? "INVALID_REQUEST" : "FORBIDDEN");
+      if (!enough && !ofNodes && token !== "node") expect(error?.details?.missingScope).toBe(scope);
+      if (!enough && (ofNodes || token === "node")) expect(error?.message).toContain('role "node"');
+    }
+  },
+);
+
+test("a client may request less than its token has, never more", async () => {
+  const house = await openHouse({ gateway: { tokens: TOKENS } });
+  const scopesOf = async (token: string, scopes: string[]): Promise<string[]> => {
+    const raw = await joined(house, { auth: { token }, scopes });
+    return (await raw.res("hello")).payload.auth.scopes;
+  };
+  expect(await scopesOf(TOKEN, ["operator.read"])).toEqual(["operator.read"]);
+  expect(await scopesOf(TOKEN, [])).toHaveLength(3);
+  expect(await scopesOf("operator.read", ["operator.admin"])).toEqual(["operator.read"]);
+  expect(await scopesOf(TOKEN, ["operator.approvals"])).toEqual([]);
+});
+
+test("a node token connects as node only, and an operator token may connect as one", async () => {
+  const house = await openHouse({ gateway: { tokens: TOKENS } });
+  const asNode = await joinedNode(house, await pairedDevice(house, TOKEN), { token: TOKEN });
+  expect((await asNode.res("hello")).payload).toMatchObject({
+    auth: { role: "node", scopes: [] },
+    features: { methods: ["node.invoke.result", "node.event"] },
+  });
+  const raw = await openRaw(house.url);
+  const params = {
+    minProtocol: 3,
+    maxProtocol: 3,
+    client: { id: "x", version: "1", platform: "p", mode: "m" },
+  };
+  raw.send({
+    type: "req",
+    id: "c",
+    method: "connect",
+    params: { ...params, role: "operator", auth: { token: "node" } },
+  });
+  expect((await raw.res("c")).error?.code).toBe("FORBIDDEN");
+});
+
+test("I9: a token with patterns reaches the sessions that it covers and learns of no others", async () => {
+  const house = await openHouse({ gateway: { tokens: TOKENS } });
+  const client = await house.client({ token: "research-only" });
+  const list = await client.request("sessions.list", {});
+  expect(list.sessions.map((row) => row.key)).toEqual(["agent:research:main"]);
+  const refused: [string, object][] = [
+    ["chat.history", { sessionKey: "agent:main:main" }],
+    ["chat.send", { sessionKey: "agent:main:main", message: "x", idempotencyKey: "a" }],
+    ["chat.abort", { sessionKey: "agent:main:main" }],
+    ["chat.inject", { sessionKey: "agent:main:main", message: "x" }],
+    ["agent", { message: "x", sessionKey: "agent:main:main", idempotencyKey: "b" }],
+    ["agent", { message: "x", idempotencyKey: "c" }],
+    ["send", { to: "agent:main:main", message: "x", idempotencyKey: "d" }],
+    ["sessions.resolve", { key: "agent:main:main" }],
+    ["sessions.patch", { key: "agent:main:main", label: "x" }],
+    ["sessions.reset", { key: "agent:main:main" }],
+    ["sessions.delete", { key: "agent:main:main" }],
+    ["sessions.create", { agentId: "main", idempotencyKey: "e" }],
+    ["tools.catalog", { sessionKey: "agent:main:main" }],
+    ["tools.invoke", { name: "sessions_list", sessionKey: "agent:main:main" }],
+  ];
+  for (const [method, params] of refused) {
+    await expect(client.call(method, params), method).rejects.toMatchObject({ code: "FORBIDDEN" });
+  }
+  const preview = await client.request("sessions.preview", {
+    keys: ["agent:main:main"],
+  });
+  expect(preview.previews[0]?.status).toBe("missing");
+  const main = await house.client();
+  await main.call("chat.send", { sessionKey: "agent:main:main", message: "x", idempotencyKey: "hidden" });
+  await expect(client.call("agent.wait", { runId: "hidden" })).rejects.toMatchObject({ code: "NOT_FOUND" });
+  await expect(client.call("agent.wait", { runId: "unknown" })).rejects.toMatchObject({ code: "NOT_FOUND" });
+  const health = await client.request("health");
+  expect(health).not.toHaveProperty("lanes");
+  expect(await main.call("health")).toHaveProperty("lanes");
+});
+
+test("a tool called for a session sees what that session sees, within the token's rights", async () => {
+  const house = await openHouse({ gateway: { tokens: TOKENS } });
+  const client = await house.client({ token: "research-only" });
+  const list = await client.call<ToolResultOf<"sessions_list">>("tools.invoke", {
+    name: "sessions_list",
+    sessionKey: "agent:research:main",
+  });
+  expect(list.sessions.map((row) => row.key)).toEqual(["main"]);
+});
+
+test("labels need operator.write, a send policy needs operator.admin", async () => {
+  const house = await openHouse({ gateway: { tokens: TOKENS } });
+  const writer = await house.client({ token: "operator.write" });
+  const patched = await writer.call("sessions.patch", { key: "main", label: "desk" });
+  expect(patched).toMatchObject({ ok: true, key: "agent:main:main", entry: { label: "desk" } });
+  await expect(writer.call("sessions.patch", { key: "main", sendPolicy: "deny" })).rejects.toMatchObject({
+    code: "FORBIDDEN",
+  });
+});
+
+interface Got {
+  readonly status: number;
+  readonly body: string;
+}
+
+function get(port: number, path: string, headers: Record<string, string>): Promise<Got> {
+  const { promise, resolve, reject } = Promise.withResolvers<Got>();
+  const sent = request({ host: "127.0.0.1", port, path, headers }, (response) => {
+    let body = "";
+    response.on("data", (piece) => {
+      body += piece;
+    });
+    response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
+  });
+  sent.on("error", reject);
+  sent.end();
+  return promise;
+}
+
+const HEADERS: [Record<string, string>, boolean][] = [
+  [{ host: "127.0.0.1" }, true],
+  [{ host: "127.0.0.1:7275" }, true],
+  [{ host: "localhost:1" }, true],
+  [{ host: "LOCALHOST" }, true],
+  [{ host: "[::1]:7275" }, true],
+  [{ host: "gateway.example" }, true],
+  [{ host: "gateway.example:8443" }, true],
+  [{ host: "evil.example" }, false],
+  [{ host: "127.0.0.1.evil.example" }, false],
+  [{ host: "localhost.evil.example" }, false],
+  [{ host: "user@127.0.0.1" }, false],
+  [{ host: "127.0.0.1:7275", origin: "http://127.0.0.1:7275" }, true],
+  [{ host: "127.0.0.1:7275", origin: "https://app.example" }, true],
+  [{ host: "127.0.0.1:7275", origin: "http://127.0.0.1:8080" }, false],
+  [{ host: "127.0.0.1:7275", origin: "http://localhost:7275" }, false],
+  [{ host: "127.0.0.1:7275", origin: "https://evil.example" }, false],
+  [{ host: "127.0.0.1:7275", origin: "null" }, false],
+  [{ host: "127.0.0.1:7275", origin: "file://127.0.0.1:7275" }, false],
+];
+test.each(HEADERS)("whether a request with %o is accepted: %s", async (headers, allowed) => {
+  const gateway = { allowedHosts: ["gateway.example"], allowedOrigins: ["https://app.example"] };
+  const house = await openHouse({ gateway });
+  const { status } = await get(house.port, "/nothing", headers);
+  // A text that is no host name is a bad request.
+  expect(allowed ? [404] : [400, 403]).toContain(status);
+  const upgraded = openRaw(house.url, { headers });
+  if (allowed) await upgraded;
+  else await expect(upgraded).rejects.toThrow("403");
+});

@@ -1,0 +1,228 @@
+// Live text on the wire: deltas for clients that request them, otherwise the whole text at longer intervals.
+
+import { expect, test } from "vitest";
+import type { AgentEvent, ChatEvent } from "../../../src/contract/events.ts";
+import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { Redactor } from "../../../src/core/text/redact/redact.ts";
+import { withDelta } from "../../../src/core/text/text-delta.ts";
+import { createBus } from "../../../src/engine/bus.ts";
+import type { Caller } from "../../../src/gateway/auth.ts";
+import { createFanout } from "../../../src/gateway/socket/fanout.ts";
+import type { EncodedEvent } from "../../../src/gateway/socket/outlet.ts";
+
+import { fakeWorld } from "../../kit/world.ts";
+import { settingsWith } from "../../tools/app.ts";
+
+const RUN = { runId: "run-1", sessionKey: "agent:main:main" };
+const KEY = `sk-proj-${"aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v"}`;
+const OPERATOR: Caller = { id: "t", role: "operator", scopes: ["operator.read"] };
+
+interface Frame {
+  readonly event: string;
+  readonly payload: ChatEvent & AgentEvent;
+}
+
+/** A client that assembles texts from the events that it receives. */
+function client(fanout: ReturnType<typeof createFanout>, caps: readonly string[]) {
+  const frames: Frame[] = [];
+  const told: EncodedEvent[] = [];
+  let text = "";
+  const leave = fanout.add({
+    caller: OPERATOR,
+    params: { caps },
+    event(event) {
+      told.push(event);
+      const frame = JSON.parse(`${event.head}}`) as Frame;
+      frames.push(frame);
+      const { state, delta, offset = 0, message } = frame.payload;
+      if (frame.event !== "chat") return;
+      if (state === "delta" && delta !== undefined) {
+        const after = withDelta(text, { offset, text: delta });
+        expect(after, `a delta at ${offset} of ${text.length}`).toBeDefined();
+        text = after ?? "";
+      } else text = message?.content[0]?.text ?? text;
+    },
+  });
+  return {
+    frames,
+    told,
+    leave,
+    get text() {
+      return text;
+    },
+    get bytes() {
+      return told.reduce((sum, { head }) => sum + head.length, 0);
+    },
+  };
+}
+
+function openFanout() {
+  const world = fakeWorld();
+  const bus = createBus(world.log);
+  const redactor = new Redactor(["a-known-secret"]);
+  const fanout = createFanout({
+    bus,
+    clock: world.clock,
+    redactor,
+    settings: settingsWith({}),
+    shared: false,
+  });
+  let length = 0;
+  let part = 0;
+  const publish = (event: LiveEvent): void => bus.publish(event);
+  return {
+    world,
+    fanout,
+    publish,
+    start: () => publish({ kind: "run_started", ...RUN, chainId: "c", startedAt: world.clock.now() }),
+    say(text: string) {
+      publish({ kind: "text", ...RUN, part: `1.${part}`, offset: length, text });
+      length += text.length;
+    },
+    restart(text: string) {
+      publish({ kind: "text", ...RUN, part: `1.${part}`, offset: 0, text });
+      length = text.length;
+    },
+    call(callId: string) {
+      const about = { callId, name: "exec", atMs: 1 };
+      publish({ kind: "tool", ...RUN, phase: "start", ...about });
+      part += 1;
+      length = 0;
+    },
+    end: (text: string) =>
+      publish({
+        ...{ kind: "run_ended", ...RUN, chainId: "c", state: "ok", text, endedAt: world.clock.now() },
+        usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 },
+      } as unknown as LiveEvent),
+  };
+}
+
+test("a client with text-deltas gets each new piece once, and the whole text at the end", () => {
+  const house = openFanout();
+  const watcher = client(house.fanout, ["text-deltas"]);
+  house.start();
+  for (const word of ["Hello ", "to ", "you"]) house.say(word);
+  house.end("Hello to you");
+  const chat = watcher.frames.filter(({ event }) => event === "chat").map(({ payload }) => payload);
+  expect(chat.map(({ state, offset, delta }) => [state, offset, delta])).toEqual([
+    ["delta", 0, "Hello "],
+    ["delta", 6, "to "],
+    ["delta", 9, "you"],
+    ["final", undefined, undefined],
+  ]);
+  expect(watcher.text).toBe("Hello to you");
+  const seqs = watcher.frames.map(({ payload }) => payload.seq);
+  expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+  expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toEqual([]);
+});
+
+test("a client that connects in the middle gets the whole text first, then deltas", () => {
+  const house = openFanout();
+  const first = client(house.fanout, ["text-deltas"]);
+  house.start();
+  house.say("one ");
+  house.say("two ");
+  const second = client(house.fanout, ["text-deltas"]);
+  expect(second.text).toBe("one two ");
+  house.say("three");
+  expect(second.text).toBe("one two three");
+  expect(second.frames.at(-1)?.payload).toMatchObject({ offset: 8, delta: "three" });
+  expect(first.text).toBe("one two three");
+});
+
+test("a resumed run starts its text again, sent whole", () => {
+  const house = openFanout();
+  const watcher = client(house.fanout, ["text-deltas"]);
+  house.start();
+  house.say("The first try");
+  house.restart("Second");
+  expect(watcher.frames.at(-1)?.payload.message).toMatchObject({ content: [{ text: "Second" }] });
+  expect(watcher.text).toBe("Second");
+  house.say(" try");
+  expect(watcher.text).toBe("Second try");
+});
+
+test("I14: redacts a secret that comes in pieces for both kinds of clients, at every moment", async () => {
+  const house = openFanout();
+  const watchers = [client(house.fanout, ["text-deltas"]), client(house.fanout, [])];
+  house.start();
+  const text = `It is ${KEY}, or a-known-secret. Done`;
+  for (const char of text) {
+    house.say(char);
+    await house.world.advance(40);
+  }
+  house.call("c1");
+  for (const watcher of watchers) {
+    expect(watcher.text).toBe("It is [redacted], or [redacted]. Done");
+    const said = JSON.stringify(watcher.frames);
+    expect(said).not.toContain(KEY.slice(0, 9));
+    expect(said).not.toContain("a-known");
+  }
+});
+
+test("a client without text-deltas gets the whole text at most once in 150 ms, and the rest after a pause", async () => {
+  const house = openFanout();
+  const watcher = client(house.fanout, []);
+  const wholes = () => watcher.frames.filter(({ event }) => event === "chat").length;
+  house.start();
+  house.say("one ");
+  expect(wholes()).toBe(1);
+  house.say("two ");
+  house.say("three ");
+  await house.world.advance(149);
+  expect(watcher.text).toBe("one ");
+  await house.world.advance(1);
+  expect(watcher.text).toBe("one two three ");
+  expect(wholes()).toBe(2);
+  expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toHaveLength(2);
+});
+
+test("sends a longer text whole less often; before a tool call sends all of it", async () => {
+  const house = openFanout();
+  const watcher = client(house.fanout, []);
+  house.start();
+  house.say("x ".repeat(32 * 1024));
+  const before = watcher.frames.length;
+  house.say("more ");
+  await house.world.advance(590);
+  expect(watcher.frames.length).toBe(before);
+  await house.world.advance(20);
+  expect(watcher.text.endsWith("more ")).toBe(true);
+  house.say("the last word");
+  house.call("c1");
+  expect(watcher.text.endsWith("the last word")).toBe(true);
+});
+
+test("an answer of 4,000 tokens costs a client with text-deltas less than 300 KB", async () => {
+  const house = openFanout();
+  const watcher = client(house.fanout, ["text-deltas"]);
+  house.start();
+  const tokens = Array.from({ length: 4_000 }, (_, token) => `token ${token % 1_000} `);
+  // A run passes on its text 10 to 20 times a second: at 50 tokens a second at least 4 tokens each time.
+  for (let at = 0; at < tokens.length; at += 4) house.say(tokens.slice(at, at + 4).join(""));
+  house.end(tokens.join(""));
+  expect(watcher.text).toBe(tokens.join(""));
+  expect(watcher.bytes).toBeLessThan(300_000);
+});
+
+test("redacts nothing without subscribers; a later subscriber gets all of the text", () => {
+  const house = openFanout();
+  house.start();
+  house.say(`It is ${KEY} `);
+  house.say("and more ");
+  const watcher = client(house.fanout, ["text-deltas"]);
+  expect(watcher.text).toBe("It is [redacted] and more ");
+  house.say("words");
+  expect(watcher.text).toBe("It is [redacted] and more words");
+});
+
+test("sends nothing more to a client that has left", () => {
+  const house = openFanout();
+  const watcher = client(house.fanout, ["text-deltas"]);
+  house.start();
+  house.say("one ");
+  watcher.leave();
+  const count = watcher.frames.length;
+  house.say("two ");
+  expect(watcher.frames.length).toBe(count);
+});

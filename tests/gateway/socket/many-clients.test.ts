@@ -1,0 +1,20 @@
+// Many clients that connect at the same moment: each is served.
+
+import { expect, test } from "vitest";
+import { startProcess } from "../../kit/gateway-process.ts";
+
+const CLIENTS = 500;
+
+test(`${CLIENTS} clients that connect at once get their hello and an answer each; none is cut`, async () => {
+  const gateway = await startProcess();
+  const served = await Promise.allSettled(
+    Array.from({ length: CLIENTS }, async () => {
+      const client = await gateway.connect();
+      const { ok } = await client.request("health");
+      return ok;
+    }),
+  );
+  const failures = served.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  expect(failures).toEqual([]);
+  expect(served).toEqual(Array.from({ length: CLIENTS }, () => ({ status: "fulfilled", value: true })));
+}, 120_000);

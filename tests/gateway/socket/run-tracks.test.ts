@@ -1,0 +1,32 @@
+// The sequence numbers of a run's events, whatever order the events are reported in.
+
+import { expect, test } from "vitest";
+import { RunTracks } from "../../../src/gateway/socket/run-tracks.ts";
+
+test("RT1: numbers rise also within a run that ended in the queue and has flow events before and after", () => {
+  const tracks = new RunTracks(() => 0, false);
+  const before = tracks.next("run");
+  const ended = tracks.next("run");
+  tracks.end("run");
+  expect([before, ended, tracks.next("run")]).toEqual([1, 2, 3]);
+});
+
+test("RT1: numbers continue after the end of a run that had begun", () => {
+  const tracks = new RunTracks(() => 0, false);
+  tracks.begin({ runId: "run", startedAt: 0 });
+  const begun = [tracks.next("run"), tracks.next("run")];
+  tracks.end("run");
+  expect([...begun, tracks.next("run")]).toEqual([1, 2, 3]);
+});
+
+test("RT1: numbers keep rising from one gateway to another that shares its store", () => {
+  let now = 1_000;
+  const [one, other] = [new RunTracks(() => now, true), new RunTracks(() => now, true)];
+  one.begin({ runId: "run", startedAt: now });
+  const told = [one.next("run"), one.next("run"), one.next("run")];
+  now += 5;
+  // This process started in the middle of the run.
+  told.push(other.next("run"), other.next("run"));
+  expect(told).toEqual(told.toSorted((a, b) => a - b));
+  expect(new Set(told).size).toBe(told.length);
+});

@@ -1,0 +1,164 @@
+// Limits of one token or one address: others are still served, and every share is returned.
+
+import { request as httpRequest } from "node:http";
+import { expect, test } from "vitest";
+import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
+import { Shares } from "../../../src/gateway/shares.ts";
+import { type House, joined, openHouse, type Raw } from "../kit.ts";
+
+const MIB = 1024 * 1024;
+const FLOODER = "a-token-of-somebody-who-floods";
+const OTHER = "a-token-of-somebody-who-does-not";
+const TOKENS: TokenSettings[] = [FLOODER, OTHER].map((token) => ({
+  token,
+  role: "operator",
+  scopes: ["operator.admin"],
+}));
+
+const openBoth = (): Promise<House> => openHouse({ gateway: { tokens: TOKENS } });
+const flooding = (house: House): Promise<Raw> => joined(house, { auth: { token: FLOODER } });
+
+async function isServed(house: House, token: string): Promise<boolean> {
+  const client = await house.client({ token });
+  const { ok } = await client.request("health");
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const body = JSON.stringify({ tool: "agents_list", args: {} });
+  const answer = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers, body });
+  client.close();
+  return ok && answer.status === 200;
+}
+
+test("one user's share is below the total, a full share gives nothing, and everything taken is returned", () => {
+  const shares = new Shares({ ofOne: 3, all: 5 });
+  expect([shares.take("a", 2), shares.take("a", 2), shares.take("a"), shares.take("a")]).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ]);
+  expect([shares.take("b", 3), shares.take("b", 2), shares.take("c")]).toEqual([false, true, false]);
+  expect([shares.usedBy("a"), shares.usedBy("b"), shares.inUse()]).toEqual([3, 2, 5]);
+  shares.give("a", 3);
+  expect([shares.take("c", 3), shares.inUse()]).toEqual([true, 5]);
+  for (const [who, amount] of [
+    ["b", 2],
+    ["c", 3],
+  ] as const)
+    shares.give(who, amount);
+  expect([shares.inUse(), shares.usedBy("c"), shares.hasRoom("d", 4)]).toEqual([0, 0, false]);
+});
+
+test("limits pending calls per token, over all of its connections; another token is answered", async () => {
+  const house = await openHouse({ gateway: { tokens: TOKENS }, play: () => new Promise(() => {}) });
+  const links = await Promise.all(Array.from({ length: 5 }, () => flooding(house)));
+  const begin = links[0] as Raw;
+  begin.send({
+    ...{ type: "req", id: "run", method: "chat.send" },
+    params: { sessionKey: "main", message: "hold on", idempotencyKey: "held" },
+  });
+  await begin.res("run");
+  // 4 × 512 waits are the token's share.
+  for (const link of links) {
+    for (let at = 0; at < 512; at += 1) {
+      const params = { runId: "held", timeoutMs: 60_000 };
+      link.send({ type: "req", id: `wait-${at}`, method: "agent.wait", params });
+    }
+  }
+  const last = links[4] as Raw;
+  const refused = await last.res("wait-511");
+  expect(refused).toMatchObject({ ok: false, error: { code: "RATE_LIMITED", retryable: true } });
+  expect(refused.error?.message).toContain("this token has too many unanswered requests");
+  expect(await isServed(house, OTHER)).toBe(true);
+  const overHttp = await fetch(`${house.http}/tools/invoke`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${FLOODER}` },
+  });
+  expect([overHttp.status, overHttp.headers.get("retry-after")]).toEqual([429, "1"]);
+  for (const link of links) link.socket.terminate();
+  await expect.poll(() => isServed(house, FLOODER).catch(() => false)).toBe(true);
+});
+
+test("limits unfinished frames per token; another token is served, and the bytes are returned", async () => {
+  const house = await openBoth();
+  const half = Buffer.alloc(20 * MIB, "x");
+  for (let round = 0; round < 3; round += 1) {
+    const links = await Promise.all(Array.from({ length: 3 }, () => flooding(house)));
+    for (const link of links) await new Promise((sent) => link.socket.send(half, { fin: false }, sent));
+    const over = await flooding(house);
+    over.socket.send(half, { fin: false });
+    expect(await over.closed(), `round ${round}`).toEqual({
+      code: 1013,
+      reason: "this token has too many bytes of unanswered requests",
+    });
+    expect(await isServed(house, OTHER)).toBe(true);
+    for (const link of links) link.socket.terminate();
+    await Promise.all(links.map((link) => link.closed()));
+  }
+});
+
+test("the bytes of a large frame count until its answer: a token can send any number, one after the other", async () => {
+  const house = await openBoth();
+  const link = await flooding(house);
+  const padding = "x".repeat(10 * MIB);
+  for (let at = 0; at < 12; at += 1) {
+    link.send({ type: "req", id: `large-${at}`, method: "health", params: { padding } });
+    expect((await link.res(`large-${at}`)).error?.code).toBe("INVALID_REQUEST");
+  }
+});
+
+/** A request with an endless body; resolves when the gateway has read this many bytes, or has answered. */
+async function unfinished(house: House, path: string, bytes: number) {
+  const request = httpRequest(`${house.http}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${FLOODER}`, "content-type": "application/json" },
+  });
+  request.on("error", () => {});
+  const answered = Promise.withResolvers<number | undefined>();
+  request.on("response", (response) => {
+    response.resume();
+    answered.resolve(response.statusCode);
+  });
+  const piece = Buffer.alloc(bytes, " ");
+  await new Promise((resolve) => request.write(piece, resolve));
+  return { request, answered: answered.promise };
+}
+
+test("limits unfinished bodies per token; another token is served, and the bytes are returned", async () => {
+  const house = await openBoth();
+  for (const path of ["/mcp", "/v1/chat/completions"]) {
+    for (let round = 0; round < 2; round += 1) {
+      const bodies = await Promise.all(
+        Array.from({ length: 8 }, () => unfinished(house, path, 8 * MIB - 1024)),
+      );
+      const over = await unfinished(house, path, 4 * MIB);
+      expect(await Promise.race([over.answered, ...bodies.map((one) => one.answered)]), path).toBe(429);
+      expect(await isServed(house, OTHER)).toBe(true);
+      for (const { request } of [...bodies, over]) {
+        request.destroy();
+      }
+      await expect.poll(() => isServed(house, FLOODER)).toBe(true);
+    }
+  }
+});
+
+test("limits connections per token: other tokens still connect, and each closed connection frees a place", async () => {
+  const house = await openBoth();
+  const links: Raw[] = [];
+  // Connects in rounds, because few connections may be waiting for their handshake.
+  while (links.length < 1_500) {
+    links.push(...(await Promise.all(Array.from({ length: 100 }, () => flooding(house)))));
+  }
+  await expect(flooding(house)).rejects.toThrow(/this token has too many connections/);
+  expect(await isServed(house, OTHER)).toBe(true);
+  const [first] = links;
+  first?.socket.close();
+  await first?.closed();
+  await expect
+    .poll(() =>
+      flooding(house).then(
+        () => "in",
+        () => "out",
+      ),
+    )
+    .toBe("in");
+}, 120_000);

@@ -1,0 +1,30 @@
+// Checks events that a gateway sends in tests against their entries in the contract.
+
+import { Compile, type Validator } from "typebox/schema";
+import { EVENTS } from "../../src/contract/events.ts";
+import { EVENT_FRAME } from "../../src/contract/frames.ts";
+import { EVENT_NAMES } from "../../src/contract/protocol.ts";
+
+const validators = new Map<object, Validator>();
+
+/** Returns the parts of a value that do not fit the schema. */
+export function misfits(schema: object, value: unknown): readonly object[] {
+  const validator = validators.get(schema) ?? (Compile(schema) as Validator);
+  validators.set(schema, validator);
+  return validator.Check(value) ? [] : validator.Errors(value)[1];
+}
+
+/** Fails the test run if this event does not fit the contract. It may be called in a listener. */
+export function checkEvent(frame: { readonly event?: string; readonly payload?: unknown }): void {
+  const name = EVENT_NAMES.find((known) => known === frame.event);
+  const problems =
+    name === undefined
+      ? ["unknown event"]
+      : [...misfits(EVENT_FRAME, frame), ...misfits(EVENTS[name].payload, frame.payload)];
+  if (problems.length === 0) return;
+  const text = JSON.stringify({ frame, problems }).slice(0, 2_000);
+  // A client catches what its listeners throw.
+  queueMicrotask(() => {
+    throw new Error(`the event does not fit the contract: ${text}`);
+  });
+}

@@ -1,0 +1,305 @@
+// Runs every frequent query on tables of tens of thousands of rows, and reads from the server's plan how many
+// rows it read: queries must not become slower as sessions, runs and messages grow.
+
+import { CompiledQuery, type KyselyPlugin, sql } from "kysely";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Scope } from "../../../src/core/rules/visibility.ts";
+import { holdForAbort, holdForEnd } from "../../../src/store/locks.ts";
+import * as flows from "../../../src/store/queries/chains/flows.ts";
+import * as deliveries from "../../../src/store/queries/channels/deliveries.ts";
+import * as cronJobs from "../../../src/store/queries/cron-jobs.ts";
+import * as deadlines from "../../../src/store/queries/deadlines.ts";
+import * as attention from "../../../src/store/queries/runs/attention.ts";
+import * as claims from "../../../src/store/queries/runs/claims.ts";
+import * as jobWaits from "../../../src/store/queries/runs/job-waits.ts";
+import { usageOf } from "../../../src/store/queries/runs/ledger.ts";
+import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
+import * as runs from "../../../src/store/queries/runs/runs.ts";
+import { countRunning, mayStart } from "../../../src/store/queries/runs/slots.ts";
+import * as waits from "../../../src/store/queries/runs/waits.ts";
+import { childCounts, filterCounts } from "../../../src/store/queries/sessions/counts.ts";
+import { listSessions, type SessionFilter } from "../../../src/store/queries/sessions/session-lists.ts";
+import * as sessions from "../../../src/store/queries/sessions/sessions.ts";
+import { searchTranscripts } from "../../../src/store/queries/transcripts/transcript-search.ts";
+import * as transcripts from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Tx } from "../../../src/store/sql.ts";
+import { openPostgresStore, type PostgresStore, runSql } from "../../kit/postgres.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+import { sampleRun } from "../samples.ts";
+
+const ROWS = 50_000;
+const FEWER = ROWS / 2;
+/** A lane that is always busy, and whose runs have nearly all ended. */
+const BUSY = "agent:main:main";
+const FENCE = { runId: "r1", owner: "o", attempt: 1 };
+/**
+ * Maximum rows that a query may read from one table: a page in order reads at most 10,000, and a search for a
+ * common name reads until it has found 4,000.
+ */
+const LOOKED_AT_MAX = 14_000;
+
+const FILL = `
+alter table sessions disable trigger user;
+insert into sessions (key, session_id, agent_id, kind, label, created_at, updated_at, archived_at, spawned_by,
+    spawn_depth, external, system_sent, aborted_last_run, input_tokens, output_tokens, total_tokens, context_tokens)
+  select case when n = 1 then '${BUSY}' else 'agent:a' || n % 50 || ':chat:' || n end, 's' || n, 'a' || n % 50,
+    (array['main', 'group', 'cron', 'other'])[1 + n % 4], 'label ' || n, n, n,
+    case when n % 10 = 0 then n end, case when n % 20 = 1 then 'agent:a1:chat:' || n % 5000 end, 0, 0, 0, 0, 0, 0, 0, 0
+  from generate_series(1, ${FEWER}) n;
+insert into session_names select row_id, lower(concat_ws(chr(10), key, label)) from sessions;
+alter table sessions enable trigger user;
+insert into messages (id, session_id, session_key, run_id, role, entry_json, created_at)
+  select 'm' || n, 's' || n % 1000, 'agent:a' || n % 50 || ':chat:' || n % 1000, 'r' || n / 4,
+    (array['user', 'assistant', 'toolResult'])[1 + n % 3], '{"role": "user", "content": []}', n
+  from generate_series(1, ${ROWS}) n;
+insert into message_texts (seq, part, words)
+  select seq, 0, array_to_tsvector(array['common', 'w' || seq % 5000, 'rare' || seq]) from messages
+  where role <> 'toolResult';
+insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, state, input_json, chain_id, hop,
+    attempt, crashes, owner, pool, accepted_at, ended_at, timeout_ms, flow_id, parent_run_id, call_id)
+  select 'r' || n, case when n % 2 = 0 then '${BUSY}' else 'agent:a1:chat:' || n % 5000 end, 's1', 'main', n, 'turn',
+    case when n > ${ROWS} - 20 and n % 2 = 0 then 'queued' when n between 1 and 59 and n % 2 = 1 then 'running'
+      else 'ok' end,
+    '{}', 'c' || n / 20, 0, 1, 0, 'p' || n % 3, 'main', n,
+    case when n between 60 and ${ROWS} - 20 then n end, 0, 'f' || n / 10, 'r' || n / 5, 'call' || n
+  from generate_series(1, ${ROWS}) n;
+insert into waits (call_id, waiter_run_id, waiter_session_key, target_run_id, target_session_key, state, deadline_at)
+  select 'call' || n, 'r' || n, 'agent:a1:chat:' || n % 5000, 'r' || n + 1, '${BUSY}',
+    case when n % 1000 = 0 then 'open' else 'answered' end, n
+  from generate_series(1, ${FEWER}) n;
+insert into flows (flow_id, chain_id, requester_key, requester_session_id, requester_run_id, target_key, state,
+    turns_max, request_text, created_at)
+  select 'f' || n, 'c' || n, 'agent:a1:chat:' || n % 5000, 's1', 'r' || n, '${BUSY}',
+    case when n % 5000 = 0 then 'open' else 'ended' end, 5, 'x', n
+  from generate_series(1, ${FEWER}) n;
+insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${FEWER}) n;
+insert into cron_jobs (id, agent_id, enabled, schedule_json, message, timeout_ms, missed, next_at, created_at, updated_at)
+  select 'j' || n, 'main', 1, '{}', 'x', 0, 'once', n, n, n from generate_series(1, 1000) n;
+insert into cron_runs (job_id, cause, due_at, fired_at, run_id)
+  select 'j' || n % 1000, 'schedule', n, n, 'r' || n from generate_series(1, 100000) n;
+insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
+    next_attempt_at, created_at)
+  select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
+    0, 0, 0, n, n
+  from generate_series(1, ${FEWER}) n;
+insert into ledger (run_id, session_key, agent_id, provider, model, input, output, cache_read, cache_write, total_tokens,
+    cost, at)
+  select 'r' || n, 'k' || n % 1000, 'main', 'p', 'm', 1, 1, 1, 1, 1, 1, n from generate_series(1, ${FEWER}) n;
+analyze sessions, session_names, messages, message_texts, runs, waits, flows, deadlines, deliveries, ledger, cron_jobs, cron_runs;
+`;
+
+let opened: PostgresStore;
+
+beforeAll(async () => {
+  opened = await openPostgresStore({ own: true });
+  await runSql(opened.url, `set search_path to ${opened.schema}; ${FILL}`);
+});
+afterAll(() => opened.dispose());
+
+interface Step {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Rows Removed by Index Recheck"?: number;
+  readonly Plans?: readonly Step[];
+}
+
+/** Returns the rows that each table scan of a plan has read. */
+function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
+  const { "Relation Name": table, "Actual Loops": loops, "Actual Rows": rows } = step;
+  const removed = (step["Rows Removed by Filter"] ?? 0) + (step["Rows Removed by Index Recheck"] ?? 0);
+  const own = table === undefined ? [] : [{ table, rows: (rows + removed) * loops, how: step["Node Type"] }];
+  return [...own, ...(step.Plans ?? []).flatMap(lookedAt)];
+}
+
+/** Returns the names of the statements that the work prepares, by their text. */
+async function preparedBy(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<Map<string, string>> {
+  await sql`savepoint prepared`.execute(tx);
+  await work(tx);
+  await sql`rollback to prepared`.execute(tx);
+  const { rows } = await sql<{ name: string; statement: string }>`
+    select name, statement from pg_prepared_statements`.execute(tx);
+  return new Map(rows.map(({ name, statement }) => [statement, name]));
+}
+
+function literal(value: unknown): string {
+  if (Array.isArray(value)) return `array[${value.map(literal).join(", ")}]`;
+  return typeof value === "number" ? String(value) : pg.escapeLiteral(String(value));
+}
+
+/** Fails if a step of the statement's plan reads many rows. */
+async function expectFewRows(tx: Tx, query: CompiledQuery, text: string): Promise<void> {
+  const explain = { ...query, sql: `explain (analyze, timing off, format json) ${text}` };
+  const { rows } = await tx.executeQuery<{ "QUERY PLAN": string }>(explain);
+  const [{ Plan: plan }] = JSON.parse(rows[0]?.["QUERY PLAN"] ?? "") as [{ Plan: Step }];
+  const many = lookedAt(plan).filter((scan) => scan.rows > LOOKED_AT_MAX);
+  expect({ text, many }).toEqual({ text, many: [] });
+}
+
+/**
+ * Runs the work, and explains each of its statements, prepared ones also with the generic plan. Rolls
+ * everything back.
+ */
+async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
+  const undo = new Error("undo");
+  const outcome = opened.store.transaction(async (tx) => {
+    const asked: CompiledQuery[] = [];
+    const noting: KyselyPlugin = {
+      transformQuery: ({ node, queryId }) => {
+        asked.push(tx.getExecutor().compileQuery(node, queryId));
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    };
+    const names = await preparedBy(tx, work);
+    await work(tx.withPlugin(noting));
+    expect(asked.length).toBeGreaterThan(0);
+    for (const query of asked) {
+      await expectFewRows(tx, query, query.sql);
+      const name = names.get(query.sql);
+      if (name === undefined) continue;
+      const values = query.parameters.map((value) => (value === null ? "null" : literal(value)));
+      const execute = `execute "${name}"${values.length === 0 ? "" : `(${values.join(", ")})`}`;
+      await sql`set local plan_cache_mode = force_generic_plan`.execute(tx);
+      await expectFewRows(tx, CompiledQuery.raw(""), execute);
+      await sql`set local plan_cache_mode = auto`.execute(tx);
+    }
+    throw undo;
+  });
+  await expect(outcome).rejects.toBe(undo);
+}
+
+const JOBS = Array.from({ length: 100 }, (_, n) => `j${n * 7 + 1}`);
+const ALL: Scope = { all: true };
+const TREE: Scope = { all: false, self: BUSY, treeOf: "agent:a1:chat:201" };
+const filters: Record<string, Partial<SessionFilter>> = {
+  nothing: {},
+  "a cursor": { cursor: Buffer.from('[5000,"k"]').toString("base64url") },
+  "archived ones": { includeArchived: true },
+  "several kinds": { kinds: ["cron", "other"] },
+  "an agent": { agentId: "a7" },
+  "an agent and a kind": { agentId: "a7", kinds: ["cron"] },
+  "a time": { activeSinceMs: FEWER - 50 },
+  "a label": { label: "label 77" },
+  "a spawner": { spawnedBy: "agent:a1:chat:201" },
+  roots: { roots: true },
+  "roots with a cursor": { roots: true, cursor: Buffer.from('[5000,"k"]').toString("base64url") },
+  "archived roots": { roots: true, includeArchived: true },
+  "roots of a kind": { roots: true, kinds: ["cron"] },
+  keys: { keys: [BUSY, "agent:a1:chat:201"] },
+  "running ones": { doing: "running" },
+  "failed ones": { doing: "failed" },
+  "those of a token": { askedBy: "t" },
+  "a searched text": { search: "chat:24999" },
+  "a searched text of many": { search: "label 1" },
+  "a short searched text": { search: "99" },
+  "one session": { scope: { all: false, self: BUSY } },
+  "a tree": { scope: TREE },
+  "a tree and its agent": { scope: { ...TREE, agentIds: ["a1"] }, kinds: ["cron"] },
+  "key patterns": { scope: { all: false, agentIds: "any", patterns: ["agent:a7:chat:2*"] } },
+};
+for (const [name, filter] of Object.entries(filters)) {
+  test(`a list by ${name} reads few rows`, () =>
+    expectFew((tx) => listSessions(tx, { scope: ALL, limit: 50, ...filter })));
+}
+
+const searches: Record<string, Parameters<typeof searchTranscripts>[1]> = {
+  "a rare word": { query: "rare4444", scope: ALL, redactor: plainRedactor, limit: 20 },
+  "a word of many": { query: "w77", scope: ALL, redactor: plainRedactor, limit: 20 },
+  "two words": { query: "common w77", scope: ALL, redactor: plainRedactor, limit: 20 },
+  "a word in a tree": { query: "common", scope: TREE, redactor: plainRedactor, limit: 20 },
+};
+for (const [name, question] of Object.entries(searches)) {
+  test(`a search for ${name} reads few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));
+}
+
+const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
+  getSession: (tx) => sessions.getSession(tx, BUSY),
+  findSessionId: (tx) => sessions.findSessionId(tx, "s5"),
+  ancestorsOf: (tx) => sessions.ancestorsOf(tx, "agent:a21:chat:221"),
+  descendantsOf: (tx) => sessions.descendantsOf(tx, "agent:a1:chat:201", 50),
+  endsOf: (tx) => endsOf(tx, ["r5", "r7"]),
+  activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
+  childCounts: (tx) => childCounts(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
+  filterCounts: (tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }),
+  deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
+  holdLane: (tx) => sessions.holdLane(tx, BUSY),
+  takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),
+  readHistory: (tx) =>
+    transcripts.readHistory(tx, { sessionId: "s5", limit: 50, before: "m49005", includeTools: false }),
+  readContext: (tx) => transcripts.readContext(tx, "s5"),
+  readRun: (tx) => transcripts.readRun(tx, "r5"),
+  lastToolResult: (tx) => transcripts.lastToolResult(tx, "s5"),
+  getRun: (tx) => runs.getRun(tx, "r5"),
+  getRunOfCall: (tx) => runs.getRunOfCall(tx, "call5"),
+  nextInLane: (tx) => claims.nextInLane(tx, BUSY),
+  activeRuns: (tx) => runs.activeRuns(tx, BUSY),
+  activeRunsOfFlow: (tx) => runs.activeRunsOfFlow(tx, "f5"),
+  countLane: (tx) => runs.countLane(tx, BUSY),
+  countAhead: (tx) => runs.countAhead(tx, sampleRun({ sessionKey: BUSY, laneSeq: ROWS })),
+  lanesWithWork: (tx) => claims.lanesWithWork(tx),
+  countByState: (tx) => runs.countByState(tx),
+  laneFigures: (tx) => runs.laneFigures(tx),
+  listRuns: (tx) => runs.listRuns(tx, { sessionKey: BUSY, limit: 50 }),
+  lastFailedTurns: (tx) => attention.lastTurns(tx, "failed", { scope: ALL, limit: 50, sinceMs: 5 }),
+  lastDoneTurns: (tx) => attention.lastTurns(tx, "done", { scope: ALL, limit: 50, sinceMs: 5 }),
+  runningTurns: (tx) => attention.activeTurns(tx, "running", { scope: ALL, limit: 50 }),
+  waitingTurns: (tx) => attention.activeTurns(tx, "waiting", { scope: ALL, limit: 50 }),
+  queuedTurns: (tx) => attention.activeTurns(tx, "queued", { scope: ALL, limit: 50 }),
+  awaitedSessions: (tx) => attention.awaitedSessions(tx, ["r1000", "r2000"]),
+  textsOfTurns: (tx) => attention.textsOfTurns(tx, ["r1000", "r2000"]),
+  dismissTurn: (tx) => attention.dismissTurn(tx, "r1000", { at: 5 }),
+  failedDeliveries: (tx) => deliveries.failedDeliveries(tx, 50),
+  isHeld: (tx) => claims.isHeld(tx, FENCE),
+  requeueHeld: (tx) => claims.requeueHeld(tx),
+  requeueOrphans: (tx) => claims.requeueHeld(tx, "the dead"),
+  hasOrphans: (tx) => claims.hasOrphans(tx),
+  heldBy: (tx) => claims.heldBy(tx, "p1"),
+  idleLanes: (tx) => claims.idleLanes(tx, { limit: 50, appends: false }),
+  mayStart: (tx) => mayStart(tx, "main", { max: 8, pools: { main: 4 } }),
+  countRunning: (tx) => countRunning(tx),
+  endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
+  endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),
+  holdForEnd: (tx) => holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flowId: "f5" }),
+  holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
+  openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
+  openJobEdges: (tx) => jobWaits.openJobEdges(tx, [BUSY], 5),
+  jobWaitsOfCall: (tx) => jobWaits.jobWaitsOfCall(tx, "c"),
+  jobsAnsweredTo: (tx) => jobWaits.jobsAnsweredTo(tx, "r1000"),
+  countOpenJobWaits: (tx) => jobWaits.countOpenJobWaits(tx),
+  openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [BUSY]),
+  spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "r1000"),
+  jobOfChild: (tx) => flows.jobOfChild(tx, BUSY),
+  endedFlowsAmong: (tx) => flows.endedFlowsAmong(tx, ["f5", "f7"]),
+  countDeliveries: (tx) => deliveries.countDeliveries(tx),
+  countOpenWaits: (tx) => waits.countOpenWaits(tx),
+  answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),
+  giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx, "the dead"),
+  confirmAnswer: (tx) => waits.confirmAnswer(tx, "c5"),
+  loseAnswer: (tx) => waits.loseAnswer(tx, "c5"),
+  giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "r1000"),
+  openFlowsOf: (tx) => flows.openFlowsOf(tx, BUSY),
+  openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "r5000"),
+  openSpawnsOf: (tx) => flows.openSpawnsOf(tx, { sessionKey: BUSY }),
+  dueDeadlines: (tx) => deadlines.dueDeadlines(tx, ROWS, 50, ["child", "cron"]),
+  nextDeadlineAt: (tx) => deadlines.nextDeadlineAt(tx, ["child", "cron"]),
+  dueDeliveries: (tx) => deliveries.dueDeliveries(tx, ROWS, 50),
+  nextDueAt: (tx) => deliveries.nextDueAt(tx),
+  listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
+  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, { at: 5, canRepeat: () => true }),
+  usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
+  getJob: (tx) => cronJobs.getJob(tx, "j5"),
+  holdJob: (tx) => cronJobs.holdJob(tx, "j5"),
+  listJobs: (tx) => cronJobs.listJobs(tx, { limit: 50, after: { createdAt: 500, id: "j500" } }),
+  listTurns: (tx) => cronJobs.listTurns(tx, "j5", 50),
+  lastTurns: (tx) => cronJobs.lastTurns(tx, JOBS),
+  unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j5"),
+  insertTurn: (tx) => cronJobs.insertTurn(tx, { jobId: "j5", cause: "manual", firedAt: 5, runId: "r5" }),
+  deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r5", "r6"]),
+};
+for (const [name, work] of Object.entries(queries)) {
+  test(`${name} reads few rows`, () => expectFew(work));
+}

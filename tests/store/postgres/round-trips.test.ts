@@ -1,0 +1,42 @@
+// Counts the round trips of one run on PostgreSQL: each costs the network's delay, and those of a transaction
+// hold its locks.
+
+import { expect, test } from "vitest";
+import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "../../../bench/instant.ts";
+import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
+import { openPostgres } from "../../../src/store/postgres/postgres.ts";
+import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { cleanup, quietWorld } from "../../kit/engine.ts";
+import { takeSchema } from "../../kit/postgres.ts";
+import { countTrips } from "../../kit/round-trips.ts";
+
+const RUN_MAX_MS = 30_000;
+
+test("a plain run on PostgreSQL costs two transactions with nine round trips, and no message to other processes", async () => {
+  const { url, give } = await takeSchema();
+  cleanup(give);
+  const plain = quietWorld();
+  const store = await openPostgres({ url, world: plain });
+  cleanup(() => store.close());
+  const world = sharedWorld(store, plain);
+  const engine = await instantEngine({ store, world, settings: benchSettings(), maxConcurrent: 16 });
+  cleanup(() => engine.stop(0));
+  const key = chatKey(1);
+  await store.transaction((tx) => insertSession(tx, sessionRow(key, 1)));
+  const counter = countTrips();
+  cleanup(counter.stop);
+  const runs: { trips: number; commits: number; hints: number }[] = [];
+  for (let at = 0; at < 10; at += 1) {
+    counter.take();
+    await oneRun(engine, key, RUN_MAX_MS);
+    const within = counter.take().filter(({ inTransaction }) => inTransaction);
+    runs.push({
+      trips: within.filter(({ isTrip }) => isTrip).length,
+      commits: within.filter(({ text }) => text === "commit").length,
+      hints: within.filter(({ text }) => text.includes("pg_notify")).length,
+    });
+  }
+  // A heartbeat may fall in between; the run with the fewest trips is the run alone.
+  const [quietest] = runs.toSorted((a, b) => a.trips - b.trips);
+  expect(quietest).toEqual({ trips: 9, commits: 2, hints: 0 });
+});

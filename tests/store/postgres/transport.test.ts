@@ -1,0 +1,218 @@
+// Messages between processes, and the database's time that they share.
+
+import { afterEach, describe, expect, test } from "vitest";
+import { DatabaseClock } from "../../../src/store/postgres/clock.ts";
+import type { SharedStore } from "../../../src/store/sql.ts";
+import { TRANSPORT_MESSAGE_MAX_BYTES } from "../../../src/store/sql.ts";
+import { openPostgresStore, type PostgresStore, runSql } from "../../kit/postgres.ts";
+import { fakeWorld } from "../../kit/world.ts";
+
+const undo: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+
+async function open(options: Parameters<typeof openPostgresStore>[0] = {}) {
+  const opened: PostgresStore = await openPostgresStore(options);
+  undo.push(opened.dispose);
+  const { shared } = opened.store;
+  if (shared === undefined) throw new Error("a shared store was expected");
+  return { ...opened, shared };
+}
+
+/** Listens, and resolves after this number of messages and gaps. */
+async function ear(shared: SharedStore) {
+  const heard: string[] = [];
+  let gaps = 0;
+  let look = (): void => {};
+  const stop = await shared.listen(
+    (text) => {
+      heard.push(text);
+      look();
+    },
+    () => {
+      gaps += 1;
+      look();
+    },
+  );
+  undo.push(stop);
+  const until = (reached: () => boolean) =>
+    new Promise<void>((resolve) => {
+      look = () => reached() && resolve();
+      look();
+    });
+  return {
+    heard,
+    stop,
+    gaps: () => gaps,
+    texts: (count: number) => until(() => heard.length >= count),
+    gap: (count: number) => until(() => gaps >= count),
+  };
+}
+
+describe("the transport", () => {
+  test("delivers each message once and in order to the others, also equal ones, and not to the sender", async () => {
+    const a = await open();
+    const b = await open({ url: a.url });
+    const [atA, atB] = [await ear(a.shared), await ear(b.shared)];
+    const texts = [
+      "one",
+      "two",
+      "two",
+      "",
+      "a:b.c",
+      "üñí\n'\"\\ {}",
+      "x".repeat(TRANSPORT_MESSAGE_MAX_BYTES),
+    ];
+    await a.shared.notify(texts);
+    await atB.texts(texts.length);
+    expect(atB.heard).toEqual(texts);
+    await b.shared.notify(["answer"]);
+    await atA.texts(1);
+    expect(atA.heard).toEqual(["answer"]);
+  });
+
+  test("delivers many messages at once completely and in order", async () => {
+    const a = await open();
+    const b = await open({ url: a.url });
+    const atB = await ear(b.shared);
+    const texts = Array.from({ length: 1_000 }, (_, n) => `text ${n}`);
+    await Promise.all(texts.map((text) => a.shared.notify([text])));
+    await atB.texts(texts.length);
+    expect(atB.heard).toEqual(texts);
+  });
+
+  test("delivers nothing to another schema of the same database", async () => {
+    const a = await open();
+    const b = await open({ url: a.url });
+    const stranger = await open();
+    const [atB, atStranger] = [await ear(b.shared), await ear(stranger.shared)];
+    await a.shared.notify(["private"]);
+    await atB.texts(1);
+    expect(atStranger.heard).toEqual([]);
+  });
+
+  test("rejects a message that is too long for the transport", async () => {
+    const { shared } = await open();
+    await expect(shared.notify(["é".repeat(TRANSPORT_MESSAGE_MAX_BYTES / 2 + 1)])).rejects.toThrow(
+      "too long",
+    );
+  });
+
+  test("reconnects a lost listener, which reports the gap; a stopped one stays silent", async () => {
+    const a = await open();
+    const b = await open({ url: a.url });
+    const [kept, stopped] = [await ear(b.shared), await ear(b.shared)];
+    await stopped.stop();
+    const listening = `select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen "parley:${a.schema}"'`;
+    expect(await runSql(a.url, listening)).toHaveLength(1);
+    await kept.gap(1);
+    await a.shared.notify(["after"]);
+    await kept.texts(1);
+    expect(kept.heard).toEqual(["after"]);
+    expect({ heard: stopped.heard, gaps: stopped.gaps() }).toEqual({ heard: [], gaps: 0 });
+  });
+
+  test("logs an exception of a listener, and delivers the next message", async () => {
+    const world = fakeWorld({ clock: "real" });
+    const a = await open({ world });
+    const b = await open({ url: a.url });
+    const heard = Promise.withResolvers<void>();
+    const stop = await a.shared.listen(
+      (text) => {
+        if (text === "bad") throw new Error("no");
+        heard.resolve();
+      },
+      () => {},
+    );
+    undo.push(stop);
+    await b.shared.notify(["bad", "good"]);
+    await heard.promise;
+    expect(world.logged.map(({ level }) => level)).toEqual(["error"]);
+  });
+
+  test("logs a message that cannot be sent, and rejects, so that the sender can announce a gap", async () => {
+    const world = fakeWorld({ clock: "real" });
+    const { shared, store } = await open({ world });
+    await store.close();
+    await expect(shared.notify(["late"])).rejects.toThrow("the store is closed");
+    expect(world.logged).toMatchObject([{ level: "warn", text: "messages to other processes were lost" }]);
+  });
+});
+
+describe("the shared time", () => {
+  test("returns the database's time in whole ms without a query", async () => {
+    const { shared, url, store } = await open();
+    const [before] = await runSql(url, "select extract(epoch from clock_timestamp()) * 1000 as now");
+    const now = shared.now();
+    const [after] = await runSql(url, "select extract(epoch from clock_timestamp()) * 1000 as now");
+    expect(Number.isInteger(now)).toBe(true);
+    expect(now).toBeGreaterThan(Number(before?.now) - 100);
+    expect(now).toBeLessThan(Number(after?.now) + 100);
+    await shared.syncClock();
+    await store.close();
+    expect(shared.now()).toBeGreaterThanOrEqual(now);
+    await expect(shared.syncClock()).rejects.toThrow();
+  });
+
+  /** A clock with a database whose answers and their times the test controls. */
+  function clockWith() {
+    const world = fakeWorld();
+    const next = { tookMs: 0, databaseMs: 0 };
+    const clock = new DatabaseClock(world.clock, async (onSent) => {
+      onSent();
+      await world.advance(next.tookMs);
+      return next.databaseMs;
+    });
+    const sync = async (tookMs: number, databaseMs: number) => {
+      Object.assign(next, { tookMs, databaseMs });
+      await clock.sync();
+    };
+    return { world, clock, sync };
+  }
+
+  test("uses the quickest answer of the last minute", async () => {
+    const { world, clock, sync } = clockWith();
+    await sync(10, 1_000_005);
+    expect(clock.now()).toBe(1_000_010);
+    await world.advance(90);
+    // The request took 100 ms, most of them after the database had read its clock.
+    await sync(100, 1_000_101);
+    expect(clock.now()).toBe(1_000_200);
+    await world.advance(61_000);
+    await sync(100, 1_061_320);
+    expect(clock.now()).toBe(1_061_370);
+  });
+
+  test("never goes backwards: it waits until the database's time has caught up", async () => {
+    const { world, clock, sync } = clockWith();
+    await sync(10, 1_000_005);
+    expect(clock.now()).toBe(1_000_010);
+    await sync(4, 1_000_002);
+    await world.advance(3);
+    expect(clock.now()).toBe(1_000_010);
+    await world.advance(10);
+    expect(clock.now()).toBe(1_000_017);
+  });
+
+  test("an answer that contradicts the quickest one replaces it: a clock was set, or the server changed", async () => {
+    const { clock, sync } = clockWith();
+    await sync(2, 1_000_000);
+    await sync(30, 1_900_000);
+    expect(clock.now()).toBe(1_900_015);
+  });
+
+  test("a failed sync changes nothing", async () => {
+    const world = fakeWorld();
+    let answers = 0;
+    const clock = new DatabaseClock(world.clock, () => {
+      answers += 1;
+      return answers === 1 ? Promise.resolve(5_000) : Promise.reject(new Error("away"));
+    });
+    await clock.sync();
+    await expect(clock.sync()).rejects.toThrow("away");
+    await world.advance(7);
+    expect(clock.now()).toBe(5_007);
+  });
+});

@@ -1,0 +1,199 @@
+import { DatabaseSync } from "node:sqlite";
+import { Kysely, sql } from "kysely";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createPaces } from "../../../src/core/pace.ts";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import type { Store, Tx } from "../../../src/store/sql.ts";
+import { sqliteDialect, sqliteTransactions } from "../../../src/store/sqlite/driver.ts";
+import { together } from "../../../src/store/transaction.ts";
+
+let database: DatabaseSync;
+let db: Kysely<unknown>;
+let transaction: Store["transaction"];
+
+beforeEach(() => {
+  database = new DatabaseSync(":memory:");
+  database.exec("create table t (id integer primary key, text text)");
+  db = new Kysely({ dialect: sqliteDialect(database, "the file") });
+  transaction = sqliteTransactions(database, "the file");
+});
+afterEach(() => database.close());
+
+const put = (tx: Tx, id: number, text: string) =>
+  sql`insert into t (id, text) values (${id}, ${text})`.execute(tx);
+const count = () => database.prepare("select count(*) as n from t").get()?.n;
+
+test("D1: transactions requested together run one after the other, in order", async () => {
+  const steps: string[] = [];
+  const work = (name: string) =>
+    transaction(async (tx) => {
+      steps.push(`${name} begins`);
+      await put(tx, steps.length, name);
+      await new Promise((resolve) => setImmediate(resolve));
+      steps.push(`${name} ends`);
+    });
+  await Promise.all(["a", "b", "c"].map(work));
+  expect(steps).toEqual(["a", "b", "c"].flatMap((name) => [`${name} begins`, `${name} ends`]));
+});
+
+test("D2: after a rollback by the database, no further statement of that transaction is written", async () => {
+  const work = transaction(async (tx) => {
+    await put(tx, 1, "before");
+    database.exec("rollback");
+    await put(tx, 2, "after").catch(() => {});
+  });
+  await expect(work).rejects.toThrow("rolled back this transaction");
+  expect(count()).toBe(0);
+  await transaction((tx) => put(tx, 3, "next"));
+  expect(count()).toBe(1);
+});
+
+test("D4: a long transaction yields to other work between its statements", async () => {
+  let now = 0;
+  const order: string[] = [];
+  database.function("work", (id) => {
+    order.push(`statement ${id}`);
+    now += Number(id) > 3 ? 0 : 10;
+    return id;
+  });
+  const gather = async (): Promise<void> => {
+    order.push("other work");
+  };
+  const paced = sqliteTransactions(database, "the file", {
+    paceOf: createPaces({ clock: { monotonic: () => now }, gather }),
+  });
+  const step = (tx: Tx, id: number) => sql`insert into t (id, text) values (work(${id}), 'slow')`.execute(tx);
+  await paced((tx) => together(...[1, 2, 3, 4, 5].map((id) => step(tx, id))));
+  const slow = [1, 2, 3].flatMap((id) => [`statement ${id}`, "other work"]);
+  expect(order).toEqual([...slow, "statement 4", "statement 5"]);
+  expect(count()).toBe(5);
+});
+
+test("a database that may not grow gives a `full` problem, and later work succeeds", async () => {
+  database.exec("pragma max_page_count = 10");
+  const big = "x".repeat(100_000);
+  const work = transaction(async (tx) => {
+    await put(tx, 1, "small");
+    await put(tx, 2, big);
+  });
+  const error = await work.catch((caught: unknown) => caught);
+  expect(error).toBeInstanceOf(StoreProblem);
+  expect(error).toMatchObject({ problem: "full", place: "the file" });
+  expect(count()).toBe(0);
+  await transaction((tx) => put(tx, 3, "small"));
+  expect(count()).toBe(1);
+});
+
+test("TX2: a finished transaction refuses further statements", async () => {
+  let kept: Tx | undefined;
+  await transaction(async (tx) => {
+    kept = tx;
+    await put(tx, 1, "in time");
+  });
+  await expect(put(kept as Tx, 2, "late")).rejects.toThrow("this transaction has ended");
+  expect(count()).toBe(1);
+});
+
+test("work done together is rolled back together: no part continues after the transaction", async () => {
+  const parts: string[] = [];
+  const work = transaction((tx) =>
+    together(
+      put(tx, 1, "a"),
+      put(tx, 1, "a again"),
+      (async () => {
+        await put(tx, 2, "b");
+        await new Promise((resolve) => setImmediate(resolve));
+        await put(tx, 3, "c");
+        parts.push("the last part is done");
+      })(),
+    ),
+  );
+  await expect(work).rejects.toThrow("UNIQUE constraint failed");
+  expect(parts).toEqual(["the last part is done"]);
+  expect(count()).toBe(0);
+});
+
+test("errors that say nothing about the file are returned unchanged", async () => {
+  await transaction((tx) => put(tx, 1, "a"));
+  const again = transaction((tx) => put(tx, 1, "a"));
+  await expect(again).rejects.toThrow("UNIQUE constraint failed");
+  await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
+});
+
+test("with more different statements than are cached, each still returns its own result", async () => {
+  for (let round = 0; round < 2; round++) {
+    for (let n = 0; n < 600; n++) {
+      const { rows } = await sql<{ n: number }>`select ${sql.lit(n)} as n`.execute(db);
+      expect(rows).toEqual([{ n }]);
+    }
+  }
+});
+
+const refused = new Error("refused");
+/** Returns what another program would find. */
+const isOpen = () => database.isTransaction;
+
+test("SG1, SG2: transactions that are ready at once share a commit; one that fails undoes only its own part", async () => {
+  const commits: number[] = [];
+  const ends = await Promise.allSettled(
+    [1, 2, 3, 4].map(async (id) => {
+      await transaction(async (tx) => {
+        await put(tx, id, "by a member");
+        if (id % 2 === 0) throw refused;
+      }).finally(() => commits.push(isOpen() ? 0 : Number(count())));
+    }),
+  );
+  expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected"]);
+  // Each promise settled when both rows were in the file, without an open transaction.
+  expect(commits).toEqual([2, 2, 2, 2]);
+});
+
+test("SG2: when the first of a group fails, the others are committed", async () => {
+  const first = transaction(async (tx) => {
+    await put(tx, 1, "first");
+    throw refused;
+  });
+  const second = transaction((tx) => put(tx, 2, "second"));
+  await expect(first).rejects.toBe(refused);
+  await second;
+  expect(database.prepare("select id from t").all()).toEqual([{ id: 2 }]);
+});
+
+test("SG3: every member of a group that the database rolled back fails", async () => {
+  const [first, second, third] = [1, 2, 3].map((id) =>
+    transaction(async (tx) => {
+      await put(tx, id, "by a member");
+      if (id === 2) database.exec("rollback");
+      if (id === 2) throw refused;
+    }),
+  );
+  await expect(second).rejects.toBe(refused);
+  await expect(first).rejects.toBeInstanceOf(StoreProblem);
+  // The third transaction had not begun, so it is in the next group.
+  await third;
+  expect(database.prepare("select id from t").all()).toEqual([{ id: 3 }]);
+});
+
+test("SG4: a failing `gather` blocks no transaction", async () => {
+  const gather = (): Promise<void> => Promise.reject(new Error("the event loop is gone"));
+  const grouped = sqliteTransactions(database, "the file", { gather });
+  await grouped((tx) => put(tx, 1, "first"));
+  await grouped((tx) => put(tx, 2, "second"));
+  expect(count()).toBe(2);
+});
+
+test("SG4: transactions requested within one turn of the event loop share a group, and none waits longer", async () => {
+  let rounds = 0;
+  const gather = async (): Promise<void> => {
+    rounds += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const grouped = sqliteTransactions(database, "the file", { gather });
+  const asked = [1, 2, 3].map(async (id) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    await grouped((tx) => put(tx, id, "in one round"));
+  });
+  await Promise.all(asked);
+  expect(rounds).toBe(1);
+  expect(count()).toBe(3);
+});

@@ -1,0 +1,283 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Entry } from "../../../src/core/shapes/message.ts";
+import { insertRun } from "../../../src/store/queries/runs/runs.ts";
+import { deleteSessionRows, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { type JsonlCopies, openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
+import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+import { until } from "../../kit/until.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import {
+  assistantMessage,
+  keptLog,
+  sampleRun,
+  sampleSession,
+  silentLog,
+  temporaryDir,
+  userMessage,
+} from "../samples.ts";
+
+const KEY = "agent:main:main";
+const ID = "session-1";
+const HEADER = { type: "session", version: 1, id: ID, key: KEY, createdAt: 1_000 };
+
+let dir: string;
+let remove: () => void;
+let store: Store;
+let jsonlCopies: JsonlCopies;
+let log: ReturnType<typeof keptLog>;
+
+beforeEach(async () => {
+  ({ dir, remove } = temporaryDir());
+  store = await openSqlite({ dir, durability: "normal", log: silentLog });
+  await store.transaction((tx) => insertSession(tx, sampleSession()));
+  log = keptLog();
+  jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
+});
+afterEach(async () => {
+  await jsonlCopies.close();
+  await store.close();
+  remove();
+});
+
+const path = (): string => join(dir, `${ID}.jsonl`);
+
+async function append(...entries: Entry[]): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (const entry of entries)
+      await appendEntry(tx, { sessionKey: KEY, sessionId: ID, entry }, plainRedactor);
+  });
+}
+
+/** Simulates a crash before the copy was written: entries are committed but never noted. */
+async function restart(): Promise<void> {
+  await jsonlCopies.flush();
+  jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
+  await jsonlCopies.flush();
+}
+
+function lines(): unknown[] {
+  const text = readFileSync(path(), "utf8");
+  expect(text.endsWith("\n")).toBe(true);
+  return text
+    .slice(0, -1)
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+test("writes entries a moment after they were noted, and at once if somebody waits", async () => {
+  await jsonlCopies.close();
+  const world = fakeWorld();
+  jsonlCopies = openJsonlCopies({ dir, log, db: store.db, clock: world.clock });
+  await append(userMessage("m1", "first"));
+  jsonlCopies.note(ID);
+  const delayMs = await world.timerWithin(100);
+  expect(lines()).toEqual([HEADER]);
+  await world.advance(delayMs);
+  await until(() => lines().length === 2);
+  await append(userMessage("m2", "second"));
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  expect(lines()).toHaveLength(3);
+});
+
+test("removes a copy that was kept under another name together with its transcript", async () => {
+  await append(userMessage("m1", "stored"));
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  const ahead = [1, 2].map((number) => `${path()}.ahead-${number}`);
+  for (const file of ahead) writeFileSync(file, readFileSync(path()));
+  await jsonlCopies.remove(ID);
+  for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
+});
+
+test("a planned stop adds entries that were committed but not noted to the copies", async () => {
+  await append(userMessage("m1", "told"));
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  await append(assistantMessage("m2", "its commit got no answer"));
+  expect(lines()).toHaveLength(2);
+  await jsonlCopies.close();
+  expect(lines()).toHaveLength(3);
+});
+
+test("a session without entries has a copy with only a header, readable only by its owner", async () => {
+  await jsonlCopies.flush();
+  expect(lines()).toEqual([HEADER]);
+  expect(statSync(path()).mode & 0o777).toBe(0o600);
+});
+
+test("writes each entry as one line, in order and unchanged, whatever it contains", async () => {
+  const entries: Entry[] = [
+    userMessage("m1", "two\nlines\r\nand \u2028 more \u0000 \ud800"),
+    assistantMessage("m2", "x".repeat(2_000_000)),
+    { id: "c1", type: "compaction", summary: "s", firstKeptId: "m2", timestamp: 1 },
+  ];
+  for (const entry of entries) {
+    await append(entry);
+    jsonlCopies.note(ID);
+  }
+  await jsonlCopies.flush();
+  expect(lines()).toEqual([HEADER, ...entries]);
+});
+
+test("writes entries once that are noted several times at once", async () => {
+  const entries = Array.from({ length: 300 }, (_, n) => userMessage(`m${n}`, `text ${n}`));
+  for (let n = 0; n < entries.length; n += 10) {
+    await append(...entries.slice(n, n + 10));
+    jsonlCopies.note(ID);
+    jsonlCopies.note(ID);
+  }
+  await jsonlCopies.flush();
+  expect(lines()).toEqual([HEADER, ...entries]);
+});
+
+test("a start completes a copy that a crash cut at any byte", async () => {
+  const entries = [
+    userMessage("m1", "a"),
+    assistantMessage("m2", "y".repeat(50_000)),
+    userMessage("m3", "ü\nb"),
+  ];
+  await append(...entries);
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  const whole = readFileSync(path());
+  const cut = fc.oneof(
+    fc.nat({ max: 600 }),
+    fc.nat({ max: whole.length }),
+    fc.integer({ min: whole.length - 300, max: whole.length }),
+  );
+  await fc.assert(
+    fc.asyncProperty(cut, async (bytes) => {
+      truncateSync(path(), Math.min(bytes, whole.length));
+      await restart();
+      expect(readFileSync(path()).equals(whole)).toBe(true);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("a start repairs a copy that is missing, foreign or behind", async () => {
+  await append(userMessage("m1", "a"));
+  await restart();
+  expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
+  rmSync(path());
+  await restart();
+  expect(lines()).toHaveLength(2);
+  for (const content of ["", "no JSON at all\n", '{"id":"m9"}\n', "\n\n", "[1]\nnull\n"]) {
+    writeFileSync(path(), content);
+    await restart();
+    expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
+  }
+});
+
+test("does not trust a last line that names another message", async () => {
+  await append(userMessage("m1", "a"), userMessage("m2", "b"));
+  await restart();
+  const whole = readFileSync(path(), "utf8");
+  const [header, first] = whole.split("\n");
+  writeFileSync(path(), `${header}\n${first}\n${JSON.stringify({ ...userMessage("m2", "b"), id: "m1" })}\n`);
+  await restart();
+  expect(readFileSync(path(), "utf8")).toBe(whole);
+});
+
+test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
+  "a false note of progress (%j) is ignored",
+  async (note) => {
+    // Neither new nor behind according to the progress file: found only because the start distrusts that
+    // file.
+    await store.transaction((tx) =>
+      insertSession(tx, sampleSession({ key: "agent:main:old", sessionId: "old", archivedAt: 1 })),
+    );
+    await store.transaction((tx) =>
+      appendEntry(
+        tx,
+        { sessionKey: "agent:main:old", sessionId: "old", entry: userMessage("m1", "a") },
+        plainRedactor,
+      ),
+    );
+    await restart();
+    rmSync(join(dir, "old.jsonl"));
+    await jsonlCopies.close();
+    writeFileSync(join(dir, "mirror.progress"), note);
+    jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
+    await jsonlCopies.flush();
+    expect(existsSync(join(dir, "old.jsonl"))).toBe(true);
+  },
+);
+
+test("removes the copy of a deleted transcript, and a late note does not recreate it", async () => {
+  await append(userMessage("m1", "a"));
+  jsonlCopies.note(ID);
+  const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
+  for (const id of gone) await jsonlCopies.remove(id);
+  expect(existsSync(path())).toBe(false);
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  expect(existsSync(path())).toBe(false);
+});
+
+test("a start removes a leftover copy of a deleted transcript and keeps copies that nobody deleted", async () => {
+  await store.transaction((tx) => insertRun(tx, sampleRun({ sessionId: ID, sessionKey: KEY })));
+  await append(userMessage("m1", "a secret"));
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  // A copy of another database, which may be its only remaining data.
+  const foreign = join(dir, "foreign.jsonl");
+  writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
+  writeFileSync(`${path()}.new`, "half a head");
+  await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
+  await restart();
+  expect(existsSync(path())).toBe(false);
+  expect(existsSync(`${path()}.new`)).toBe(false);
+  expect(existsSync(foreign)).toBe(true);
+});
+
+test("logs the file name of a copy that cannot be written, and writes it at the next chance", async () => {
+  await jsonlCopies.flush();
+  rmSync(path());
+  mkdirSync(path());
+  await restart();
+  await append(userMessage("m1", "a"));
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  expect(log.lines.map(({ level, text }) => `${level}: ${text}`)).toContain(
+    "warn: could not write a transcript copy",
+  );
+  expect(log.lines[0]?.fields).toMatchObject({ sessionId: ID, file: path() });
+  rmSync(path(), { recursive: true });
+  jsonlCopies.note("another");
+  await jsonlCopies.flush();
+  expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
+});
+
+test("an id that is not a plain file name never becomes a path", async () => {
+  const sessionId = "../outside";
+  await store.transaction((tx) => insertSession(tx, sampleSession({ key: "k", sessionId })));
+  jsonlCopies.note(sessionId);
+  await jsonlCopies.flush();
+  await jsonlCopies.remove(sessionId);
+  expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
+});
+
+test("a note at the moment when the work ends is not lost", async () => {
+  await store.transaction((tx) =>
+    insertSession(tx, sampleSession({ key: "agent:main:other", sessionId: "other" })),
+  );
+  jsonlCopies.note("other");
+  await jsonlCopies.flush();
+  for (let steps = 0; steps < 60; steps += 1) {
+    await append(userMessage(`m-${steps}`, "x"));
+    // This copy is up to date: the work takes only a few steps.
+    jsonlCopies.note("other");
+    for (let at = 0; at < steps; at += 1) await null;
+    jsonlCopies.note(ID);
+    await jsonlCopies.flush();
+    expect(lines(), `after ${steps} steps`).toHaveLength(steps + 2);
+  }
+});

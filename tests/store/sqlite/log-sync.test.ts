@@ -1,0 +1,239 @@
+// The sync of a commit runs outside the event loop, and nobody sees a row before it is on disk.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import type { Db, Store } from "../../../src/store/sql.ts";
+import { readMark } from "../../../src/store/sqlite/mark.ts";
+import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { watchWrites } from "../../../src/store/write-watch.ts";
+import { beforeBlockingSync, replaceSync } from "../../kit/disk-sync.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { keptLog, temporaryDir } from "../samples.ts";
+
+let dir: string;
+let file: string;
+const undo: (() => unknown)[] = [];
+
+beforeEach(() => {
+  const made = temporaryDir();
+  dir = made.dir;
+  file = join(dir, STORE_FILE);
+  undo.push(made.remove);
+});
+afterEach(async () => {
+  for (const action of undo.splice(0).toReversed()) await action();
+});
+
+async function open(more: Partial<Parameters<typeof openSqlite>[0]> = {}): Promise<Store> {
+  const store = watchWrites(await openSqlite({ dir, durability: "full", log: keptLog(), ...more }));
+  undo.push(() => store.close());
+  return store;
+}
+
+/** Holds each sync until it is let go. */
+function holdSyncs(): { begun: () => number; go: () => void } {
+  const held: (() => void)[] = [];
+  let begun = 0;
+  const undone = replaceSync((real, done) => {
+    begun += 1;
+    held.push(() => real(done));
+  });
+  const go = (): void => {
+    for (const one of held.splice(0)) one();
+  };
+  undo.push(undone, go);
+  return { begun: () => begun, go };
+}
+
+const put = (store: Store, id: string): Promise<unknown> =>
+  store.transaction((tx) => tx.insertInto("chains").values({ chain_id: id, runs: 1 }).execute());
+const chainsIn = async (db: Db): Promise<string[]> =>
+  (await db.selectFrom("chains").select("chain_id").execute()).map((row) => row.chain_id);
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let at = 0; !holds(); at += 1) {
+    if (at > 100_000) throw new Error("it never holds");
+    await turn();
+  }
+}
+
+/** Notes the order in which promises settle. */
+function noting(told: string[], promise: Promise<unknown>, name: string): Promise<unknown> {
+  return promise.then(
+    () => told.push(name),
+    (error: Error) => told.push(`${name}: ${error instanceof StoreProblem ? error.problem : error.message}`),
+  );
+}
+
+test("I2: members of a group and readers of their rows are told after the sync", async () => {
+  const store = await open();
+  // Starts the thread of the read worker.
+  expect(await chainsIn(store.readWorker as Db)).toEqual([]);
+  const { begun, go } = holdSyncs();
+  const told: string[] = [];
+  const member = noting(told, put(store, "a"), "member");
+  await until(() => begun() === 1);
+  const reads = [store.db, store.readWorker as Db].map(chainsIn);
+  const readers = reads.map((read) => noting(told, read, "reader"));
+  const next = noting(told, put(store, "b"), "next member");
+  for (let at = 0; at < 200; at += 1) await turn();
+  expect(told).toEqual([]);
+  expect(begun()).toBe(1);
+  go();
+  await Promise.all([member, readers[0]]);
+  expect(told).not.toContain("next member");
+  expect(await reads[0]).toEqual(["a"]);
+  await until(() => begun() === 2);
+  go();
+  // A slow read worker answers during the second sync, and then waits for that one, too.
+  await Promise.all([next, ...readers]);
+  expect(told.toSorted()).toEqual(["member", "next member", "reader", "reader"]);
+  expect(await chainsIn(store.db)).toEqual(["a", "b"]);
+});
+
+test("a transaction that writes nothing waits for no sync", async () => {
+  const store = await open();
+  await put(store, "a");
+  const { begun, go } = holdSyncs();
+  const read = store.transaction((tx) => tx.selectFrom("chains").select("chain_id").execute());
+  expect(await read).toEqual([{ chain_id: "a" }]);
+  expect(begun()).toBe(0);
+  const member = put(store, "b");
+  await until(() => begun() === 1);
+  go();
+  await member;
+});
+
+test("LS2: after a failed sync the store refuses everything, says why, and leaves its log for the next start", async () => {
+  const log = keptLog();
+  const store = await open({ log });
+  await put(store, "before");
+  const restore = replaceSync((_, done) => done(Object.assign(new Error("EIO: i/o error"), { code: "EIO" })));
+  const [one, other] = await Promise.allSettled([put(store, "lost"), put(store, "lost, too")]);
+  restore();
+  for (const end of [one, other]) {
+    expect(end).toMatchObject({ status: "rejected", reason: { problem: "unsynced", inDoubt: true } });
+  }
+  for (const ask of [put(store, "later"), chainsIn(store.db), chainsIn(store.readWorker as Db)])
+    await expect(ask).rejects.toMatchObject({ problem: "unsynced", inDoubt: false });
+  expect(await store.refusal?.()).toContain("its disk failed");
+  expect(log.lines.filter(({ level }) => level === "error")).toHaveLength(1);
+  await store.close();
+  // Nothing was copied from the log, whose pages the system may have dropped.
+  expect(existsSync(`${file}-wal`)).toBe(true);
+  expect(readMark(file)).toMatchObject({ state: "open" });
+  expect(await chainsIn((await open()).db)).toContain("before");
+});
+
+test("LS2: a reader that waits for a failed sync gets no row", async () => {
+  const store = await open();
+  let fail = (): void => {};
+  undo.push(
+    replaceSync((_, done) => {
+      fail = () => done(Object.assign(new Error("EIO: i/o error"), { code: "EIO" }));
+    }),
+  );
+  const none = fail;
+  const member = put(store, "lost").catch((error: unknown) => error);
+  await until(() => fail !== none);
+  const read = chainsIn(store.db);
+  for (let at = 0; at < 20; at += 1) await turn();
+  fail();
+  await expect(read).rejects.toMatchObject({ problem: "unsynced" });
+  expect(await member).toMatchObject({ problem: "unsynced" });
+});
+
+test("KP1: the high-water mark names a commit only after its sync", async () => {
+  const world = fakeWorld();
+  const store = await open({ clock: world.clock });
+  await put(store, "a");
+  await world.advance(1_000);
+  const before = readMark(file);
+  await put(store, "b");
+  const { begun, go } = holdSyncs();
+  const member = put(store, "c");
+  await until(() => begun() === 1);
+  await world.advance(1_000);
+  expect(readMark(file)).toEqual(before);
+  go();
+  await member;
+  expect(readMark(file)).not.toEqual(before);
+});
+
+test("a store that is closed during a sync waits for it, and is closed with its log in the database", async () => {
+  const store = await open();
+  const { begun, go } = holdSyncs();
+  const told: string[] = [];
+  const member = noting(told, put(store, "a"), "member");
+  await until(() => begun() === 1);
+  const closed = noting(told, store.close(), "closed");
+  for (let at = 0; at < 20; at += 1) await turn();
+  expect(told).toEqual([]);
+  go();
+  await Promise.all([member, closed]);
+  expect(told.toSorted()).toEqual(["closed", "member"]);
+  expect(readMark(file)).toMatchObject({ state: "closed" });
+  expect(existsSync(`${file}-wal`)).toBe(false);
+  expect(await chainsIn((await open()).db)).toEqual(["a"]);
+});
+
+/** Opens a store on a clock that stands still, and commits until its disk counts as fast. */
+async function openFast(): Promise<{ store: Store; slow: (ms: number) => void }> {
+  let now = 0;
+  const store = await open({ clock: { ...fakeWorld().clock, monotonic: () => now } });
+  for (let at = 0; at < 64; at += 1) await put(store, `fast-${at}`);
+  return {
+    store,
+    slow: (ms) => {
+      now += ms;
+    },
+  };
+}
+
+test("LS4: a disk that was fast 64 times is synced on the event loop until one sync is slow", async () => {
+  const { store, slow } = await openFast();
+  let threads = 0;
+  let here = 0;
+  let lasts = 0;
+  undo.push(
+    replaceSync((real, done) => {
+      threads += 1;
+      real(done);
+    }),
+    beforeBlockingSync(() => {
+      here += 1;
+      slow(lasts);
+    }),
+  );
+  await put(store, "a");
+  expect([here, threads]).toEqual([1, 0]);
+  lasts = 1;
+  await put(store, "b");
+  expect([here, threads]).toEqual([2, 0]);
+  for (let at = 0; at < 64; at += 1) await put(store, `again-${at}`);
+  expect([here, threads]).toEqual([2, 64]);
+  await put(store, "c");
+  expect([here, threads]).toEqual([3, 64]);
+  expect(await chainsIn(store.db)).toHaveLength(64 + 64 + 3);
+});
+
+test("LS2: a failed sync on the event loop is final, too", async () => {
+  const { store } = await openFast();
+  // Starts the thread of the read worker.
+  await chainsIn(store.readWorker as Db);
+  const restore = beforeBlockingSync(() => {
+    throw Object.assign(new Error("EIO: i/o error"), { code: "EIO" });
+  });
+  const read = chainsIn(store.readWorker as Db);
+  const [one, other, shown] = await Promise.allSettled([put(store, "lost"), put(store, "lost, too"), read]);
+  restore();
+  expect(shown).toMatchObject({ status: "rejected", reason: { problem: "unsynced" } });
+  for (const end of [one, other])
+    expect(end).toMatchObject({ status: "rejected", reason: { problem: "unsynced", inDoubt: true } });
+  await expect(chainsIn(store.db)).rejects.toMatchObject({ problem: "unsynced", inDoubt: false });
+  await store.close();
+  expect(existsSync(`${file}-wal`)).toBe(true);
+});

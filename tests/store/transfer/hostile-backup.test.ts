@@ -1,0 +1,108 @@
+// Restores backups with planted code, or with something else in place of a table or of the file.
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { inspectStoreDir } from "../../../src/store/inspect.ts";
+import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { backupStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
+import { temporaryFolder } from "../../kit/engine.ts";
+import { freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, undoMigrations, words } from "./moves.ts";
+
+/** Makes a backup of a small store, changed by these statements. */
+async function changedBackup(statements: string): Promise<string> {
+  const file = join(temporaryFolder(), "backup.sqlite");
+  good(await backupStore(jobOn(await smallStore()), file));
+  const database = new DatabaseSync(file);
+  database.exec(statements);
+  database.close();
+  return file;
+}
+
+/** Approves every stranger who asks. */
+const TRIGGER = `create trigger approve_all after insert on channel_peers begin
+  update channel_peers set state = 'approved';
+end;`;
+const VIEW = "create view everything as select entry_json from messages;";
+const PLANTED = ['trigger "approve_all"', 'view "everything"'];
+
+function objectsIn(dir: string): string[] {
+  const database = new DatabaseSync(join(dir, STORE_FILE), { readOnly: true });
+  const rows = database.prepare("select name from sqlite_schema").all();
+  database.close();
+  return rows.map(({ name }) => String(name));
+}
+
+test("reports and leaves out a trigger and a view that somebody planted in a backup", async () => {
+  const file = await changedBackup(TRIGGER + VIEW);
+  const dir = temporaryFolder();
+  expect(good(await restoreStore(jobOn(dir), file)).leftOut).toEqual(PLANTED);
+  expect(objectsIn(dir)).not.toEqual(
+    expect.arrayContaining([expect.stringMatching(/approve_all|everything/)]),
+  );
+  const url = await freshUrl();
+  expect(good(await restoreStore(jobOn({ url }), file)).leftOut).toEqual(PLANTED);
+  for (const messages of [
+    await inEmbedded(dir, (store) => store.db.selectFrom("messages").select("id").execute()),
+    await inPostgres(url, (store) => store.db.selectFrom("messages").select("id").execute()),
+  ]) {
+    expect(messages).toEqual([{ id: "m1" }]);
+  }
+});
+
+test("migrates an older version's backup without the objects planted in it", async () => {
+  const sessions = "create trigger s after insert on sessions begin delete from messages; end;";
+  const file = await changedBackup(undoMigrations(11) + sessions);
+  const dir = temporaryFolder();
+  expect(good(await restoreStore(jobOn(dir), file)).leftOut).toEqual(['trigger "s"']);
+  const kept = await inEmbedded(dir, (store) => store.db.selectFrom("messages").select("id").execute());
+  expect(kept).toEqual([{ id: "m1" }]);
+  expect(objectsIn(dir)).not.toContain("s");
+});
+
+test.each([
+  ["a view", "drop table channel_peers; create view channel_peers as select 1 as channel;"],
+  ["a table with other columns", "drop table waits; create table waits (call_id text, payload text);"],
+])("a backup with %s in the place of a table is refused", async (_, statements) => {
+  const file = await changedBackup(statements);
+  const said = words(await restoreStore(jobOn(temporaryFolder()), file));
+  expect(said).toMatch(/was altered: .* is not a table of this program/);
+});
+
+test("refuses a pipe in place of a backup or of its log, without opening it", async () => {
+  const pipe = join(temporaryFolder(), "pipe");
+  execFileSync("mkfifo", [pipe]);
+  expect(words(await restoreStore(jobOn(temporaryFolder()), pipe))).toContain("is not a regular file");
+  const file = await changedBackup("");
+  execFileSync("mkfifo", [`${file}-wal`]);
+  expect(words(await restoreStore(jobOn(temporaryFolder()), file))).toContain("-wal is not a regular file");
+});
+
+test("refuses a pipe in place of the store, without opening it", async () => {
+  const dir = temporaryFolder();
+  execFileSync("mkfifo", [join(dir, STORE_FILE)]);
+  await expect(inEmbedded(dir, async () => {})).rejects.toThrow("is not a regular file");
+});
+
+test("the schema of a live store is compared with this program's schema", async () => {
+  const dir = await smallStore();
+  expect(inspectStoreDir(dir).differences).toEqual([]);
+  const database = new DatabaseSync(join(dir, STORE_FILE));
+  database.exec(`${TRIGGER} drop index sessions_by_label;`);
+  database.close();
+  expect(inspectStoreDir(dir).differences).toEqual([
+    'unknown trigger "approve_all"',
+    'missing index "sessions_by_label"',
+  ]);
+});
+
+test("no statement can write to the schema table of a live store", async () => {
+  await inEmbedded(await smallStore(), async (store) => {
+    const { sql } = await import("kysely");
+    await store.transaction(async (tx) => {
+      await sql`pragma writable_schema = on`.execute(tx);
+      await expect(sql`update sqlite_schema set sql = ''`.execute(tx)).rejects.toThrow("may not be modified");
+    });
+  });
+});

@@ -1,0 +1,114 @@
+// Shared by the tests of moved stores: jobs, targets, temporary stores.
+
+import type { Result } from "../../../src/core/shapes/errors.ts";
+import { openPostgres } from "../../../src/store/postgres/postgres.ts";
+import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/sqlite-schema.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
+import type { MoveJob } from "../../../src/store/transfer/transfer.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine.ts";
+import { freshSchema, runSql, serverUrl, takeSchema } from "../../kit/postgres.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+import { sampleSession, silentLog, userMessage } from "../samples.ts";
+
+/** A move of the embedded store in a directory, or of the store in a database. */
+export function jobOn(place: string | { url: string }, more: Partial<MoveJob> = {}): MoveJob {
+  const store =
+    typeof place === "string" ? { dir: place } : { dir: temporaryFolder(), postgresUrl: place.url };
+  const { signal } = new AbortController();
+  return { settings: { ...store, durability: "normal" }, world: quietWorld(), signal, ...more };
+}
+
+export function good<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(`${result.error} ${result.hint ?? ""}`);
+  return result.value;
+}
+
+/** Returns a failure's text for people. */
+export function words(result: Result<unknown>): string {
+  if (result.ok) throw new Error("a failure was expected");
+  return `${result.error} ${result.hint ?? ""}`.trim();
+}
+
+/** Returns the address of a schema that does not exist yet, and drops it after the test. */
+export async function freshUrl(): Promise<string> {
+  const { url, schema } = freshSchema(await serverUrl());
+  cleanup(() => runSql(url, `drop schema if exists "${schema}" cascade`).then(() => {}));
+  return url;
+}
+
+/** Returns the address of an empty store. */
+export async function emptyUrl(): Promise<string> {
+  const { url, give } = await takeSchema();
+  cleanup(give);
+  return url;
+}
+
+export function schemaOf(url: string): string {
+  return new URL(url).searchParams.get("schema") ?? "parley";
+}
+
+export async function inEmbedded<T>(dir: string, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openSqlite({ dir, durability: "normal", log: silentLog });
+  return work(store).finally(() => store.close());
+}
+
+export async function inPostgres<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openPostgres({ url, world: quietWorld() });
+  return work(store).finally(() => store.close());
+}
+
+/** Adds a session with a message. */
+export async function saySomething(store: Store, text = "hello"): Promise<void> {
+  await store.transaction(async (tx) => {
+    await insertSession(tx, sampleSession());
+    const entry = userMessage("m1", text);
+    await appendEntry(tx, { sessionKey: "agent:main:main", sessionId: "session-1", entry }, plainRedactor);
+  });
+}
+
+/** Makes an embedded store with a message. */
+export async function smallStore(): Promise<string> {
+  const dir = temporaryFolder();
+  await inEmbedded(dir, saySomething);
+  return dir;
+}
+
+/** Statements that undo each migration, the newest first. */
+const UNDONE = [
+  "alter table runs drop column dismissed_at;",
+  `drop index sessions_failed; drop index sessions_failed_below; drop index runs_asked;
+  alter table sessions drop column failed_run;`,
+  "alter table runs drop column heard_at;",
+  "drop table inbox_marks;",
+  "drop trigger message_parts_gone; drop table message_parts;",
+  "alter table runs drop column crashes_in_row; alter table runs drop column calls_answered;",
+  "alter table idempotency drop column begun_by;",
+  "alter table nodes drop column created_by;",
+  "alter table runs drop column asked_by;",
+  "drop table device_tokens;",
+  "alter table cron_jobs drop column created_by;",
+  `alter table runs drop column spent_tokens; alter table runs drop column spent_cost;
+  alter table runs drop column reserved_tokens; alter table runs drop column reserved_cost;`,
+  "drop table job_waits; alter table flows drop column outcome_json;",
+  "drop index sessions_by_agent_kind;",
+  `drop table inbound; drop table channel_peers; drop table channel_cursors; drop table thread_bindings;
+  drop table nodes; drop table node_requests;
+  drop index ledger_of_agent; drop index ledger_by_age;
+  alter table ledger drop column root_key;`,
+  `drop table cron_runs; drop table cron_jobs;
+  drop table refusals; drop index chains_newest;
+  alter table chains drop column last_at; alter table chains drop column crossed;
+  drop index sessions_roots;
+  alter table sessions drop column cost; alter table sessions drop column orphaned;`,
+  `drop table processes; drop table holdings; drop table live_payloads; drop index runs_by_end;
+  alter table runs drop column pool; alter table runs drop column resuming;
+  alter table waits drop column owner; alter table deliveries drop column attempt_owner;`,
+];
+
+/** Returns statements that undo the last `count` migrations of an embedded file. */
+export function undoMigrations(count: number): string {
+  return `${UNDONE.slice(0, count).join("\n")} pragma user_version = ${SCHEMA_VERSION - count};`;
+}

@@ -1,0 +1,229 @@
+// `parley store recover`: restores lost data, and leaves everything else alone.
+
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { insertRun } from "../../../src/store/queries/runs/runs.ts";
+import {
+  deleteSessionRows,
+  insertSession,
+  replaceSessionId,
+} from "../../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
+import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { type Recovered, recoverStore } from "../../../src/store/transfer/recover.ts";
+import { temporaryFolder } from "../../kit/engine.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+import { assistantMessage, sampleRun, sampleSession, silentLog, userMessage } from "../samples.ts";
+import { good, jobOn, words } from "./moves.ts";
+
+const KEYS = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" } as const;
+const ONE = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11";
+const TWO = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b22";
+const THREE = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b33";
+const RESEARCH = "agent:research:main";
+
+const open = (dir: string): Promise<Store> => openSqlite({ dir, durability: "full", log: silentLog });
+
+async function session(store: Store, key: string, sessionId: string): Promise<void> {
+  await store.transaction((tx) => insertSession(tx, sampleSession({ key, sessionId })));
+}
+
+async function say(
+  store: Store,
+  sessionKey: string,
+  sessionId: string,
+  ids: readonly string[],
+): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (const id of ids) {
+      const entry = id.startsWith("a") ? assistantMessage(id, `answer ${id}`) : userMessage(id, `word ${id}`);
+      await appendEntry(tx, { sessionKey, sessionId, entry }, plainRedactor);
+    }
+  });
+}
+
+async function writeCopies(dir: string, store: Store): Promise<void> {
+  const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db: store.db });
+  await jsonlCopies.flush();
+  await jsonlCopies.close();
+}
+
+/** A store whose later changes were in a lost log: `before` is stored, `after` is not. */
+async function lost(
+  before: (store: Store) => Promise<void>,
+  after: (store: Store) => Promise<void>,
+): Promise<string> {
+  const dir = join(temporaryFolder(), "state");
+  const first = await open(dir);
+  await before(first);
+  await writeCopies(dir, first);
+  await first.close();
+  const old = readFileSync(join(dir, STORE_FILE));
+  const second = await open(dir);
+  await after(second);
+  await writeCopies(dir, second);
+  await second.close();
+  writeFileSync(join(dir, STORE_FILE), old);
+  return dir;
+}
+
+async function idsOf(dir: string): Promise<Record<string, string[]>> {
+  const store = await open(dir);
+  try {
+    const rows = await store.db.selectFrom("messages").select(["id", "session_id"]).orderBy("seq").execute();
+    const ids: Record<string, string[]> = {};
+    for (const { id, session_id } of rows) ids[session_id] = [...(ids[session_id] ?? []), id];
+    await writeCopies(dir, store);
+    return ids;
+  } finally {
+    await store.close();
+  }
+}
+
+/** A closed store with a transcript of many pages, and its copy. */
+async function longTranscript(): Promise<{ dir: string; ids: string[] }> {
+  const dir = join(temporaryFolder(), "state");
+  const store = await open(dir);
+  await session(store, "agent:main:main", ONE);
+  const ids = Array.from({ length: 400 }, (_, at) => `u${at}`);
+  await say(store, "agent:main:main", ONE, ids);
+  await writeCopies(dir, store);
+  await store.close();
+  return { dir, ids };
+}
+
+const copyOf = (dir: string, id: string): string => readFileSync(join(dir, `${id}.jsonl`), "utf8");
+const recovered = async (dir: string): Promise<Recovered> => good(await recoverStore(jobOn(dir), KEYS));
+
+test("damage: restores data that only the copies have, including sessions", async () => {
+  const dir = await lost(
+    async (store) => {
+      await session(store, "agent:main:main", ONE);
+      await say(store, "agent:main:main", ONE, ["u1", "a1"]);
+    },
+    async (store) => {
+      await say(store, "agent:main:main", ONE, ["u2", "a2"]);
+      await session(store, RESEARCH, TWO);
+      await say(store, RESEARCH, TWO, ["u3"]);
+    },
+  );
+  await expect(open(dir)).rejects.toThrow("parley store recover");
+  const copies = [copyOf(dir, ONE), copyOf(dir, TWO)];
+  const damaged = readFileSync(join(dir, STORE_FILE));
+  const { kept, ...found } = await recovered(dir);
+  expect(found).toMatchObject({
+    ...{ sessionsFromCopies: 1, messagesFromCopies: 3, incomplete: [], unreadLines: 0 },
+    tally: { sessions: 2, messages: 5 },
+  });
+  expect(readFileSync(join(kept, STORE_FILE)).equals(damaged)).toBe(true);
+  expect(await idsOf(dir)).toEqual({ [ONE]: ["u1", "a1", "u2", "a2"], [TWO]: ["u3"] });
+  expect([copyOf(dir, ONE), copyOf(dir, TWO)]).toEqual(copies);
+  const store = await open(dir);
+  const agents = await store.db
+    .selectFrom("sessions")
+    .select(["key", "agent_id", "kind"])
+    .orderBy("key")
+    .execute();
+  expect(agents).toEqual([
+    { key: "agent:main:main", agent_id: "main", kind: "main" },
+    { key: RESEARCH, agent_id: "research", kind: "main" },
+  ]);
+  await store.close();
+});
+
+test("damage: a lost reset applies again; a deleted transcript stays deleted", async () => {
+  const dir = await lost(
+    async (store) => {
+      await session(store, "agent:main:main", ONE);
+      await session(store, RESEARCH, TWO);
+      await store.transaction((tx) =>
+        insertRun(tx, sampleRun({ sessionKey: RESEARCH, sessionId: TWO, state: "ok" })),
+      );
+      await say(store, RESEARCH, TWO, ["u1"]);
+    },
+    async (store) => {
+      await store.transaction((tx) => replaceSessionId(tx, "agent:main:main", THREE, 5_000));
+      await say(store, "agent:main:main", THREE, ["u2"]);
+    },
+  );
+  rmSync(join(dir, `${STORE_FILE}-mark`));
+  const before = await openSqlite({ dir, durability: "normal", log: silentLog });
+  await before.transaction((tx) => deleteSessionRows(tx, RESEARCH, { transcripts: true }));
+  await before.close();
+  await recovered(dir);
+  expect(await idsOf(dir)).toEqual({ [THREE]: ["u2"] });
+  const again = await open(dir);
+  const rows = await again.db.selectFrom("sessions").select(["key", "session_id"]).execute();
+  await again.close();
+  expect(rows).toEqual([{ key: "agent:main:main", session_id: THREE }]);
+});
+
+test("damage: restores a file cut in half from its pages, and the messages from the copies", async () => {
+  const { dir, ids } = await longTranscript();
+  truncateSync(join(dir, STORE_FILE), readFileSync(join(dir, STORE_FILE)).length / 2);
+  const copy = copyOf(dir, ONE);
+  await recovered(dir);
+  expect(await idsOf(dir)).toEqual({ [ONE]: ids });
+  expect(copyOf(dir, ONE)).toBe(copy);
+});
+
+test("damage: damaged pages cost at most their rows, and the messages are restored in order", async () => {
+  const { dir, ids } = await longTranscript();
+  const whole = readFileSync(join(dir, STORE_FILE));
+  for (const page of [40, 60, 80, 100]) {
+    const bytes = Buffer.from(whole);
+    bytes.fill(0xa5, page * 4_096, page * 4_096 + 4_096);
+    const to = temporaryFolder();
+    writeFileSync(join(to, STORE_FILE), bytes);
+    copyFileSync(join(dir, `${ONE}.jsonl`), join(to, `${ONE}.jsonl`));
+    await recovered(to);
+    expect(await idsOf(to), `page ${page}`).toEqual({ [ONE]: ids });
+  }
+});
+
+test("damage: rebuilds a missing store from its copies alone, but not one that never existed", async () => {
+  const dir = join(temporaryFolder(), "state");
+  const store = await open(dir);
+  await session(store, "agent:main:main", ONE);
+  await say(store, "agent:main:main", ONE, ["u1", "a1"]);
+  await writeCopies(dir, store);
+  await store.close();
+  rmSync(join(dir, STORE_FILE));
+  writeFileSync(join(dir, `${ONE}.jsonl`), `${copyOf(dir, ONE)}{"half":\n`);
+  expect(await recovered(dir)).toMatchObject({
+    sessionsFromCopies: 1,
+    messagesFromCopies: 2,
+    unreadLines: 1,
+  });
+  expect(await idsOf(dir)).toEqual({ [ONE]: ["u1", "a1"] });
+  const none = temporaryFolder();
+  expect(words(await recoverStore(jobOn(none), KEYS))).toContain("there is no embedded store");
+  expect(readdirSync(none).filter((name) => !name.startsWith("gateway."))).toEqual([]);
+});
+
+test("damage: a cancelled recovery changes nothing; a store in use is not recovered", async () => {
+  const dir = join(temporaryFolder(), "state");
+  const store = await open(dir);
+  await session(store, "agent:main:main", ONE);
+  expect(words(await recoverStore(jobOn(dir), KEYS))).toContain("Stop that gateway");
+  await store.close();
+  const before = readFileSync(join(dir, STORE_FILE));
+  const stopped = jobOn(dir, { signal: AbortSignal.abort() });
+  expect(words(await recoverStore(stopped, KEYS))).toContain("stopped");
+  expect(readFileSync(join(dir, STORE_FILE)).equals(before)).toBe(true);
+  expect(existsSync(join(dir, `${STORE_FILE}-mark`))).toBe(true);
+  expect(words(await recoverStore(jobOn({ url: "postgres://h/d" }), KEYS))).toContain(
+    "only the embedded store",
+  );
+});

@@ -1,0 +1,159 @@
+// A long conversation in a real browser: paging both ways without a jump, with a bounded document.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
+import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+import { assistantMessage, userMessage } from "../../store/samples.ts";
+
+const MAIN = "agent:main:main";
+const AT = `sessions/${encodeURIComponent(MAIN)}`;
+/** Messages that the page may hold, and other rows beside them. */
+const ROWS_MAX = 400;
+
+async function append(house: House, from: number, count: number): Promise<void> {
+  const { sessionId = "" } = await (await house.client()).request("chat.history", {
+    sessionKey: MAIN,
+    limit: 1,
+  });
+  await house.store.transaction(async (tx) => {
+    for (let n = from; n < from + count; n += 1) {
+      // Heights differ, so that nothing can be right by chance.
+      const text = `message ${n}\n\n${"and another line of it\n".repeat((n * 7) % 5)}`;
+      const entry = n % 2 === 0 ? userMessage(`m${n}`, text) : assistantMessage(`m${n}`, text);
+      await appendEntry(
+        tx,
+        {
+          sessionKey: MAIN,
+          sessionId,
+          entry: { ...entry, timestamp: 1e12 + n * 60_000 },
+        },
+        plainRedactor,
+      );
+    }
+  });
+}
+
+const rows = (page: Page) => page.locator(".entries:not(.entries-tail) > li").count();
+
+/** Resolves when the screen has not changed for a while. */
+function standsStill(page: Page): Promise<void> {
+  return page.evaluate(async () => {
+    const box = document.querySelector(".scroller") as HTMLElement;
+    let last = "";
+    for (let still = 0; still < 20; ) {
+      await new Promise((done) => requestAnimationFrame(done));
+      const now = `${box.scrollTop} ${box.scrollHeight}`;
+      still = now === last ? still + 1 : 0;
+      last = now;
+    }
+  });
+}
+
+/** Scrolls by small steps towards an end, and returns the largest jump of visible rows. */
+function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: number; rowsMax: number }> {
+  return page.evaluate(
+    async ({ direction, until }) => {
+      const box = document.querySelector(".scroller") as HTMLElement;
+      const frame = () => new Promise((done) => requestAnimationFrame(done));
+      let jumpMax = 0;
+      let rowsMax = 0;
+      for (let steps = 0; steps < 20_000; steps += 1) {
+        const seen = [...box.querySelectorAll<HTMLElement>("li[data-id^=m]")];
+        rowsMax = Math.max(rowsMax, seen.length);
+        if (seen.some((row) => row.dataset.id === until)) break;
+        const middle = box.getBoundingClientRect().top + box.clientHeight / 2;
+        const row = seen.find((one) => one.getBoundingClientRect().bottom > middle);
+        const before = row?.getBoundingClientRect().top ?? 0;
+        const step = Math.min(5_000, direction < 0 ? box.scrollTop : 5_000) * direction;
+        const top = box.scrollTop;
+        box.scrollTop += step;
+        const moved = box.scrollTop - top;
+        await frame();
+        await frame();
+        // The visible rows moved only by the scroll, whatever was loaded meanwhile.
+        if (row?.isConnected) {
+          jumpMax = Math.max(jumpMax, Math.abs(row.getBoundingClientRect().top - (before - moved)));
+        }
+      }
+      return { jumpMax, rowsMax };
+    },
+    { direction, until },
+  );
+}
+
+describeInBrowser("a conversation of thousands of messages", () => {
+  test("TH1, LI1: scrolls to the first message and back without a jump, in a bounded document", async () => {
+    const house = await openHouse();
+    await append(house, 0, 4_000);
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await page.locator("[data-id=m3999]").waitFor();
+    const back = await walk(page, -1, "m0");
+    await page.locator("[data-id=m0]").waitFor();
+    expect(back.jumpMax).toBeLessThanOrEqual(1);
+    expect(back.rowsMax).toBeLessThanOrEqual(ROWS_MAX);
+    const on = await walk(page, 1, "m1500");
+    expect(on.jumpMax).toBeLessThanOrEqual(1);
+    expect(await rows(page)).toBeLessThanOrEqual(ROWS_MAX);
+    await page.getByRole("button", { name: "Latest" }).click();
+    await page.locator("[data-id=m3999]").waitFor();
+  }, 120_000);
+
+  test("LI2: only a reader at the end stays there; others see the number of new messages and a button to them", async () => {
+    const house = await openHouse();
+    await append(house, 0, 350);
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    const client = await house.client();
+    await client.agent({ sessionKey: MAIN, message: "at the end" }).done;
+    await page.getByText("echo at the end").waitFor();
+    const gap = () =>
+      page.evaluate(() => {
+        const box = document.querySelector(".scroller") as HTMLElement;
+        return box.scrollHeight - box.scrollTop - box.clientHeight;
+      });
+    await expect.poll(gap).toBeLessThanOrEqual(1);
+    await page.getByRole("region", { name: "Messages" }).focus();
+    await page.keyboard.press("PageUp");
+    await page.keyboard.press("PageUp");
+    const latest = page.getByRole("button", { name: "Latest" });
+    await latest.waitFor();
+    const top = () =>
+      page.evaluate(() => {
+        const box = (document.querySelector(".scroller") as HTMLElement).getBoundingClientRect();
+        const rows = [...document.querySelectorAll<HTMLElement>("li[data-id^=m]")];
+        const row = rows.find((one) => one.getBoundingClientRect().bottom > box.top + 300);
+        return { id: row?.dataset.id, top: row?.getBoundingClientRect().top };
+      });
+    await standsStill(page);
+    const before = await top();
+    await client.agent({ sessionKey: MAIN, message: "while you read" }).done;
+    await expect.poll(() => latest.innerText()).toBe("↓ Latest, 2 new messages");
+    expect(await top()).toEqual(before);
+    await latest.click();
+    await expect.poll(gap).toBeLessThanOrEqual(1);
+    await expect.poll(() => latest.count()).toBe(0);
+  });
+
+  test("a link opens a message, marked and with its neighbours; a wrong link is reported", async () => {
+    const house = await openHouse();
+    await append(house, 0, 1_000);
+    const { page } = await visit(house.http, { token: TOKEN, at: `${AT}/m500`, viewport: PHONE });
+    const row = page.locator("[data-id=m500]");
+    await row.waitFor();
+    await expect
+      .poll(() =>
+        row.evaluate((one) => {
+          const { top, bottom } = one.getBoundingClientRect();
+          return top > 0 && bottom < window.innerHeight;
+        }),
+      )
+      .toBe(true);
+    expect(await row.getAttribute("aria-current")).toBe("true");
+    await page.getByRole("button", { name: "Latest" }).click();
+    await page.locator("[data-id=m999]").waitFor();
+    await page.goto(`${house.http}/#/${AT}/nothing`);
+    await page.getByText("That message is not in this conversation.").waitFor();
+  });
+});

@@ -1,0 +1,218 @@
+// The inbox of the page in a real browser: failures, requests, questions and deliveries, each settled from it;
+// two tabs, the keyboard, a phone, a restart under the page.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { PermissionDesk } from "../../src/agent/acp/permission.ts";
+import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const TOKENS = [{ token: "reader", role: "operator", scopes: ["operator.read"] }] as const;
+
+const EMPTY = "Questions, failures and requests of your agents appear here";
+
+/** Fails, asks or holds as the message says; `mend` ends the failures. */
+function player() {
+  const held = Promise.withResolvers<void>();
+  let mends = false;
+  const play: Play = async ({ run }) => {
+    const { text } = run.input;
+    if (text.startsWith("hold")) await held.promise;
+    if (text.startsWith("fail") && !mends) throw new Error("401 invalid key");
+    return text.startsWith("ask") ? "Both tests pass.\n\nShall I deploy?" : `did ${text}`;
+  };
+  const mend = (): void => {
+    mends = true;
+  };
+  return { play, mend, release: held.resolve };
+}
+
+async function say(house: House, sessionKey: string, text: string): Promise<void> {
+  const accepted = await house.engine.accept({ sessionKey, input: { text } });
+  if (!accepted.ok) throw new Error(accepted.error);
+}
+
+const group = (page: Page, name: string) => page.getByRole("region", { name: new RegExp(`^${name} `) });
+const rowIn = (page: Page, name: string, text: string) =>
+  group(page, name).getByRole("listitem").filter({ hasText: text });
+
+/** A gateway with agents' permission requests. */
+async function openDesk(play: Play) {
+  let told = (_sessionKey: string): void => {};
+  const desk = new PermissionDesk(quietWorld(), (sessionKey) => told(sessionKey));
+  const house = await openHouse({ play, permissions: desk, gateway: { tokens: [...TOKENS] } });
+  told = (sessionKey) => house.engine.bus.publish({ kind: "session", sessionKey, change: "state" });
+  const stop = new AbortController();
+  const ask = (title: string) =>
+    desk.ask(
+      { sessionKey: MAIN, agentId: "main", runId: "r", title, rawInput: { path: "/etc" }, askMs: 600_000 },
+      stop.signal,
+    );
+  return { house, ask };
+}
+
+describeInBrowser("the inbox", () => {
+  test("explains itself while it is empty, then shows a failure with its reason, and retries it", async () => {
+    const { play, mend } = player();
+    const house = await openHouse({ play });
+    const { page } = await visit(house.http, { token: TOKEN });
+    await page.getByText(EMPTY).waitFor();
+    expect(await page.title()).toBe("Inbox · Parley");
+    await say(house, MAIN, "fail to fetch the prices");
+    const row = rowIn(page, "Needs you", "401 invalid key");
+    await row.waitFor();
+    await expect.poll(() => page.title()).toBe("(1) Inbox · Parley");
+    mend();
+    await row.getByRole("button", { name: "Retry" }).click();
+    await rowIn(page, "Done", "did fail to fetch the prices").waitFor();
+    await page.getByText("Nothing needs you.").waitFor();
+    await expect.poll(() => page.title()).toBe("Inbox · Parley");
+  });
+
+  test("a permission request is approved from the page, another from a second tab", async () => {
+    const { house, ask } = await openDesk(player().play);
+    const { page, context } = await visit(house.http, { token: TOKEN });
+    const other = await visit(house.http, { token: TOKEN, context, at: "operations/permissions" });
+    const reader = await visit(house.http, { token: "reader" });
+    const first = ask("Delete the old build");
+    const row = rowIn(page, "Needs you", "Delete the old build");
+    await row.waitFor();
+    await rowIn(reader.page, "Needs you", "Delete the old build").waitFor();
+    expect(await reader.page.getByRole("button", { name: "Approve" }).count()).toBe(0);
+    await row.getByRole("button", { name: "Peek" }).click();
+    await row.getByText('"/etc"').first().waitFor();
+    await row.getByRole("button", { name: "Approve" }).click();
+    expect(await first).toBe("allow");
+    await page.getByText(EMPTY).waitFor();
+    await reader.page.getByText(EMPTY).waitFor();
+
+    const second = ask("Send a mail");
+    await rowIn(page, "Needs you", "Send a mail").waitFor();
+    await other.page.getByRole("button", { name: "Deny" }).click();
+    expect(await second).toBe("deny");
+    await page.getByText(EMPTY).waitFor();
+  });
+
+  test("a failed delivery is retried, and another dismissed after a question", async () => {
+    const house = await openHouse({});
+    for (const id of ["one", "two"]) {
+      const route = { channel: "webchat", to: MAIN };
+      const failed = {
+        state: "failed",
+        code: "channel_failed",
+        error: `no answer ${id}`,
+        createdAt: 9,
+      } as const;
+      await house.store.transaction((tx) =>
+        insertDelivery(tx, { id, sessionKey: MAIN, kind: "send", route, text: `news ${id}`, ...failed }),
+      );
+    }
+    const { page } = await visit(house.http, { token: TOKEN });
+    await rowIn(page, "Needs you", "no answer one").getByRole("button", { name: "Retry" }).click();
+    await rowIn(page, "Needs you", "no answer one").waitFor({ state: "detached" });
+    await rowIn(page, "Needs you", "no answer two").getByRole("button", { name: "Dismiss" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
+    await page.getByText(EMPTY).waitFor();
+    const rows = await house.store.db
+      .selectFrom("deliveries")
+      .select(["id", "state"])
+      .orderBy("id")
+      .execute();
+    expect(rows).toEqual([
+      { id: "one", state: "sent" },
+      { id: "two", state: "failed" },
+    ]);
+  });
+
+  test("works with the keyboard: j and k move, Space peeks, an answer is sent, Enter opens", async () => {
+    const { play } = player();
+    const house = await openHouse({ play });
+    await say(house, RESEARCH, "ask me");
+    await say(house, MAIN, "fail");
+    const { page } = await visit(house.http, { token: TOKEN });
+    await rowIn(page, "Needs you", "401 invalid key").waitFor();
+    await rowIn(page, "Needs you", "Shall I deploy?").waitFor();
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
+    await page.keyboard.press("k");
+    await page.keyboard.press("j");
+    const name = await page.evaluate(() => document.activeElement?.textContent ?? "");
+    if (name !== "research") await page.keyboard.press("k");
+    await page.keyboard.press(" ");
+    const answer = page.getByRole("textbox", { name: "Your answer" });
+    await page.getByText("Both tests pass.").waitFor();
+    await answer.fill("Yes, j and k");
+    await answer.press("Enter");
+    await rowIn(page, "Done", "did Yes, j and k").waitFor();
+    const first = page.locator("[data-row]").first();
+    await first.focus();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.url()).toContain(encodeURIComponent(MAIN));
+  });
+
+  test("a running session can be stopped, and a dismissed failure moves to Failed", async () => {
+    const { play } = player();
+    const house = await openHouse({ play });
+    await say(house, MAIN, "hold on");
+    await say(house, RESEARCH, "fail");
+    const { page } = await visit(house.http, { token: TOKEN });
+    await rowIn(page, "Running", "hold on").getByRole("button", { name: "Stop" }).click();
+    await rowIn(page, "Done", "Stopped.").waitFor();
+    await rowIn(page, "Needs you", "401").getByRole("button", { name: "Dismiss" }).click();
+    await rowIn(page, "Failed", "401 invalid key").waitFor();
+  });
+
+  test("after a restart of the gateway the open page shows the list again, and its decisions last", async () => {
+    const dir = temporaryFolder();
+    const { play } = player();
+    let house = await openHouse({ dir, play });
+    await say(house, MAIN, "fail 1");
+    await say(house, RESEARCH, "fail 2");
+    const { page } = await visit(house.http, { token: TOKEN, allow: /WebSocket|ERR_CONNECTION|503/ });
+    await rowIn(page, "Needs you", "research").getByRole("button", { name: "Dismiss" }).click();
+    await rowIn(page, "Failed", "research").waitFor();
+    const { port } = house;
+    await house.stop();
+    await page.getByText(/Connection lost|The gateway is/).waitFor();
+    house = await openHouse({ dir, play, gateway: { port } });
+    await page.getByText(/Connection lost|The gateway is/).waitFor({ state: "detached" });
+    const { key } = await (await house.client()).request("sessions.create", { label: "third" });
+    await say(house, key, "fail 3");
+    await rowIn(page, "Needs you", "third").waitFor();
+    expect(await group(page, "Needs you").getByRole("listitem").count()).toBe(2);
+    expect(await group(page, "Failed").getByRole("listitem").count()).toBe(1);
+  });
+
+  test.each([
+    ["desktop", {}],
+    ["phone", { viewport: PHONE }],
+    ["phone, dark", { viewport: PHONE, dark: true }],
+    // Half the pixels: a window of 1280 x 800 at 200 %.
+    ["200 % zoom", { viewport: { width: 640, height: 400 } }],
+  ])("axe-core finds no problem, and nothing scrolls sideways: %s", async (_name, options) => {
+    const { play, release } = player();
+    const { house, ask } = await openDesk(play);
+    const client = await house.client();
+    void ask("Delete the old build and everything below it, then write a new one");
+    await say(house, RESEARCH, "ask me");
+    for (const [label, text] of [
+      ["price list, second draft", "hold on to the prices of the last quarter"],
+      ["on-call handover", "fail"],
+      ["release notes", "say what is new"],
+    ] as const) {
+      const { key } = await client.request("sessions.create", { label });
+      await say(house, key, text);
+    }
+    const { page } = await visit(house.http, { token: TOKEN, ...options });
+    await rowIn(page, "Needs you", "Shall I deploy?").getByRole("button", { name: "Answer" }).click();
+    await page.getByText("Both tests pass.").waitFor();
+    await rowIn(page, "Done", "release notes").waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await sideways(page)).toBe(0);
+    release();
+  });
+});

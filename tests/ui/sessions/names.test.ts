@@ -1,0 +1,52 @@
+// The page names each session by its label wherever it links to it, with the key as its tooltip.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
+import { FAMILY, seedSessions } from "./seed.ts";
+
+const PLAN = "agent:main:chat:plan";
+const GONE = "agent:main:chat:gone";
+
+/** The text and tooltip of the link to a session. */
+async function linkTo(page: Page, key: string): Promise<readonly [string, string | null]> {
+  const link = page.locator(`#view a.session-link[href*="${encodeURIComponent(key)}"] .name`).last();
+  return [await link.innerText(), await link.getAttribute("title")];
+}
+
+describeInBrowser("names of sessions", () => {
+  test("a conversation and the outbox show labels, follow a rename", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, FAMILY);
+    await house.store.transaction(async (tx) => {
+      for (const [id, sessionKey] of [PLAN, GONE, "agent:main:telegram:group:7", PLAN].entries())
+        await insertDelivery(tx, {
+          ...{ id: `d${id}`, sessionKey, kind: "send", route: { channel: "webchat", to: "a" } },
+          ...{ text: "x", state: "skipped", createdAt: 100, code: "x", error: "no" },
+        });
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
+    await expect.poll(() => linkTo(page, PLAN)).toEqual(["plan", PLAN]);
+    expect(await linkTo(page, "agent:main:telegram:group:7")).toEqual([
+      "the group",
+      "agent:main:telegram:group:7",
+    ]);
+    expect(await linkTo(page, GONE)).toEqual(["main · chat gone", GONE]);
+    const client = await house.client();
+    await client.call("sessions.patch", { key: PLAN, label: "<b>renamed</b>" });
+    await expect.poll(() => linkTo(page, PLAN)).toEqual(["<b>renamed</b>", PLAN]);
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent("agent:main:subagent:deep")}`);
+    await page.getByRole("heading", { name: "check it" }).waitFor();
+    const parent = page.locator(".conversation-facts .session-link");
+    await expect.poll(() => parent.innerText()).toBe("write it");
+    await expect.poll(() => page.title()).toBe("check it · Sessions · Parley");
+    await client.call("sessions.patch", { key: "agent:main:subagent:deep", label: "<b>\u202echecked</b>" });
+    await expect.poll(() => page.title()).toBe("<b>\\u{202e}checked</b> · Sessions · Parley");
+    await page.goto(`${house.http}/#/operations/schedules`);
+    await expect.poll(() => page.title()).toBe("Schedules · Operations · Parley");
+    await page.goto(`${house.http}/#/sessions`);
+    await expect.poll(() => page.title()).toBe("Sessions · Parley");
+  });
+});

@@ -1,0 +1,124 @@
+// Rows of the session list tell what failed and how a session's jobs go, in a real browser.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
+import {
+  accessibilityProblems,
+  DESKTOP,
+  describeInBrowser,
+  PHONE,
+  sideways,
+  visit,
+} from "../../kit/browser.ts";
+import { FAMILY, row, type Seed, seedSessions } from "./seed.ts";
+
+const MAIN = "agent:main:main";
+const PLAN = "agent:main:chat:plan";
+const KEY = "sk-abcdefghijklmnopqrstuvwxyz123456";
+
+const toneOf = (page: Page, name: RegExp) => row(page, name).locator(".state").first().getAttribute("class");
+
+describeInBrowser("session rows", () => {
+  test("a failed session is red with its reason and age, until it is retried with success", async () => {
+    const play: Play = ({ run: { input } }) => {
+      if (input.text === "fail") throw new Error(`401 invalid key ${KEY}\n<b>bold</b>`);
+      return "done";
+    };
+    const house = await openHouse({ play });
+    await seedSessions(house.store, FAMILY);
+    const { page } = await visit(house.http, { token: TOKEN });
+    const client = await house.client();
+    const say = (message: string) =>
+      client.agent({ message, sessionKey: PLAN, idempotencyKey: message }).done.catch(() => undefined);
+    await say("fail");
+    const failed = row(page, /plan.*failed/);
+    await failed.waitFor();
+    expect(await failed.innerText()).toMatch(/failed (just now|\d+ s ago): 401 invalid key/);
+    expect(await failed.innerText()).not.toContain("idle");
+    expect(await page.content()).not.toContain(KEY);
+    expect(await failed.locator("b").count()).toBe(0);
+    expect(await toneOf(page, /plan/)).toContain("tone-bad");
+    await page.reload();
+    await row(page, /plan.*failed/).waitFor();
+    await say("fine");
+    await expect.poll(() => row(page, /plan/).innerText()).not.toContain("failed");
+  });
+
+  test("a closed session counts its jobs by state, and follows them as they end", async () => {
+    const gates = new Map<string, PromiseWithResolvers<void>>();
+    const play: Play = async ({ run }) => {
+      await gates.get(run.sessionKey)?.promise;
+      if (run.input.text === "fail") throw new Error("no");
+      return "done";
+    };
+    const house = await openHouse({ play });
+    const jobs = ["a", "b", "c"].map(
+      (name): Seed => ({ key: `agent:main:subagent:${name}`, spawnedBy: PLAN, label: name, updatedAt: 5 }),
+    );
+    await seedSessions(house.store, [{ key: PLAN, label: "plan", updatedAt: 900 }, ...jobs]);
+    const client = await house.client();
+    const start = async ({ key }: Seed, message: string) => {
+      gates.set(key, Promise.withResolvers());
+      const sent = client.agent({ message, sessionKey: key, idempotencyKey: key });
+      await sent.accepted;
+      return sent.done.catch(() => undefined);
+    };
+    const { page } = await visit(house.http, { token: TOKEN });
+    const words = () => row(page, /plan/).locator(".session-jobs").innerText();
+    await expect.poll(words).toBe("3 done");
+    const [first, second] = jobs.map((job, at) => start(job, at === 0 ? "fail" : "go"));
+    await expect.poll(words).toBe("3 running");
+    gates.get(jobs[0]?.key ?? "")?.resolve();
+    await first;
+    await expect.poll(words).toBe("2 running · 1 failed");
+    gates.get(jobs[1]?.key ?? "")?.resolve();
+    await second;
+    await expect.poll(words).toBe("1 running · 1 done · 1 failed");
+    await page.getByRole("button", { name: "Open plan" }).click();
+    await row(page, /^a\b.*failed/).waitFor();
+    expect(await words()).toBe("1 running · 1 done · 1 failed");
+    expect(await row(page, /plan/).innerText()).not.toContain("idle");
+    for (const gate of gates.values()) gate.resolve();
+    await expect.poll(words).toBe("2 done · 1 failed");
+  });
+
+  test("no row repeats a word of its name", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, [
+      { key: "agent:research:chat:0a1b2c3d-0000-4000-8000-000000000000", updatedAt: 9 },
+      { key: "agent:main:subagent:0a1b2c3d-0000-4000-8000-000000000000", updatedAt: 8 },
+      ...FAMILY,
+    ]);
+    const { page } = await visit(house.http, { token: TOKEN });
+    await row(page, /plan/).waitFor();
+    const about = (name: string | RegExp) => row(page, name).locator(".session-about").innerText();
+    expect(await about(/^main\s/)).toBe("idle");
+    expect(await about(/^research\s/)).toBe("idle");
+    expect(await about(/chat 0a1b2c3d/)).toBe("idle");
+    expect(await about(/subagent 0a1b2c3d/)).toBe("idle");
+    expect(await about(/the group/)).toBe("idle\nmain · group · telegram");
+  });
+
+  test("axe-core finds nothing on failed rows and job counts, and long reasons stay in their row", async () => {
+    const house = await openHouse({
+      play: () => {
+        throw new Error(`the provider said: ${"a long reason ".repeat(40)}`);
+      },
+    });
+    await seedSessions(house.store, FAMILY);
+    const client = await house.client();
+    for (const sessionKey of [MAIN, PLAN, "agent:main:subagent:two"])
+      await client
+        .agent({ message: "x", sessionKey, idempotencyKey: sessionKey })
+        .done.catch(() => undefined);
+    for (const viewport of [DESKTOP, PHONE, { width: 640, height: 400 }]) {
+      const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
+      await row(page, /plan.*failed/).waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      const height = (await page.locator(".session-row").first().boundingBox())?.height;
+      expect(height).toBe(viewport === PHONE ? 48 : 42);
+    }
+  }, 90_000);
+});

@@ -1,0 +1,121 @@
+// The session list of the page in hard cases: narrow tokens, hostile names, a gateway that restarts; and
+// axe-core's findings.
+
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { FAMILY, manySessions, names, row, seedSessions } from "./seed.ts";
+
+describeInBrowser("sessions", () => {
+  test("I9: a scoped token sees the sessions that it covers, and creates none outside of them", async () => {
+    const scoped = {
+      token: "scoped",
+      role: "operator" as const,
+      scopes: ["operator.read" as const],
+      sessions: ["agent:research:*"],
+    };
+    const house = await openHouse({ gateway: { tokens: [scoped] } });
+    await seedSessions(house.store, FAMILY);
+    const { page } = await visit(house.http, { token: "scoped" });
+    await row(page, /look it up/).waitFor();
+    expect(await names(page)).toEqual(["research", "look it up"]);
+    expect(await page.getByRole("button", { name: "New session" }).count()).toBe(0);
+    const client = await house.client();
+    for (const sessionKey of ["agent:main:chat:plan", "agent:research:subagent:one"]) {
+      await client.agent({ message: "go", sessionKey, idempotencyKey: sessionKey }).done;
+    }
+    await expect.poll(async () => (await names(page))[0]).toBe("look it up");
+    expect(await names(page)).toHaveLength(2);
+    expect(await page.content()).not.toContain("agent:main:chat:plan");
+  });
+
+  test("creates a session for the selected agent, and opens it", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN });
+    await page.getByRole("button", { name: "New session" }).click();
+    await page.getByRole("dialog").getByLabel("Agent").selectOption("writer");
+    await page.getByRole("dialog").getByLabel("Label").fill("by hand");
+    await page.getByRole("button", { name: "Create" }).click();
+    await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:writer:chat:"));
+    await expect.poll(async () => (await names(page))[0]).toBe("by hand");
+    await expect.poll(() => row(page, /by hand/).getAttribute("aria-selected")).toBe("true");
+  });
+
+  test("hostile names stay text on one line, in their row, and change nothing around them", async () => {
+    const house = await openHouse();
+    const hostile = [
+      `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`,
+      "\u202egnp.exe \u2066 reversed",
+      "x".repeat(512),
+      "zero\u200bwidth\u2060",
+      "line\nbreak\ttab",
+      "\u0645\u0631\u062d\u0628\u0627",
+    ];
+    await seedSessions(
+      house.store,
+      hostile.map((label, n) => ({
+        key: `agent:main:chat:${n === 2 ? "k".repeat(490) : `h${n}`}`,
+        sessionId: `h${n}`,
+        updatedAt: 900 - n,
+        ...(n % 2 === 0 ? { label } : { displayName: label }),
+      })),
+    );
+    for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
+      const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
+      await row(page, /gnp\.exe/).waitFor();
+      expect(await page.title()).toBe("Sessions · Parley");
+      const text = (await names(page)).join("\n");
+      expect(text).toContain("<script>");
+      expect(text).toContain("\\u{202e}gnp.exe \\u{2066} reversed");
+      expect(text).toContain("zero\\u{200b}width\\u{2060}");
+      expect(text).toContain("line\\nbreak tab");
+      const sizes = await page
+        .locator(".session-row")
+        .evaluateAll((rows) =>
+          rows.map((one) => [one.getBoundingClientRect().height, one.getBoundingClientRect().width]),
+        );
+      expect(new Set(sizes.map(([height]) => height)).size).toBe(1);
+      expect(new Set(sizes.map(([, width]) => width)).size).toBe(1);
+      expect(await sideways(page)).toBe(0);
+    }
+  });
+
+  test("after the gateway is back, the list is read again and the same rows are open", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, FAMILY);
+    const { page } = await visit(house.http, { token: TOKEN, allow: /WebSocket|ERR_/ });
+    await page.getByRole("button", { name: "Open plan" }).click();
+    await row(page, /look it up/).waitFor();
+    await page.mouse.move(900, 400);
+    const { port, dir } = house;
+    await house.stop();
+    const again = await openHouse({ dir, gateway: { port } });
+    await seedSessions(again.store, [
+      { key: "agent:main:chat:later", label: "later", updatedAt: 2_000 },
+      {
+        key: "agent:main:subagent:later",
+        label: "later below",
+        spawnedBy: "agent:main:chat:plan",
+        updatedAt: 650,
+      },
+    ]);
+    await row(page, /^later below/).waitFor();
+    expect(await names(page)).toContain("later");
+    expect(await names(page)).toContain("look it up");
+  });
+
+  test("axe-core finds nothing on the list, open and closed, on desktop and phone, light and dark", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, [...FAMILY, ...manySessions(30, 300)]);
+    for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
+      const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
+      await page.getByRole("button", { name: "Open plan" }).click();
+      await row(page, /look it up/).waitFor();
+      await page.getByLabel("Archived").check();
+      await row(page, /archived/).waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.getByRole("button", { name: "New session" }).click();
+      expect(await accessibilityProblems(page)).toEqual([]);
+    }
+  }, 90_000);
+});

@@ -1,0 +1,69 @@
+// Takes an action on an item of the inbox: each is one method of the gateway.
+
+import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { ask } from "../gateway.ts";
+import { complain, say } from "../parts/notices.tsx";
+import { readAgain } from "./model.ts";
+
+/** Actions of one click; an answer has a text. */
+export type Deed = Exclude<AttentionItem["actions"][number], "answer">;
+
+export const DEED_WORDS: Readonly<Record<Deed, string>> = {
+  approve: "Approve",
+  deny: "Deny",
+  retry: "Retry",
+  dismiss: "Dismiss",
+  stop: "Stop",
+};
+
+function decide({ kind, ref }: AttentionItem, approves: boolean): Promise<unknown> {
+  if (kind === "permission")
+    return ask("permissions.answer", { id: ref, decision: approves ? "allow" : "deny" });
+  if (kind === "node") return ask(approves ? "node.pair.approve" : "node.pair.reject", { requestId: ref });
+  return ask(approves ? "channels.pair.approve" : "channels.pair.reject", { code: ref });
+}
+
+function take(item: AttentionItem, deed: Deed): Promise<unknown> {
+  const { kind, ref, sessionKey = "" } = item;
+  switch (deed) {
+    case "approve":
+      return decide(item, true);
+    case "deny":
+      return decide(item, false);
+    case "retry":
+      return kind === "delivery" ? ask("deliveries.retry", { id: ref }) : ask("runs.retry", { runId: ref });
+    case "dismiss":
+      return kind === "delivery"
+        ? ask("deliveries.dismiss", { id: ref })
+        : ask("runs.dismiss", { runId: ref });
+    case "stop":
+      return ask("chat.abort", { sessionKey, runId: ref });
+  }
+}
+
+const DONE: Readonly<Record<Deed, string>> = {
+  approve: "Approved.",
+  deny: "Denied.",
+  retry: "Retrying.",
+  dismiss: "Dismissed.",
+  stop: "Stopped.",
+};
+
+/** Takes the action, and reads the list again, also if somebody else was faster. */
+export async function act(item: AttentionItem, deed: Deed): Promise<void> {
+  try {
+    await take(item, deed);
+    say(DONE[deed]);
+  } catch (problem) {
+    complain(problem);
+  }
+  await readAgain();
+}
+
+/** Returns the question before an action that can't be undone; undefined: none is needed. */
+export function doubtOf({ kind, code }: AttentionItem, deed: Deed): string | undefined {
+  if (kind === "pairing" && deed === "deny") return "This person is blocked until you remove the decision.";
+  if (kind !== "delivery") return undefined;
+  if (deed === "dismiss") return "A dismissed delivery can't be retried.";
+  return code === "ambiguous" ? "The text may have arrived. A retry may send it a second time." : undefined;
+}

@@ -1,0 +1,150 @@
+// The inbox: what needs the reader, and what runs, waits, has failed and is done. One row is open at a time.
+// IN1: j, k and the arrow keys move between rows, Enter opens the session, Space peeks; not in a text field.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
+import { Confirm } from "../parts/dialog.tsx";
+import { Awaited } from "../parts/failure.tsx";
+import { act, DEED_WORDS, type Deed, doubtOf } from "./actions.ts";
+import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
+import "./inbox.css";
+import { InboxRow } from "./row.tsx";
+
+/** Rows of a group that are shown before the reader asks for more. */
+const SHOWN = { needs_you: 50, running: 10, waiting: 10, failed: 10, done: 8 } as const;
+
+interface Doubt {
+  readonly item: AttentionItem;
+  readonly deed: Deed;
+  readonly words: string;
+}
+
+interface RowUse {
+  readonly open: string | undefined;
+  readonly onPeek: (id: string) => void;
+  readonly onDeed: (item: AttentionItem, deed: Deed) => void;
+}
+
+function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
+  const [all, setAll] = useState(false);
+  const { group, count, more, items } = rows;
+  const shown = all ? items : items.slice(0, SHOWN[group]);
+  const hidden = count - shown.length;
+  if (count === 0 && group !== "needs_you") return null;
+  return (
+    <section class={`inbox-group inbox-${group}`} aria-labelledby={`inbox-${group}`}>
+      <h2 id={`inbox-${group}`}>
+        {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
+      </h2>
+      {count === 0 && <p class="inbox-calm">Nothing needs you.</p>}
+      {count > 0 && (
+        <ul class="inbox-rows card">
+          {shown.map((item) => (
+            <InboxRow
+              key={item.id}
+              item={item}
+              open={use.open === item.id}
+              onPeek={() => use.onPeek(item.id)}
+              onDeed={(deed) => use.onDeed(item, deed)}
+            />
+          ))}
+        </ul>
+      )}
+      {hidden > 0 &&
+        (shown.length < items.length ? (
+          <button type="button" class="quiet" onClick={() => setAll(true)}>
+            Show {items.length - shown.length} more
+          </button>
+        ) : (
+          <p class="soft inbox-rest">{hidden} older ones are in the list of sessions.</p>
+        ))}
+    </section>
+  );
+}
+
+function NotifyButton() {
+  const state = notify.value;
+  if (state === "impossible") return null;
+  return (
+    <button type="button" aria-pressed={state === "on"} onClick={() => void turnNotify()}>
+      Notify me
+    </button>
+  );
+}
+
+/** Moves the focus between rows, and peeks. */
+function useKeys(onPeek: (id: string) => void) {
+  const frame = useRef<HTMLDivElement>(null);
+  const latest = useRef(onPeek);
+  latest.current = onPeek;
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      const { key, target } = event;
+      const within = target instanceof Element ? target : document.body;
+      const isHere = within === document.body || frame.current?.contains(within) === true;
+      if (!isHere || event.ctrlKey || event.metaKey || event.altKey || within.matches("textarea, input"))
+        return;
+      const rows = [...(frame.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
+      const at = rows.findIndex((row) => row.closest("li")?.contains(within));
+      const step = key === "j" || key === "ArrowDown" ? 1 : key === "k" || key === "ArrowUp" ? -1 : 0;
+      const id = rows[at]?.dataset.row;
+      if (step !== 0) rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))]?.focus();
+      else if (key === " " && id !== undefined && within.matches("[data-row]")) latest.current(id);
+      else return;
+      event.preventDefault();
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+  return frame;
+}
+
+function Empty() {
+  return (
+    <p class="empty inbox-empty">
+      Questions, failures and requests of your agents appear here, with what runs and what is done. Choose a
+      session, or press New, and give an agent something to do.
+    </p>
+  );
+}
+
+export function Inbox() {
+  const [open, setOpen] = useState<string>();
+  const [doubt, setDoubt] = useState<Doubt>();
+  const onPeek = (id: string): void => setOpen((before) => (before === id ? undefined : id));
+  const onDeed = (item: AttentionItem, deed: Deed): void => {
+    const words = doubtOf(item, deed);
+    if (words === undefined) void act(item, deed);
+    else setDoubt({ item, deed, words });
+  };
+  const frame = useKeys(onPeek);
+  const shown = groups.value;
+  const isEmpty = shown?.every(({ count }) => count === 0) === true;
+  return (
+    <div ref={frame} class="inbox">
+      <div class="inbox-bar">
+        <p class="soft inbox-hint">
+          <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Space</kbd> peek · <kbd>Enter</kbd> open
+        </p>
+        <NotifyButton />
+      </div>
+      <Awaited value={shown} problem={problem.value} again={() => void readAgain()} />
+      {isEmpty ? (
+        <Empty />
+      ) : (
+        shown?.map((rows) => <Group key={rows.group} rows={rows} use={{ open, onPeek, onDeed }} />)
+      )}
+      {doubt !== undefined && (
+        <Confirm
+          title={`${DEED_WORDS[doubt.deed]}?`}
+          action={DEED_WORDS[doubt.deed]}
+          onConfirm={() => void act(doubt.item, doubt.deed)}
+          onClose={() => setDoubt(undefined)}
+        >
+          <p>{doubt.words}</p>
+        </Confirm>
+      )}
+    </div>
+  );
+}

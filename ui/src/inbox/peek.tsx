@@ -1,0 +1,102 @@
+// Shows more of an item below its row: the reason, the last message of its session, and an answer field.
+
+import { useState } from "preact/hooks";
+import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
+import { tick } from "../clock.ts";
+import { ask } from "../gateway.ts";
+import { Awaited } from "../parts/failure.tsx";
+import { duration } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { complain, say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
+import { readAgain } from "./model.ts";
+
+const TEXT_MAX_CHARS = 2_000;
+
+/** Returns the text behind an item: the arguments of a permission request, else the last message. */
+async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
+  if (kind === "permission") {
+    const { permissions } = await ask("permissions.list", {});
+    return permissions.find(({ id }) => id === ref)?.detail ?? "";
+  }
+  if (sessionKey === undefined) return "";
+  const params = { keys: [sessionKey], limit: 1, maxChars: TEXT_MAX_CHARS };
+  const { previews } = await ask("sessions.preview", params);
+  return previews[0]?.items.at(-1)?.text ?? "";
+}
+
+function Answer({ sessionKey }: { sessionKey: string }) {
+  const [text, setText] = useState("");
+  const [busy, setBusy] = useState(false);
+  const send = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      await ask("chat.send", { sessionKey, message: text });
+      say("Sent.");
+    } catch (problem) {
+      complain(problem);
+    }
+    setBusy(false);
+    await readAgain();
+  };
+  return (
+    <form class="inbox-answer" onSubmit={send}>
+      <textarea
+        aria-label="Your answer"
+        placeholder="Answer…"
+        rows={2}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          event.currentTarget.form?.requestSubmit();
+        }}
+      />
+      <button type="submit" class="primary" disabled={busy || text.trim() === ""}>
+        Send
+      </button>
+    </form>
+  );
+}
+
+export function Peek({ item, id }: { item: AttentionItem; id: string }) {
+  const { summary, sessionKey, code, expiresAt, actions, waitingFor = [], kind } = item;
+  const behind = useReading(`${item.id} ${item.since}`, () => textBehind(item));
+  const text = behind.value ?? "";
+  const isTold = text.includes(summary);
+  const left = expiresAt === undefined ? undefined : duration(Math.max(0, expiresAt - tick.value));
+  return (
+    <div class="inbox-peek" id={id}>
+      {!(isTold && code === undefined && left === undefined) && (
+        <p>
+          {!isTold && <Name text={summary} />}
+          {code !== undefined && <span class="chip">{code}</span>}
+          {left !== undefined && <span class="chip tone-warn">denied in {left}</span>}
+        </p>
+      )}
+      {waitingFor.length > 0 && (
+        <p class="soft">
+          Waits for{" "}
+          {waitingFor.map((key) => (
+            <span key={key} class="chip">
+              <SessionLink sessionKey={key} />
+            </span>
+          ))}
+        </p>
+      )}
+      <Awaited {...behind} words="Loading the last message…" />
+      {text !== "" && text !== summary && (
+        <figure>
+          <figcaption class="soft">{kind === "permission" ? "Arguments" : "Last message"}</figcaption>
+          <pre class="inbox-text">
+            <bdi>{safeText(text)}</bdi>
+          </pre>
+        </figure>
+      )}
+      {sessionKey !== undefined && actions.includes("answer") && <Answer sessionKey={sessionKey} />}
+    </div>
+  );
+}

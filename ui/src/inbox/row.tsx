@@ -1,0 +1,152 @@
+// One item of the inbox: its name, its line and its actions. Space opens more of it below.
+
+import { useId } from "preact/hooks";
+import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { tick } from "../clock.ts";
+import { age } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { shortKey } from "../parts/names.ts";
+import type { Tone } from "../parts/state.tsx";
+import { Time } from "../parts/time.tsx";
+import { hrefOf } from "../route.ts";
+import { DEED_WORDS, type Deed } from "./actions.ts";
+import { itemName } from "./model.ts";
+import { Peek } from "./peek.tsx";
+
+const KIND_WORDS: Readonly<Record<AttentionItem["kind"], string>> = {
+  permission: "permission",
+  pairing: "pairing",
+  node: "device",
+  delivery: "delivery",
+  run: "run",
+  budget: "budget",
+  question: "question",
+};
+
+const STATE_TONES: Readonly<Record<string, Tone>> = {
+  running: "busy",
+  waiting: "waiting",
+  queued: "warn",
+  ok: "good",
+  aborted: "warn",
+  error: "bad",
+  timeout: "bad",
+};
+
+function toneOf({ kind, state }: AttentionItem): Tone {
+  if (kind === "question") return "waiting";
+  if (kind === "delivery") return "bad";
+  return state === undefined ? "warn" : (STATE_TONES[state] ?? "quiet");
+}
+
+const STATE_WORDS: Readonly<Record<string, string>> = {
+  error: "failed",
+  timeout: "timed out",
+  ok: "done",
+  aborted: "stopped",
+};
+
+/** Returns the word of an item's mark: the state of a plain run, else its kind. */
+function markOf({ kind, state = "run" }: AttentionItem): string {
+  return kind === "run" ? (STATE_WORDS[state] ?? state) : KIND_WORDS[kind];
+}
+
+function Waits({ item }: { item: AttentionItem }) {
+  const { waitingFor = [], waitingForCount = 0 } = item;
+  const [first] = waitingFor;
+  if (first === undefined) return null;
+  const others = waitingForCount - 1;
+  return (
+    <span class="inbox-waits">
+      waits for <Name text={shortKey(first)} />
+      {others > 0 && ` and ${others} more`}
+    </span>
+  );
+}
+
+/** The buttons of the actions that the reader may take; `plain` is the name of the item. */
+function Buttons(props: {
+  item: AttentionItem;
+  plain: string;
+  onPeek: () => void;
+  onDeed: (deed: Deed) => void;
+}) {
+  const { item, plain, onPeek, onDeed } = props;
+  return (
+    <>
+      {item.actions.map((action) =>
+        action === "answer" ? (
+          <button key={action} type="button" class="primary" aria-label={`Answer ${plain}`} onClick={onPeek}>
+            Answer
+          </button>
+        ) : (
+          <button
+            key={action}
+            type="button"
+            class={action === "approve" ? "primary" : action === "dismiss" ? "quiet" : ""}
+            aria-label={`${DEED_WORDS[action]} ${plain}`}
+            onClick={() => onDeed(action)}
+          >
+            {DEED_WORDS[action]}
+          </button>
+        ),
+      )}
+    </>
+  );
+}
+
+export function InboxRow(props: {
+  item: AttentionItem;
+  open: boolean;
+  onPeek: () => void;
+  onDeed: (deed: Deed) => void;
+}) {
+  const { item, open, onPeek, onDeed } = props;
+  const peekId = useId();
+  const { sessionKey, summary, since } = item;
+  const plain = safeLine(itemName(item));
+  const name = <Name text={itemName(item)} title={sessionKey} />;
+  return (
+    <li class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
+      <div class="inbox-head">
+        <span class="chip inbox-mark">{markOf(item)}</span>
+        <p class="inbox-name">
+          {sessionKey === undefined ? (
+            <button type="button" class="inbox-link" data-row={item.id} onClick={onPeek}>
+              {name}
+            </button>
+          ) : (
+            <a class="inbox-link" data-row={item.id} href={hrefOf({ view: "sessions", key: sessionKey })}>
+              {name}
+            </a>
+          )}
+          <Waits item={item} />
+        </p>
+        <Time class="inbox-age" at={since}>
+          {age(since, tick.value)}
+        </Time>
+        <div class="inbox-actions">
+          <Buttons item={item} plain={plain} onPeek={onPeek} onDeed={onDeed} />
+          <button
+            type="button"
+            class="quiet inbox-more"
+            aria-expanded={open}
+            aria-controls={open ? peekId : undefined}
+            aria-label={`Peek ${plain}`}
+            title="Peek (Space)"
+            onClick={onPeek}
+          >
+            <span aria-hidden="true">{open ? "▴" : "▾"}</span>
+          </button>
+        </div>
+      </div>
+      {!open && (
+        <p class="inbox-summary">
+          <Name text={summary} />
+        </p>
+      )}
+      {open && <Peek item={item} id={peekId} />}
+    </li>
+  );
+}

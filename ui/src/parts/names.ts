@@ -1,0 +1,104 @@
+// Owns the names of sessions: every view names a session by its label. Names of keys that no list has brought
+// are read together, once each, and again when a session was renamed.
+
+import { effect, type Signal, signal } from "@preact/signals";
+import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
+import { batched } from "../clock.ts";
+import { ask, on, stage, whenConnected } from "../gateway.ts";
+
+/** Keys in one request: the gateway's limit. */
+const KEYS_MAX = 200;
+/** Sessions whose names are kept. */
+const NAMES_MAX = 5_000;
+const BATCH_MS = 40;
+
+/** Captures the first part of a uuid, which is enough to tell it from others. */
+const UUID = /\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
+
+/** Returns a short form of a key: `research` for `agent:research:main`, `research · subagent 1a2b3c4d`. */
+export function shortKey(key: string): string {
+  const main = /^agent:([^:]+):main$/.exec(key)?.[1];
+  if (main !== undefined) return main;
+  const [, agent, rest] = /^agent:([^:]+):(.+)$/.exec(key) ?? [];
+  const plain = (rest ?? key).replace(UUID, "$1").replaceAll(":", " ");
+  return agent === undefined ? plain : `${agent} · ${plain}`;
+}
+
+interface Named {
+  readonly key: string;
+  readonly label?: string | undefined;
+  readonly displayName?: string | undefined;
+}
+
+/** Returns a session's label, else its name, else the short form of its key. */
+export function sessionName(session: Named): string {
+  return session.label || session.displayName || shortKey(session.key);
+}
+
+const known = new Map<string, Signal<string>>();
+/** Keys that a view has named. */
+const named = new Set<string>();
+/** Keys whose names are to be read. */
+const wanted = new Set<string>();
+
+/** Returns the signal of a name; a new one is the short form of the key until the name is read. */
+function nameSignal(key: string): Signal<string> {
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  const made = signal(shortKey(key));
+  const [oldest] = known.keys();
+  if (known.size >= NAMES_MAX && oldest !== undefined) {
+    known.delete(oldest);
+    named.delete(oldest);
+  }
+  known.set(key, made);
+  return made;
+}
+
+/** Takes in the names of sessions that were read. */
+export function learnNames(rows: readonly Named[]): void {
+  for (const row of rows) {
+    nameSignal(row.key).value = sessionName(row);
+    wanted.delete(row.key);
+  }
+}
+
+const readWanted = batched(BATCH_MS, async () => {
+  const keys = [...wanted].slice(0, KEYS_MAX);
+  if (keys.length === 0) return;
+  for (const key of keys) wanted.delete(key);
+  // After a lost connection every name is read again.
+  const page = await ask("sessions.list", { keys, limit: KEYS_MAX, includeArchived: true }).catch(
+    () => undefined,
+  );
+  learnNames(page?.sessions ?? []);
+  if (wanted.size > 0) readWanted();
+});
+
+function want(key: string): void {
+  wanted.add(key);
+  readWanted();
+}
+
+/** Returns the name of a session. A component that calls it is redrawn when the name is known or changes. */
+export function nameOf(key: string): string {
+  if (key === NOT_VISIBLE) return key;
+  named.add(key);
+  if (!known.has(key)) want(key);
+  return nameSignal(key).value;
+}
+
+on("sessions", ({ key, change }) => {
+  if (named.has(key) && change !== "state") want(key);
+});
+whenConnected(() => {
+  for (const key of named) want(key);
+});
+
+// Sign-out forgets the names, so that the next reader sees none of them.
+effect(() => {
+  if (stage.value.kind !== "signed-out") return;
+  known.clear();
+  named.clear();
+  wanted.clear();
+});

@@ -14,9 +14,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { GatewayClient } from "../src/contract/client/node.ts";
 import { type Message, textOf, toolCallsOf } from "../src/core/shapes/message.ts";
-import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
-import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
-import { call, hang, text, usage } from "../tests/kit/model-server-steps.ts";
+import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
+import { type Answer, startModelServer } from "../tests/kit/model-server/server.ts";
+import { call, hang, text, usage } from "../tests/kit/model-server/steps.ts";
 import { CODING_AGENTS, installAgent, runtimeOf } from "./coding-agents.ts";
 import { withGateway } from "./with-gateway.ts";
 

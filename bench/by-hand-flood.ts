@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { connect } from "../src/contract/client/node.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 
 const afterSeconds = Number(process.argv[2] ?? 30);
 const MIB = 1024 * 1024;

@@ -8,7 +8,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { addressOf, LAUNCHER, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { addressOf, LAUNCHER, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 
 const [where = ""] = process.argv.slice(2);
 const inspector = join(where, "node_modules", ".bin", "mcp-inspector");

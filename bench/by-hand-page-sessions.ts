@@ -10,7 +10,7 @@ import { chromium, type Page } from "playwright-core";
 import { connect } from "../src/contract/client/node.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 import { buildPage } from "../ui/build.js";
 import { world } from "./engine-alone.ts";
 import { chatKey, sessionRow } from "./instant.ts";

@@ -12,9 +12,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { connect } from "../src/contract/client/node.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
-import { startModelServer } from "../tests/kit/model-server.ts";
-import { pause, type Step, text } from "../tests/kit/model-server-steps.ts";
+import { startModelServer } from "../tests/kit/model-server/server.ts";
+import { pause, type Step, text } from "../tests/kit/model-server/steps.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 import { machine, type Row, table } from "./measure.ts";
 
 const SECONDS = Number(process.argv[2] ?? 15);

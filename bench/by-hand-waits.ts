@@ -11,7 +11,7 @@ import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { realWorld, type World } from "../src/world.ts";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { startPostgres } from "../tests/kit/store/postgres-server.ts";
 import { inFolder } from "./in-folder.ts";
 import { benchSettings, chatKey, instantEngine, instantModel, oneRun, sessionRow } from "./instant.ts";
 

@@ -6,7 +6,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { startPostgres } from "../tests/kit/store/postgres-server.ts";
 import type { Answer, Order } from "./cluster-worker.ts";
 import { machine, type Row, table } from "./measure.ts";
 

@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { ModelServer } from "../tests/kit/model-server.ts";
+import type { ModelServer } from "../tests/kit/model-server/server.ts";
 
 const run = promisify(execFile);
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;

@@ -14,12 +14,12 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import OpenAI from "openai";
 import type { GatewayClient } from "../src/contract/client/node.ts";
 import type { Receipt } from "../src/core/shapes/run.ts";
-import { LAUNCHER, TOKEN } from "../tests/kit/fleet.ts";
-import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
-import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
-import { hang, httpError, text, usage } from "../tests/kit/model-server-steps.ts";
-import { startTelegram, type TelegramServer } from "../tests/kit/telegram-server.ts";
-import type { FakeBot } from "../tests/kit/telegram-state.ts";
+import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
+import { type Answer, startModelServer } from "../tests/kit/model-server/server.ts";
+import { hang, httpError, text, usage } from "../tests/kit/model-server/steps.ts";
+import { startTelegram, type TelegramServer } from "../tests/kit/platforms/telegram/server.ts";
+import type { FakeBot } from "../tests/kit/platforms/telegram/state.ts";
+import { LAUNCHER, TOKEN } from "../tests/kit/process/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
 import {
   CODING_AGENTS,

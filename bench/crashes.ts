@@ -3,7 +3,7 @@
 // kills, not the times at which they hit the processes.
 
 import { optional } from "../src/core/optional.ts";
-import { crashStory, type StoryCounts } from "../tests/kit/crash-story.ts";
+import { crashStory, type StoryCounts } from "../tests/kit/crashes/story.ts";
 import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
 import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";

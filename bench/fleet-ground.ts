@@ -1,8 +1,8 @@
 // Starts a fleet for the command line: one process over its own file, or, with `--cluster`, three over one
 // PostgreSQL, which is started for it or is the server of `--database URL`.
 
-import { clusterGround, EMBEDDED, type Ground } from "../tests/kit/grounds.ts";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
+import { clusterGround, EMBEDDED, type Ground } from "../tests/kit/process/grounds.ts";
+import { startPostgres } from "../tests/kit/store/postgres-server.ts";
 
 export const FLEET_OPTIONS = {
   processes: { type: "string" },

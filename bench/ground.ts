@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { connect, type GatewayClient } from "../src/contract/client/node.ts";
 import { optional } from "../src/core/optional.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 
 const MODEL = fileURLToPath(new URL("./quick-model.ts", import.meta.url));
 

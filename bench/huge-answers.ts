@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/contract/client/node.ts";
-import { TOKEN } from "../tests/kit/fleet.ts";
+import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { type Ground, keyOf, MEMORY_FLAGS, onGround } from "./ground.ts";
 import { type Row, table } from "./measure.ts";
 import { watcher } from "./watcher.ts";

@@ -1,6 +1,6 @@
 // Runs a load for any length of time and prints the figures. Asserts nothing.
 
-import { runLoad } from "../tests/kit/load-run.ts";
+import { runLoad } from "../tests/kit/load/run.ts";
 import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
 import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";

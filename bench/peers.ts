@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { optional } from "../src/core/optional.ts";
-import { TOKEN } from "../tests/kit/fleet.ts";
+import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
 import { install, type Manifest } from "./coding-agents.ts";
 import { withGateway } from "./with-gateway.ts";

@@ -1,9 +1,9 @@
 // A model that makes the calls it is told to, one by one, so that a bench can work with a coding program as
 // if it were a client library: it calls a tool of the program's MCP server, and reads the result.
 
-import type { Answer } from "../tests/kit/model-server.ts";
-import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
-import { call, type Step, text, usage } from "../tests/kit/model-server-steps.ts";
+import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
+import type { Answer } from "../tests/kit/model-server/server.ts";
+import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts";
 
 /** Looks for a tool before a program is believed to have none: its MCP server connects meanwhile. */
 const LOOKS_MAX = 30;

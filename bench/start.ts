@@ -4,9 +4,9 @@
 import { execFileSync, spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { addressOf, LAUNCHER, writeHome } from "../tests/kit/fleet.ts";
-import { memoryOf } from "../tests/kit/load-memory.ts";
+import { memoryOf } from "../tests/kit/load/memory.ts";
 import { serveHttp } from "../tests/kit/loopback.ts";
+import { addressOf, LAUNCHER, writeHome } from "../tests/kit/process/fleet.ts";
 import { inFolder } from "./in-folder.ts";
 import type { Row } from "./measure.ts";
 

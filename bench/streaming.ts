@@ -3,7 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/contract/client/node.ts";
-import { processorSeconds } from "../tests/kit/load-memory.ts";
+import { processorSeconds } from "../tests/kit/load/memory.ts";
 import { type Ground, keyOf, MEMORY_FLAGS, onGround } from "./ground.ts";
 import { hugeAnswers } from "./huge-answers.ts";
 import { type Row, table } from "./measure.ts";

@@ -6,8 +6,8 @@ import { sharedWorld } from "../src/engine/cluster/shared-world.ts";
 import { openPostgres } from "../src/store/postgres/postgres.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { realWorld } from "../src/world.ts";
-import { startPostgres } from "../tests/kit/postgres-server.ts";
-import { countTrips, type Sent } from "../tests/kit/round-trips.ts";
+import { startPostgres } from "../tests/kit/store/postgres-server.ts";
+import { countTrips, type Sent } from "../tests/kit/store/round-trips.ts";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
 
 const SESSIONS = 20;

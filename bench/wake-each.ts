@@ -10,13 +10,13 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { closeBrowser, visit } from "../tests/kit/browser.ts";
-import { cleanUp } from "../tests/kit/engine.ts";
-import { addressOf, LAUNCHER, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { cleanUp } from "../tests/kit/engine/engine.ts";
 import { freePort } from "../tests/kit/loopback.ts";
-import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
-import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
-import { call } from "../tests/kit/model-server-steps.ts";
+import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
+import { type Answer, startModelServer } from "../tests/kit/model-server/server.ts";
+import { call } from "../tests/kit/model-server/steps.ts";
 import { showView } from "../tests/kit/page-views.ts";
+import { addressOf, LAUNCHER, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 import { WINDOWS, type WindowProgram } from "./windows.ts";
 
 const run = promisify(execFile);

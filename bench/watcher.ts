@@ -1,7 +1,7 @@
 // A client of a gateway that counts its events without reading them.
 
 import { WebSocket } from "ws";
-import { TOKEN } from "../tests/kit/fleet.ts";
+import { TOKEN } from "../tests/kit/process/fleet.ts";
 
 /** Connects with these capabilities. */
 export async function watcher(url: string, caps: readonly string[]) {

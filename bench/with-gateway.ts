@@ -1,7 +1,7 @@
 // Runs work against a gateway of this checkout, with a client that is connected to it.
 
 import { connect, type GatewayClient } from "../src/contract/client/node.ts";
-import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
+import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 
 export interface RunningGateway {
   readonly client: GatewayClient;

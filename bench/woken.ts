@@ -8,11 +8,11 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { addressOf, LAUNCHER, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 import { freePort } from "../tests/kit/loopback.ts";
-import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
-import type { ServedRequest } from "../tests/kit/model-server-requests.ts";
-import { call } from "../tests/kit/model-server-steps.ts";
+import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
+import { type Answer, startModelServer } from "../tests/kit/model-server/server.ts";
+import { call } from "../tests/kit/model-server/steps.ts";
+import { addressOf, LAUNCHER, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
 
 const run = promisify(execFile);
 const LOOKS_MAX = 60;

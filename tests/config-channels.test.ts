@@ -1,7 +1,7 @@
 // The accounts of channels: their own keys, and the keys inherited from the channel.
 
 import { expect, test } from "vitest";
-import { useConfigHome } from "./kit/config-home.ts";
+import { useConfigHome } from "./kit/process/config-home.ts";
 
 const config = useConfigHome();
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
 import { run } from "./cli/kit.ts";
-import { useConfigHome } from "./kit/config-home.ts";
-import { homeWith } from "./kit/gateway-process.ts";
+import { useConfigHome } from "./kit/process/config-home.ts";
+import { homeWith } from "./kit/process/gateway-process.ts";
 
 const config = useConfigHome();
 const SECRET = "secret-of-the-sender";

@@ -6,7 +6,7 @@ import { DISCLOSURE } from "../src/config/disclosure.ts";
 import { LOG_PARTS } from "../src/core/shapes/settings/logging.ts";
 import type { Settings } from "../src/core/shapes/settings/settings.ts";
 import { Redactor } from "../src/core/text/redact/redact.ts";
-import { useConfigHome } from "./kit/config-home.ts";
+import { useConfigHome } from "./kit/process/config-home.ts";
 
 const home = useConfigHome();
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
-import { useConfigHome } from "./kit/config-home.ts";
+import { useConfigHome } from "./kit/process/config-home.ts";
 
 const home = useConfigHome();
 const mcp = (servers: unknown) => JSON.stringify({ tools: { mcp: { servers } } });

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { useConfigHome } from "./kit/config-home.ts";
+import { useConfigHome } from "./kit/process/config-home.ts";
 
 const config = useConfigHome();
 

@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
 import { loadSettings } from "../src/config.ts";
-import { temporaryFolder } from "./kit/engine.ts";
-import { writeHome } from "./kit/fleet.ts";
+import { temporaryFolder } from "./kit/engine/engine.ts";
+import { writeHome } from "./kit/process/fleet.ts";
 
 function load(traces: Record<string, unknown>, env: Record<string, string> = {}) {
   const home = temporaryFolder();

@@ -7,7 +7,7 @@ import { describeSettings } from "../src/config/describe.ts";
 import { configJsonSchema } from "../src/config/schema/schema.ts";
 import { processEnvironment } from "../src/config.ts";
 import { ANSWER_LIMITS, defaultAgent } from "../src/core/shapes/settings/settings.ts";
-import { useConfigHome } from "./kit/config-home.ts";
+import { useConfigHome } from "./kit/process/config-home.ts";
 
 const config = useConfigHome();
 

@@ -7,8 +7,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { startProcess } from "./kit/gateway-process.ts";
 import { freePort } from "./kit/loopback.ts";
+import { startProcess } from "./kit/process/gateway-process.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (name: string): string => readFileSync(ROOT + name, "utf8");

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder } from "./kit/engine.ts";
+import { temporaryFolder } from "./kit/engine/engine.ts";
 
-const CONFIG = new URL("./kit/failing-suite.config.ts", import.meta.url);
+const CONFIG = new URL("./kit/failing-suite/suite.config.ts", import.meta.url);
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** This process's environment without the variables that vitest and the caller's database set. */

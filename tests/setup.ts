@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import type { TestProject } from "vitest/node";
 import { buildPage } from "../ui/build.js";
 import { listenHere } from "./kit/loopback.ts";
-import { type PostgresServer, startPostgres } from "./kit/postgres-server.ts";
+import { type PostgresServer, startPostgres } from "./kit/store/postgres-server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

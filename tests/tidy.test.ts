@@ -3,9 +3,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, test } from "vitest";
-import { wordProblems } from "./kit/prose.ts";
-import { readTree, type SourceFact } from "./kit/source-tree.ts";
-import * as rules from "./kit/tidy-rules.ts";
+import { wordProblems } from "./kit/tidy/prose.ts";
+import * as rules from "./kit/tidy/rules.ts";
+import { readTree, type SourceFact } from "./kit/tidy/source-tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEXT = /(\.(tsx?|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
@@ -325,9 +325,12 @@ test("planted: a full folder and files that should be a folder are found", () =>
   const many = Array.from({ length: 21 }, (_, n) => `src/core/f${n}.ts`);
   const same = ["", "-read", "-write"].map((end) => `ui/src/flow/list${end}.tsx`);
   const tests = Array.from({ length: 21 }, (_, n) => `tests/core/rules/f${n}.test.ts`);
-  expect(rules.folders([...many, ...same, ...tests, "src/core/a/list.ts", "tests/list-a.ts"])).toEqual([
+  const kit = Array.from({ length: 21 }, (_, n) => `tests/kit/f${n}.ts`);
+  const others = ["src/core/a/list.ts", "tests/list-a.ts"];
+  expect(rules.folders([...many, ...kit, ...same, ...tests, ...others])).toEqual([
     "tests/core/rules: 21 files",
     "src/core: 21 files",
+    "tests/kit: 21 files",
     'ui/src/flow: the files that begin with "list" should be a folder',
   ]);
 });

@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Prose, type ProseKind, proseOf, wordProblems } from "./kit/prose.ts";
+import { type Prose, type ProseKind, proseOf, wordProblems } from "./kit/tidy/prose.ts";
 import { orEnd, readNumber, typed } from "./kit/typed.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));

@@ -9,8 +9,8 @@ import type { AgentEvent, ChatEvent } from "../../src/contract/events.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import type { World } from "../../src/world.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { writeHome } from "../kit/fleet.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { writeHome } from "../kit/process/fleet.ts";
 
 export const TOKEN = "a-token-that-is-for-tests";
 

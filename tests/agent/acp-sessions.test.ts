@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { useConfigHome } from "../kit/config-home.ts";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
-import { startProcess } from "../kit/gateway-process.ts";
+import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
+import { useConfigHome } from "../kit/process/config-home.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
 import { acpConfig, isAlive, logOf, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
 
 type Json = Record<string, unknown>;

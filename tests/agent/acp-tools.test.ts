@@ -8,7 +8,7 @@ import { AcpAgents, type AcpTurnArgs } from "../../src/agent/acp/acp.ts";
 import { AcpMemories } from "../../src/agent/acp/memory.ts";
 import { type Entry, type Message, textOf, type UserMessage } from "../../src/core/shapes/message.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openStage, type Stage } from "./acp-kit.ts";
 

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { cleanup } from "../kit/engine.ts";
-import { startModelServer } from "../kit/model-server.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { startModelServer } from "../kit/model-server/server.ts";
 import { modelOf, requestFor, WIRE_APIS } from "./clients-kit.ts";
 
 const src = (file: string): string => new URL(`../../src/${file}`, import.meta.url).href;

@@ -15,7 +15,7 @@ import {
 } from "../../src/core/shapes/settings/settings.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { serveHttp } from "../kit/loopback.ts";
-import { TEST_MODEL } from "../kit/model-server.ts";
+import { TEST_MODEL } from "../kit/model-server/server.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 export const WIRE_APIS = ["openai-completions", "anthropic-messages"] as const;

@@ -5,8 +5,8 @@ import { resolveModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
-import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
-import { call, text } from "../kit/model-server-steps.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
+import { call, text } from "../kit/model-server/steps.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
 

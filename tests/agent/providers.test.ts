@@ -6,10 +6,10 @@ import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.
 import { openModelPort } from "../../src/agent/model/port.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS, PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
-import { cleanup } from "../kit/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { deafServer } from "../kit/loopback.ts";
-import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
 import {
   call,
   cut,
@@ -26,7 +26,7 @@ import {
   thinking,
   tooLong,
   usage,
-} from "../kit/model-server-steps.ts";
+} from "../kit/model-server/steps.ts";
 import { until } from "../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 

@@ -8,8 +8,8 @@ import type { ModelBudget } from "../../src/core/rules/budget.ts";
 import { messageContext } from "../../src/core/rules/turn-rules.ts";
 import { isCompaction } from "../../src/core/shapes/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
-import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
-import { call, text, thinking, tooLong } from "../kit/model-server-steps.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
+import { call, text, thinking, tooLong } from "../kit/model-server/steps.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
 

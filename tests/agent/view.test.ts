@@ -15,7 +15,7 @@ import {
   ZERO_USAGE,
 } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS, PROVIDER_APIS } from "../../src/core/shapes/settings/settings.ts";
-import { startModelServer, TEST_MODEL } from "../kit/model-server.ts";
+import { startModelServer, TEST_MODEL } from "../kit/model-server/server.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { OFFLINE, userSays } from "./turn-kit.ts";
 

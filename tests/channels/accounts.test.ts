@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
-import { type ClusterProcess, embeddedGround, openCluster } from "../kit/cluster.ts";
-import { cleanup } from "../kit/engine.ts";
+import { type ClusterProcess, embeddedGround, openCluster } from "../kit/engine/cluster.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { until } from "../kit/until.ts";
 
 const NAME = "telegram:1";

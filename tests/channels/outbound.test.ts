@@ -9,7 +9,7 @@ import {
   listDeliveries,
   requeueDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
-import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 const HOUR_MS = 3_600_000;

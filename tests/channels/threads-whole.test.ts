@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import { type App, openApp } from "../../src/app.ts";
 import type { TelegramAccount } from "../../src/core/shapes/settings/channels.ts";
 import { listBindings } from "../../src/store/queries/channels/thread-bindings.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { startTelegram } from "../kit/telegram-server.ts";
-import type { Json } from "../kit/telegram-state.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { startTelegram } from "../kit/platforms/telegram/server.ts";
+import type { Json } from "../kit/platforms/telegram/state.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 import { ADA, account, DIRECT, FORUM, TOKEN, USERNAME } from "./telegram/ground.ts";
 

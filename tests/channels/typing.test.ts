@@ -2,9 +2,9 @@
 
 import { expect, test } from "vitest";
 import { followTyping } from "../../src/channels/typing.ts";
-import { cleanup } from "../kit/engine.ts";
-import { type FakeChannel, fakeChannel, openAccount, said } from "../kit/fake-channel.ts";
-import { openFlowApp, type Play } from "../kit/flow-app.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { openFlowApp, type Play } from "../kit/engine/flow-app.ts";
+import { type FakeChannel, fakeChannel, openAccount, said } from "../kit/platforms/fake-channel.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const MAIN = "agent:main:main";

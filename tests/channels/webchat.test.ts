@@ -6,7 +6,7 @@ import { createWebchat } from "../../src/channels/webchat.ts";
 import type { ChatEvent } from "../../src/contract/events.ts";
 import { outgoingContract, type Platform } from "../contract/channel.ts";
 import { openHouse } from "../gateway/kit.ts";
-import { endOf } from "../kit/engine.ts";
+import { endOf } from "../kit/engine/engine.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";

@@ -20,7 +20,7 @@ import {
   requeueDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
 import { countDropped } from "../../src/store/queries/channels/hook-backlog.ts";
-import { cleanup, openStore, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { SECRET, startReceiver, type Told } from "../kit/hook-receiver.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";

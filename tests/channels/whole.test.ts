@@ -8,9 +8,9 @@ import { channelParts } from "../../src/app/channels.ts";
 import { type App, openApp } from "../../src/app.ts";
 import type { TelegramAccount } from "../../src/core/shapes/settings/channels.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
-import type { FakeBot, Json } from "../kit/telegram-state.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { startTelegram, type TelegramServer } from "../kit/platforms/telegram/server.ts";
+import type { FakeBot, Json } from "../kit/platforms/telegram/state.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 import { ADA, account, DIRECT, TOKEN, USERNAME } from "./telegram/ground.ts";
 

@@ -7,8 +7,8 @@ import * as acp from "@agentclientprotocol/sdk";
 import { expect, test } from "vitest";
 import { until } from "../agent/acp-kit.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup } from "../kit/engine.ts";
-import { launch } from "../kit/fleet.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { launch } from "../kit/process/fleet.ts";
 import { makeHome, run, startGateway } from "./kit.ts";
 
 interface Editor {

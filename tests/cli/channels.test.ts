@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { GUIDES } from "../../src/cli/channels/guides.ts";
 import { CHANNEL_IDS } from "../../src/core/shapes/settings/channels.ts";
-import { cleanup } from "../kit/engine.ts";
-import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { startTelegram, type TelegramServer } from "../kit/platforms/telegram/server.ts";
 import { call, makeHome, run, runJson, startGateway } from "./kit.ts";
 
 const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";

@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../kit/engine.ts";
-import { homeWith } from "../kit/gateway-process.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { homeWith } from "../kit/process/gateway-process.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { call, configFile, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
@@ -211,7 +211,7 @@ test("doctor warns about several people in one main session", async () => {
   const { openSqlite } = await import("../../src/store/sqlite/sqlite.ts");
   const { appendEntry } = await import("../../src/store/queries/transcripts/transcripts.ts");
   const { getSession } = await import("../../src/store/queries/sessions/sessions.ts");
-  const { quietWorld } = await import("../kit/engine.ts");
+  const { quietWorld } = await import("../kit/engine/engine.ts");
   const store = await openSqlite({
     dir: join(home, ".parley", "state"),
     durability: "full",

@@ -4,8 +4,8 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { PAGES, ROOT, readDocument as read } from "../docs/pages.ts";
-import { useConfigHome } from "../kit/config-home.ts";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
+import { useConfigHome } from "../kit/process/config-home.ts";
 import { anchor } from "../kit/reference/markdown.ts";
 import { run } from "./kit.ts";
 

@@ -2,7 +2,7 @@
 // a colour, hides a text or forges a line.
 
 import { expect, test } from "vitest";
-import { homeWith } from "../kit/gateway-process.ts";
+import { homeWith } from "../kit/process/gateway-process.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { run } from "./kit.ts";
 

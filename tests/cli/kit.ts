@@ -28,9 +28,9 @@ import {
   storeTools,
 } from "../../src/main.ts";
 import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
-import { cleanup, quietWorld } from "../kit/engine.ts";
-import { homeWith } from "../kit/gateway-process.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { homeWith } from "../kit/process/gateway-process.ts";
 
 export const TOKEN = "a-token-that-is-for-tests";
 

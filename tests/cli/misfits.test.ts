@@ -7,8 +7,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { cleanup } from "../kit/engine.ts";
-import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 import { configFile, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 interface Finding {

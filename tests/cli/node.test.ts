@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { type Machine, nodeCommands, type Wanted } from "../../src/cli/node/commands.ts";
 import { nodeIdentity } from "../../src/cli/node/identity.ts";
 import { runProgram } from "../../src/main.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { type Call, type CallOptions, call, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 const NODE_TOKEN = "a-token-of-the-nodes-only";

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 import { type CallOptions, run } from "./kit.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { reachableHost, socketUrl } from "../../src/cli/address.ts";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { makeHome, run, runJson } from "./kit.ts";
 

@@ -23,7 +23,7 @@ import {
   tryNode,
 } from "../gateway/nodes/kit.ts";
 import { misfits } from "../kit/event-check.ts";
-import { peopleChannel, telegramAccount } from "../kit/people-channel.ts";
+import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 

@@ -8,7 +8,7 @@ import type { Route } from "../../src/core/shapes/session.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import type { Commit } from "../../src/engine/unit.ts";
 import { createCommit } from "../../src/engine/unit.ts";
-import { cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 
 /** A person's message on the platform. */
 export interface Said {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { listTurns, moveJob } from "../../src/store/queries/cron-jobs.ts";
 import { setDeadline } from "../../src/store/queries/deadlines.ts";
 import { removeJob, updateJob } from "../../src/triggers/jobs.ts";
-import type { ClusterProcess, OpenGround } from "../kit/cluster.ts";
+import type { ClusterProcess, OpenGround } from "../kit/engine/cluster.ts";
 import { until } from "../kit/until.ts";
 import { ADMIN, add, cronKey, jobsOf } from "../triggers/kit.ts";
 import { two } from "./cluster-stage.ts";

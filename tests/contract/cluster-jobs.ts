@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { publishFlowEnd } from "../../src/flows/flow-events.ts";
 import { endJob, getFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
 import { jobWaitsOfCall } from "../../src/store/queries/runs/job-waits.ts";
-import { type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
-import { endOf } from "../kit/engine.ts";
-import type { Actor, Play } from "../kit/flow-app.ts";
+import { type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
+import { endOf } from "../kit/engine/engine.ts";
+import type { Actor, Play } from "../kit/engine/flow-app.ts";
 import { until } from "../kit/until.ts";
 import { CHATS, join, MAIN, two } from "./cluster-stage.ts";
 

@@ -4,11 +4,11 @@
 // story but not the same run.
 
 import { expect, test } from "vitest";
-import { type Cluster, type ClusterProcess, openCluster, postgresGround } from "../kit/cluster.ts";
 import { dice } from "../kit/dice.ts";
-import type { FlowApp } from "../kit/flow-app.ts";
-import { checkTalk, checkWaiting } from "../kit/flow-checks.ts";
-import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/random-talk.ts";
+import { type Cluster, type ClusterProcess, openCluster, postgresGround } from "../kit/engine/cluster.ts";
+import type { FlowApp } from "../kit/engine/flow-app.ts";
+import { checkTalk, checkWaiting } from "../kit/engine/flow-checks.ts";
+import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/engine/random-talk.ts";
 
 const SLOTS = 3;
 const STEPS = 40;

@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/shapes/run.ts";
-import type { OpenGround } from "../kit/cluster.ts";
-import { endOf, makeSessions } from "../kit/engine.ts";
-import type { Actor, Play } from "../kit/flow-app.ts";
-import { checkFlows, checkRuns, checkTranscripts } from "../kit/flow-checks.ts";
+import type { OpenGround } from "../kit/engine/cluster.ts";
+import { endOf, makeSessions } from "../kit/engine/engine.ts";
+import type { Actor, Play } from "../kit/engine/flow-app.ts";
+import { checkFlows, checkRuns, checkTranscripts } from "../kit/engine/flow-checks.ts";
 import { until } from "../kit/until.ts";
 import { CHATS, gate, MAIN, two } from "./cluster-stage.ts";
 

@@ -1,8 +1,8 @@
 // Shared by the cluster tests: the sessions, and helpers to wait.
 
-import { type Cluster, type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
-import { makeSessions } from "../kit/engine.ts";
-import type { FlowAppOptions, Play } from "../kit/flow-app.ts";
+import { type Cluster, type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
+import { makeSessions } from "../kit/engine/engine.ts";
+import type { FlowAppOptions, Play } from "../kit/engine/flow-app.ts";
 
 export const MAIN = "agent:main:main";
 export const CHATS = ["agent:main:chat:one", "agent:main:chat:two", "agent:main:chat:three"];

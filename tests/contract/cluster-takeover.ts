@@ -1,9 +1,9 @@
 // Takes over work of a gateway process that died, paused, stopped or lost an answer.
 
 import { expect, test } from "vitest";
-import { type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
-import { assistantText, endOf } from "../kit/engine.ts";
-import type { FlowAppOptions, Play } from "../kit/flow-app.ts";
+import { type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
+import { assistantText, endOf } from "../kit/engine/engine.ts";
+import type { FlowAppOptions, Play } from "../kit/engine/flow-app.ts";
 import { until } from "../kit/until.ts";
 import { CHATS, gate, join, MAIN, two } from "./cluster-stage.ts";
 

@@ -9,12 +9,12 @@ import { StoreProblem } from "../../src/store/problems.ts";
 import { LEASE_MS } from "../../src/store/queries/processes.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import type { World } from "../../src/world.ts";
-import { type ClusterProcess, openCluster, postgresGround } from "../kit/cluster.ts";
-import { cleanup, endOf, makeSessions, quietWorld } from "../kit/engine.ts";
-import type { Play } from "../kit/flow-app.ts";
-import { checkFlows, checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
-import { serverUrl } from "../kit/postgres.ts";
-import { startPostgres } from "../kit/postgres-server.ts";
+import { type ClusterProcess, openCluster, postgresGround } from "../kit/engine/cluster.ts";
+import { cleanup, endOf, makeSessions, quietWorld } from "../kit/engine/engine.ts";
+import type { Play } from "../kit/engine/flow-app.ts";
+import { checkFlows, checkRuns, checkTold, checkTranscripts } from "../kit/engine/flow-checks.ts";
+import { serverUrl } from "../kit/store/postgres.ts";
+import { startPostgres } from "../kit/store/postgres-server.ts";
 import { until } from "../kit/until.ts";
 import { gate, MAIN } from "./cluster-stage.ts";
 

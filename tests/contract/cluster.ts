@@ -2,7 +2,7 @@
 // observe, stop and take over the work of another.
 
 import { describe } from "vitest";
-import type { OpenGround } from "../kit/cluster.ts";
+import type { OpenGround } from "../kit/engine/cluster.ts";
 import { cronContract } from "./cluster-cron.ts";
 import { jobsContract } from "./cluster-jobs.ts";
 import { sharingContract } from "./cluster-sharing.ts";

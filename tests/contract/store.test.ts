@@ -1,7 +1,7 @@
 // Runs the contract of every store on both stores.
 
-import { openEmbedded } from "../kit/engine.ts";
-import { openPostgresStore } from "../kit/postgres.ts";
+import { openEmbedded } from "../kit/engine/engine.ts";
+import { openPostgresStore } from "../kit/store/postgres.ts";
 import { temporaryDir } from "../store/samples.ts";
 import { storeContract } from "./store.ts";
 

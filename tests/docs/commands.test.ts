@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import type { Finished } from "../cli/kit.ts";
-import { cleanup } from "../kit/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { Ground } from "./ground.ts";
 import { LEFT_OUT, type LeftOut } from "./left-out.ts";
 import { type Command, readPage, type Step } from "./page.ts";

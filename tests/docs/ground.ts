@@ -12,9 +12,9 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import JSON5 from "json5";
 import { type Call, call, type Finished, run, startGateway } from "../cli/kit.ts";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
-import { addressOf, LAUNCHER, launch } from "../kit/fleet.ts";
+import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { addressOf, LAUNCHER, launch } from "../kit/process/fleet.ts";
 
 type Json = Record<string, unknown>;
 

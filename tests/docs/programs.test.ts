@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { usageProblem } from "./command-words.ts";
 import { Ground } from "./ground.ts";

@@ -2,9 +2,9 @@
 // rounds.
 
 import { expect, test } from "vitest";
-import { crashStory } from "../kit/crash-story.ts";
-import { clusterGround, EMBEDDED } from "../kit/grounds.ts";
-import { serverUrl } from "../kit/postgres.ts";
+import { crashStory } from "../kit/crashes/story.ts";
+import { clusterGround, EMBEDDED } from "../kit/process/grounds.ts";
+import { serverUrl } from "../kit/store/postgres.ts";
 
 const SEED = process.env.PARLEY_SEED ?? String(Date.now());
 const ROUNDS = 8;

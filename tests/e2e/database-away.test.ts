@@ -2,11 +2,11 @@
 
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { cleanup } from "../kit/engine.ts";
-import { addressOf, launch } from "../kit/fleet.ts";
-import { homeWith } from "../kit/gateway-process.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
-import { type PostgresServer, startPostgres } from "../kit/postgres-server.ts";
+import { addressOf, launch } from "../kit/process/fleet.ts";
+import { homeWith } from "../kit/process/gateway-process.ts";
+import { type PostgresServer, startPostgres } from "../kit/store/postgres-server.ts";
 
 let server: PostgresServer;
 beforeAll(async () => {

@@ -2,8 +2,8 @@
 // process was killed.
 
 import { expect, test } from "vitest";
-import { BOT, DIRECT, GUILD, ROOM, startDiscord, THREAD, TOKEN } from "../kit/discord-server.ts";
-import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { BOT, DIRECT, GUILD, ROOM, startDiscord, THREAD, TOKEN } from "../kit/platforms/discord-server.ts";
+import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 test("I2: messages in direct chats, in a thread and during the process's absence are answered in their chat", async () => {
   const server = await startDiscord();

@@ -5,12 +5,12 @@ import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { ChatEvent } from "../../src/contract/events.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
-import { cleanup } from "../kit/engine.ts";
-import { launch } from "../kit/fleet.ts";
-import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { deafServer } from "../kit/loopback.ts";
-import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
-import { call, httpError, pause, text } from "../kit/model-server-steps.ts";
+import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
+import { call, httpError, pause, text } from "../kit/model-server/steps.ts";
+import { launch } from "../kit/process/fleet.ts";
+import { type GatewayProcess, startProcess } from "../kit/process/gateway-process.ts";
 
 const RESEARCH = "agent:research:main";
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { optional } from "../../src/core/optional.ts";
 import type { Receipt, ReceiptState } from "../../src/core/shapes/run.ts";
-import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
+import { type GatewayProcess, homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 const ASKER = "agent:main:main";
 const DESK = "agent:main:mcp:desk";

@@ -5,8 +5,8 @@
 // for the two page caches of the store (16 MB each), and for the phase of the collector.
 
 import { expect, test } from "vitest";
-import { EMBEDDED } from "../kit/grounds.ts";
-import { runLoad } from "../kit/load-run.ts";
+import { runLoad } from "../kit/load/run.ts";
+import { EMBEDDED } from "../kit/process/grounds.ts";
 
 const SECONDS = 60;
 const CLIENTS = 1_000;

@@ -6,10 +6,10 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
-import { launch } from "../kit/fleet.ts";
-import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { launch } from "../kit/process/fleet.ts";
+import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 const NODE_TOKEN = "a-token-that-is-for-nodes";
 

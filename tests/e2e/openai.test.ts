@@ -2,10 +2,10 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
-import { cleanup } from "../kit/engine.ts";
-import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";
-import { startModelServer } from "../kit/model-server.ts";
-import { call, pause, type Step, text } from "../kit/model-server-steps.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { startModelServer } from "../kit/model-server/server.ts";
+import { call, pause, type Step, text } from "../kit/model-server/steps.ts";
+import { type GatewayProcess, startProcess } from "../kit/process/gateway-process.ts";
 
 const MODEL = "parley/main";
 

@@ -3,12 +3,12 @@
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { type Message, textOf } from "../../src/core/shapes/message.ts";
-import { cleanup } from "../kit/engine.ts";
-import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
-import { type Answer, startModelServer } from "../kit/model-server.ts";
-import type { ServedRequest } from "../kit/model-server-requests.ts";
-import { call, hang } from "../kit/model-server-steps.ts";
-import { freshSchema, runSql, serverUrl } from "../kit/postgres.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import type { ServedRequest } from "../kit/model-server/requests.ts";
+import { type Answer, startModelServer } from "../kit/model-server/server.ts";
+import { call, hang } from "../kit/model-server/steps.ts";
+import { type GatewayProcess, homeWith, startProcess } from "../kit/process/gateway-process.ts";
+import { freshSchema, runSql, serverUrl } from "../kit/store/postgres.ts";
 
 const NEIGHBOURS = 7;
 const LATER = 3;

@@ -8,10 +8,10 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { textOf } from "../../src/core/shapes/message.ts";
-import { cleanup } from "../kit/engine.ts";
-import { startProcess } from "../kit/gateway-process.ts";
-import { startModelServer } from "../kit/model-server.ts";
-import { call } from "../kit/model-server-steps.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { startModelServer } from "../kit/model-server/server.ts";
+import { call } from "../kit/model-server/steps.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
 import { whyNot } from "../sandbox/kit.ts";
 
 const MODES = { sandbox: { mode: "all", backend: "bubblewrap" } };

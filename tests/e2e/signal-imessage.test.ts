@@ -2,10 +2,10 @@
 // killed.
 
 import { expect, test } from "vitest";
-import { startProcess } from "../kit/gateway-process.ts";
-import { startImsgDesk } from "../kit/imsg-desk.ts";
-import { ADA, dataOf, from, OWN } from "../kit/signal-people.ts";
-import { startSignalServer } from "../kit/signal-server.ts";
+import { startImsgDesk } from "../kit/platforms/imsg-desk.ts";
+import { ADA, dataOf, from, OWN } from "../kit/platforms/signal-people.ts";
+import { startSignalServer } from "../kit/platforms/signal-server.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
 
 test("a message on Signal is answered there, also one that arrived while the gateway was dead", async () => {
   const server = await startSignalServer({ accounts: [OWN] });

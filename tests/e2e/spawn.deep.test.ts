@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { dice } from "../kit/dice.ts";
-import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
+import { type GatewayProcess, homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 const CHILDREN = 50;
 const TASK = `spawn ${CHILDREN} jobs: say result {n} is there`;

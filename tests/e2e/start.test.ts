@@ -6,8 +6,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { cleanup } from "../kit/engine.ts";
-import { homeWith } from "../kit/gateway-process.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { homeWith } from "../kit/process/gateway-process.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).href;
 const SRC = fileURLToPath(new URL("../../src/", import.meta.url));

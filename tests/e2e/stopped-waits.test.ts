@@ -4,12 +4,12 @@
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
 import { type Answer, oldPeer, openPeer, type Peer, SPEAKERS } from "../gateway/mcp/kit.ts";
-import { cleanup } from "../kit/engine.ts";
-import { LAUNCHER, TOKEN } from "../kit/fleet.ts";
-import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
-import { startModelServer } from "../kit/model-server.ts";
-import { pause, text } from "../kit/model-server-steps.ts";
+import { startModelServer } from "../kit/model-server/server.ts";
+import { pause, text } from "../kit/model-server/steps.ts";
+import { LAUNCHER, TOKEN } from "../kit/process/fleet.ts";
+import { type GatewayProcess, startProcess } from "../kit/process/gateway-process.ts";
 
 const HANDLE = "waiting";
 

@@ -16,7 +16,7 @@ import {
   type TestEngine,
   type TestEngineOptions,
   temporaryFolder,
-} from "../kit/engine.ts";
+} from "../kit/engine/engine.ts";
 
 const STORES: Store["kind"][] = ["sqlite", "postgres"];
 

@@ -8,7 +8,7 @@ import { activeRuns } from "../../src/store/queries/runs/runs.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readHistory } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine/engine.ts";
 import { deltas, whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 

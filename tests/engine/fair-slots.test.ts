@@ -5,7 +5,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
-import { openTestEngine, sessionRow } from "../kit/engine.ts";
+import { openTestEngine, sessionRow } from "../kit/engine/engine.ts";
 
 /** Runs that a test ends one by one, and their sessions in order of start. */
 function stage() {

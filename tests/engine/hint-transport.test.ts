@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { type Hint, HintTransport } from "../../src/engine/cluster/hint-transport.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
-import { openStore, temporaryFolder } from "../kit/engine.ts";
+import { openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 test("sends hints of one turn of the event loop as one notification, in order, and later hints as another", async () => {

@@ -10,9 +10,9 @@ import { getRun } from "../../src/store/queries/runs/runs.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";
 import { openTurnApp } from "../flows/turn-app.ts";
-import { type Cluster, type ClusterProcess, embeddedGround, openCluster } from "../kit/cluster.ts";
-import { cleanup, makeSessions } from "../kit/engine.ts";
-import type { Play } from "../kit/flow-app.ts";
+import { type Cluster, type ClusterProcess, embeddedGround, openCluster } from "../kit/engine/cluster.ts";
+import { cleanup, makeSessions } from "../kit/engine/engine.ts";
+import type { Play } from "../kit/engine/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 const MAIN = "agent:main:main";

@@ -8,7 +8,14 @@ import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
 import { getWait } from "../../src/store/queries/runs/waits.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
-import { assistantText, endOf, makeSessions, openTestEngine, runRow, sessionRow } from "../kit/engine.ts";
+import {
+  assistantText,
+  endOf,
+  makeSessions,
+  openTestEngine,
+  runRow,
+  sessionRow,
+} from "../kit/engine/engine.ts";
 import { whole } from "../kit/live-text.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";

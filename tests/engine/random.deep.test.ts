@@ -4,11 +4,11 @@
 import { expect, test } from "vitest";
 import { getWait } from "../../src/store/queries/runs/waits.ts";
 import { dice } from "../kit/dice.ts";
-import { temporaryFolder } from "../kit/engine.ts";
-import { type FlowApp, openFlowApp } from "../kit/flow-app.ts";
-import { checkTalk, checkWaiting } from "../kit/flow-checks.ts";
-import { inTime, type Life, pauseIn, worldOf } from "../kit/lives.ts";
-import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/random-talk.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
+import { type FlowApp, openFlowApp } from "../kit/engine/flow-app.ts";
+import { checkTalk, checkWaiting } from "../kit/engine/flow-checks.ts";
+import { inTime, type Life, pauseIn, worldOf } from "../kit/engine/lives.ts";
+import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/engine/random-talk.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 /**

@@ -10,7 +10,7 @@ import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { getWait } from "../../src/store/queries/runs/waits.ts";
 import { activityOf } from "../../src/store/queries/sessions/sessions.ts";
-import { endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { endOf, makeSessions, openTestEngine, runRow } from "../kit/engine/engine.ts";
 
 type Script = (handle: LaneHandle, engine: Engine) => Promise<EndFacts>;
 

@@ -21,9 +21,9 @@ import {
   openStore,
   quietWorld,
   temporaryFolder,
-} from "../kit/engine.ts";
+} from "../kit/engine/engine.ts";
 import { type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
-import { hasNoRuns, linesOf, runsOf, untilQuiet } from "../kit/store-view.ts";
+import { hasNoRuns, linesOf, runsOf, untilQuiet } from "../kit/store/store-view.ts";
 import { settingsWith } from "../tools/app.ts";
 
 type Script = Parameters<typeof scriptedModel>[0];

@@ -15,7 +15,7 @@ import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts"
 import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow, userMessage } from "../core/rows.ts";
 import { type Frame, type House, type HouseOptions, joined, openHouse, type Raw } from "../gateway/kit.ts";
-import { cleanUp } from "../kit/engine.ts";
+import { cleanUp } from "../kit/engine/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 

@@ -9,8 +9,8 @@ import type { PermissionQuestion } from "../../src/core/shapes/permission.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
-import { embeddedGround, postgresGround } from "../kit/cluster.ts";
-import { quietWorld } from "../kit/engine.ts";
+import { embeddedGround, postgresGround } from "../kit/engine/cluster.ts";
+import { quietWorld } from "../kit/engine/engine.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
 import { type House, type HouseOptions, openHouse, type Play, quiet } from "./kit.ts";
 

@@ -7,9 +7,9 @@ import { optional } from "../../src/core/optional.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { getChain } from "../../src/store/queries/chains/chains.ts";
-import { cleanup, endOf, openStore, temporaryFolder } from "../kit/engine.ts";
-import { openPostgresStore } from "../kit/postgres.ts";
-import { linesOf, untilQuiet } from "../kit/store-view.ts";
+import { cleanup, endOf, openStore, temporaryFolder } from "../kit/engine/engine.ts";
+import { openPostgresStore } from "../kit/store/postgres.ts";
+import { linesOf, untilQuiet } from "../kit/store/store-view.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 

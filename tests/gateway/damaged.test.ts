@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/shapes/run.ts";
-import { endOf } from "../kit/engine.ts";
+import { endOf } from "../kit/engine/engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { type House, joined, openHouse, type Raw } from "./kit.ts";
 

@@ -29,7 +29,14 @@ import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/ser
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
-import { assistantText, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import {
+  assistantText,
+  cleanup,
+  endOf,
+  openStore,
+  quietWorld,
+  temporaryFolder,
+} from "../kit/engine/engine.ts";
 import { checkEvent } from "../kit/event-check.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
 

@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import { retryWords } from "../../src/core/shapes/model-retry.ts";
-import { cleanup, quietWorld } from "../kit/engine.ts";
-import { startModelServer } from "../kit/model-server.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
+import { startModelServer } from "../kit/model-server/server.ts";
 import { agentSettings } from "../tools/app.ts";
 import { joined, openHouse } from "./kit.ts";
 

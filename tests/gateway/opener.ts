@@ -1,7 +1,7 @@
 // Gateways that are opened one after another on one store, of either kind.
 
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { emptyUrl } from "../store/transfer/moves.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 

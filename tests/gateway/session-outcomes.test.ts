@@ -6,7 +6,7 @@ import type { ListedRow } from "../../src/contract/methods/sessions.ts";
 import type { ParamsOf } from "../../src/contract/methods.ts";
 import { endRun, insertRun } from "../../src/store/queries/runs/runs.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
-import { openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { sampleRun, sampleSession } from "../store/samples.ts";
 import { type House, openHouse, type Play } from "./kit.ts";
 

@@ -3,8 +3,8 @@
 
 import { expect, test } from "vitest";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
-import { temporaryFolder } from "../kit/engine.ts";
-import { sendAs } from "../kit/flow-app.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
+import { sendAs } from "../kit/engine/flow-app.ts";
 import { type House, openHouse, quiet } from "./kit.ts";
 import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp/kit.ts";
 

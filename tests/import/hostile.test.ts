@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { canonicalKey } from "../../src/core/shapes/session-key.ts";
 import { canonicalSourceKey } from "../../src/import/keys.ts";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 import { words } from "../store/transfer/moves.ts";
 import { hashOf, put, putTranscript, START, sourceWith, Talk } from "./source.ts";
 import { type Kind, remark, stage } from "./stage.ts";

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 
 export const START = Date.parse("2026-01-20T10:00:00.000Z");
 

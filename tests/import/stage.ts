@@ -9,7 +9,7 @@ import { type ImportOptions, type ImportReport, importState } from "../../src/im
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readHistory } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { freshUrl, good, inEmbedded, inPostgres } from "../store/transfer/moves.ts";
 
 export type Kind = "embedded" | "postgres";

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { describe, expect } from "vitest";
-import { cleanup } from "./engine.ts";
+import { cleanup } from "./engine/engine.ts";
 
 /** Prefers the variant without a window's own pages, which take three quarters of the time of a tab. */
 const BROWSERS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];

@@ -3,7 +3,7 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, RequestListener, ServerResponse } from "node:http";
-import { cleanup } from "./engine.ts";
+import { cleanup } from "./engine/engine.ts";
 import { serveHttp } from "./loopback.ts";
 
 export const SECRET = "a-secret-of-the-tests";

@@ -1,7 +1,7 @@
 // A collector of traces on a real socket: accepts OTLP over HTTP as JSON, and returns the spans as trees.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { cleanup } from "./engine.ts";
+import { cleanup } from "./engine/engine.ts";
 import { serveHttp } from "./loopback.ts";
 
 /** The answer when it refuses a request. */

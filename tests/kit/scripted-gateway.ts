@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { RequestFrame } from "../../src/contract/frames.ts";
-import { cleanup } from "./engine.ts";
+import { cleanup } from "./engine/engine.ts";
 
 export interface Request extends Omit<RequestFrame, "params"> {
   readonly params: Record<string, unknown>;

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { useConfigHome } from "../kit/config-home.ts";
+import { useConfigHome } from "../kit/process/config-home.ts";
 import { until } from "../kit/until.ts";
 import { Box, limitsOf, running, whyNot } from "./kit.ts";
 

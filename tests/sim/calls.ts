@@ -4,7 +4,7 @@
 import type { FlowStep, Run } from "../../src/core/shapes/run.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import type { Dice } from "../kit/dice.ts";
-import { type SessionFacts, sightOf } from "./rights.ts";
+import { type SessionFacts, sightOf } from "./checks/rights.ts";
 import type { Story } from "./story.ts";
 import { textAround } from "./words.ts";
 

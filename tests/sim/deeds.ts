@@ -5,14 +5,14 @@ import { acknowledge, offered } from "../../src/flows/conversation/inbox-receipt
 import type { Answer } from "../../src/gateway/socket/connection.ts";
 import { isInDoubt, StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
-import type { Client } from "./client.ts";
-import { Dead } from "./faults.ts";
 import { OWNER_TOKEN } from "./plan.ts";
 import type { GatewayProcess } from "./process.ts";
 import { checkAnswer, noteAsked, type Request, repeated, someRequest } from "./requests.ts";
 import type { KeyedRequest, Story } from "./story.ts";
 import { Violation } from "./trace.ts";
 import { textAround } from "./words.ts";
+import type { Client } from "./world/client.ts";
+import { Dead } from "./world/faults.ts";
 
 /** Failures in a story that are not faults of the product. */
 export function isExpected(error: unknown): boolean {

@@ -2,7 +2,7 @@
 // of stories.
 
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 import { FOUND_AT } from "./mutants/found-at.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { MUTANTS } from "./mutants.ts";

@@ -4,7 +4,7 @@
 import type { Settings, TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
-import type { DeathPlan } from "./faults.ts";
+import type { DeathPlan } from "./world/faults.ts";
 
 export const AGENTS = ["main", "research", "writer"] as const;
 export const OWNER_TOKEN = "owner-token-of-the-story";

@@ -28,15 +28,15 @@ import { type JsonlCopies, openJsonlCopies } from "../../src/store/sqlite/jsonl-
 import { toolNames } from "../../src/tools/catalog.ts";
 import type { Timer, World } from "../../src/world.ts";
 import { plainRedactor } from "../kit/redactor.ts";
-import { ChannelBroke, channelsOf } from "./channels.ts";
+import { hasTool, isBoxed } from "./checks/rights.ts";
 import { checkCounted, checkStarts, heldRuns } from "./crashes.ts";
-import { openDoor } from "./door.ts";
-import { Dead, type FaultPlan, ProcessFaults } from "./faults.ts";
-import { createModel, ModelBug } from "./model.ts";
-import { hasTool, isBoxed } from "./rights.ts";
-import { createSandbox } from "./sandbox.ts";
 import type { Story, Work } from "./story.ts";
 import { noteBegin, watched } from "./work.ts";
+import { ChannelBroke, channelsOf } from "./world/channels.ts";
+import { openDoor } from "./world/door.ts";
+import { Dead, type FaultPlan, ProcessFaults } from "./world/faults.ts";
+import { createModel, ModelBug } from "./world/model.ts";
+import { createSandbox } from "./world/sandbox.ts";
 
 const POOL = "subagents";
 

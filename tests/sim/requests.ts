@@ -3,9 +3,9 @@
 import { optional } from "../../src/core/optional.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
 import type { Dice } from "../kit/dice.ts";
+import { checkMasked, checkReturned, namedIn } from "./checks/results.ts";
+import { fits, type SessionMap, treeOf } from "./checks/rights.ts";
 import { OWNER_TOKEN } from "./plan.ts";
-import { checkMasked, checkReturned, namedIn } from "./results.ts";
-import { fits, type SessionMap, treeOf } from "./rights.ts";
 import type { KeyedRequest, Story } from "./story.ts";
 import { textAround } from "./words.ts";
 

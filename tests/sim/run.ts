@@ -3,8 +3,8 @@
 import { availableParallelism } from "node:os";
 import { optional } from "../../src/core/optional.ts";
 import { orEnd, readNumber, typed } from "../kit/typed.ts";
+import type { TellingLine } from "./checks/telling-line.ts";
 import { MUTANTS } from "./mutants.ts";
-import type { TellingLine } from "./telling-line.ts";
 import { tellAll } from "./workers.ts";
 
 const USAGE = `npm run sim -- [options]

@@ -3,8 +3,8 @@
 // its trace.
 
 import { beforeAll, expect, test } from "vitest";
-import { temporaryFolder } from "../kit/engine.ts";
-import type { TellingLine } from "./telling-line.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
+import type { TellingLine } from "./checks/telling-line.ts";
 import { tellAll } from "./workers.ts";
 
 const STORIES = 1_500;

@@ -1,7 +1,7 @@
 // The first stories of a whole gateway, each played twice. simulation.deep.test.ts plays many more.
 
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 import { tellAll } from "./workers.ts";
 
 /** simulation.deep.test.ts plays 60 of them twice. */

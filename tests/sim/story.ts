@@ -4,11 +4,11 @@
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
-import type { Database, Row } from "./database.ts";
+import { FACTS_QUERY, factsOf, type SessionFacts } from "./checks/rights.ts";
 import type { StoryPlan } from "./plan.ts";
-import { FACTS_QUERY, factsOf, type SessionFacts } from "./rights.ts";
-import { VirtualTime } from "./time.ts";
 import { Trace, Violation } from "./trace.ts";
+import type { Database, Row } from "./world/database.ts";
+import { VirtualTime } from "./world/time.ts";
 
 const START_MS = 1_767_225_600_000;
 

@@ -8,8 +8,8 @@ import {
 } from "../../src/core/shapes/message.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
-import { argumentsOf, checkReturned } from "./results.ts";
-import type { SessionMap } from "./rights.ts";
+import { argumentsOf, checkReturned } from "./checks/results.ts";
+import type { SessionMap } from "./checks/rights.ts";
 import type { Story, Work } from "./story.ts";
 
 /** Checks I1: one run of a session executes; and I3: runs begin in the order of the lane. */

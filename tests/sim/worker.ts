@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import type { TellingLine } from "./checks/telling-line.ts";
 import { CLUSTER_MUTANTS, MUTANTS } from "./mutants.ts";
-import type { TellingLine } from "./telling-line.ts";
 
 const { values } = parseArgs({
   options: {
@@ -47,9 +47,9 @@ function mutate(name: string): void {
 
 if (values.mutant !== undefined) mutate(values.mutant);
 // Only now: modules loaded from here on have the change.
-const { tell, noteUnhandled } = await import("./tell.ts");
-const { tellCluster } = await import("./cluster.ts");
-const { sqliteDatabases } = await import("./sqlite-database.ts");
+const { tell, noteUnhandled } = await import("./checks/tell.ts");
+const { tellCluster } = await import("./cluster/cluster.ts");
+const { sqliteDatabases } = await import("./world/sqlite-database.ts");
 const { METHODS } = await import("../../src/contract/methods.ts");
 const { checkParams } = await import("../../src/contract/check.ts");
 const { acceptedBy, TOOLS } = await import("../../src/contract/tools.ts");

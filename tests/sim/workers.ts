@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { TellingLine } from "./telling-line.ts";
+import type { TellingLine } from "./checks/telling-line.ts";
 
 const WORKER = fileURLToPath(new URL("./worker.ts", import.meta.url));
 /** Maximum length of a failing worker's last output. */

@@ -9,7 +9,7 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/schema/postgres-schema.ts";
 import type { Db } from "../../src/store/sql.ts";
 import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { COPIED_TABLES } from "../../src/store/transfer/copy.ts";
-import { quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { freshUrl, inEmbedded, inPostgres, undoMigrations } from "./transfer/moves.ts";
 
 interface Column {

@@ -8,8 +8,8 @@ import { searchTranscripts } from "../../src/store/queries/transcripts/transcrip
 import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
-import { openPostgresStore, type PostgresStore } from "../kit/postgres.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+import { openPostgresStore, type PostgresStore } from "../kit/store/postgres.ts";
 import { sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
 const { dir, remove } = temporaryDir();

@@ -4,10 +4,10 @@ import { openApp } from "../../src/app.ts";
 import { loadSettings } from "../../src/config.ts";
 import { connect } from "../../src/contract/client/node.ts";
 import type { World } from "../../src/world.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { TOKEN, writeHome } from "../kit/fleet.ts";
-import { type Script, startModelServer } from "../kit/model-server.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { type Script, startModelServer } from "../kit/model-server/server.ts";
 import { type Collector, startCollector } from "../kit/otlp-collector.ts";
+import { TOKEN, writeHome } from "../kit/process/fleet.ts";
 import { until } from "../kit/until.ts";
 
 type Json = Record<string, unknown>;

@@ -7,7 +7,7 @@ import { endRun, insertRun } from "../../src/store/queries/runs/runs.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { parentSpanOf } from "../../src/telemetry/lineage.ts";
 import { callSpanId, runSpanId, traceIdOf } from "../../src/telemetry/span.ts";
-import { openStore, temporaryFolder } from "../kit/engine.ts";
+import { openStore, temporaryFolder } from "../kit/engine/engine.ts";
 
 const A = "agent:main:main";
 const B = "agent:research:main";

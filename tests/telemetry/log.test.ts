@@ -4,9 +4,9 @@
 import { expect, test } from "vitest";
 import { acceptByMode } from "../../src/flows/conversation/queue-mode.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
-import type { Answer } from "../kit/model-server.ts";
-import type { ServedRequest } from "../kit/model-server-requests.ts";
-import { call, httpError, serverError } from "../kit/model-server-steps.ts";
+import type { ServedRequest } from "../kit/model-server/requests.ts";
+import type { Answer } from "../kit/model-server/server.ts";
+import { call, httpError, serverError } from "../kit/model-server/steps.ts";
 import { fakeWorld, type LogLine } from "../kit/world.ts";
 import { openStage } from "./kit.ts";
 

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { openOtlp } from "../../src/telemetry/otlp.ts";
 import type { Exporter } from "../../src/telemetry/queue.ts";
 import type { Span } from "../../src/telemetry/span.ts";
-import { cleanup } from "../kit/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { COLLECTOR_WORDS, startCollector } from "../kit/otlp-collector.ts";
 

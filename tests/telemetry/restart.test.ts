@@ -1,12 +1,12 @@
 // The trace of a chain whose process is killed in the middle, and continued by another real process.
 
 import { expect, test } from "vitest";
-import { cleanup, temporaryFolder } from "../kit/engine.ts";
-import { writeHome } from "../kit/fleet.ts";
-import { startProcess } from "../kit/gateway-process.ts";
-import { startModelServer } from "../kit/model-server.ts";
-import { call } from "../kit/model-server-steps.ts";
+import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
+import { startModelServer } from "../kit/model-server/server.ts";
+import { call } from "../kit/model-server/steps.ts";
 import { startCollector } from "../kit/otlp-collector.ts";
+import { writeHome } from "../kit/process/fleet.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
 import { configOf, openStage } from "./kit.ts";
 
 const WAIT_MS = 20_000;

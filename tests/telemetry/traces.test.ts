@@ -5,12 +5,12 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { TRACE_LIBRARIES } from "../../src/telemetry/libraries.ts";
 import { openStage as openAcpStage } from "../agent/acp-kit.ts";
-import { launch } from "../kit/fleet.ts";
-import { startProcess } from "../kit/gateway-process.ts";
-import type { Answer } from "../kit/model-server.ts";
-import type { ServedRequest } from "../kit/model-server-requests.ts";
-import { call, stop, usage } from "../kit/model-server-steps.ts";
+import type { ServedRequest } from "../kit/model-server/requests.ts";
+import type { Answer } from "../kit/model-server/server.ts";
+import { call, stop, usage } from "../kit/model-server/steps.ts";
 import { startCollector } from "../kit/otlp-collector.ts";
+import { launch } from "../kit/process/fleet.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openStage } from "./kit.ts";
 

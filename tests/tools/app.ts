@@ -32,7 +32,7 @@ import { callTool, type ToolContext, toolNames } from "../../src/tools/catalog.t
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { GROUND } from "../kit/cleanup.ts";
-import { openEmbedded } from "../kit/engine.ts";
+import { openEmbedded } from "../kit/engine/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 
 const checkers = new Map<ToolName, Validator>();

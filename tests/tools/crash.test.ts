@@ -17,7 +17,7 @@ import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { toolsFor } from "../../src/tools/catalog.ts";
 import { openOutsideServers } from "../../src/tools/mcp/servers.ts";
-import { Crash, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { Crash, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { agentSettings, type Choices, MAIN_CHAIN, settingsWith } from "./app.ts";
 import { badServer, mcpWith, openWitness } from "./mcp-kit.ts";

@@ -2,7 +2,7 @@
 // Real processes, with a held clock if time matters.
 
 import { expect, test } from "vitest";
-import { cleanup, quietWorld } from "../kit/engine.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { MAIN_CHAIN } from "./app.ts";
 import { badServer, mcpWith, nodeServer, openOutside, openWitness } from "./mcp-kit.ts";

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { boundedBody } from "../../src/tools/mcp/http.ts";
-import { cleanup, quietWorld } from "../kit/engine.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { httpServer, mcpWith, openOutside } from "./mcp-kit.ts";
 

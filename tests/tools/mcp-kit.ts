@@ -11,7 +11,7 @@ import type { McpServerSettings, McpSettings } from "../../src/core/shapes/setti
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
 import { type OutsideSet, type ToolResult, toolResult } from "../../src/tools/tool.ts";
 import type { World } from "../../src/world.ts";
-import { cleanup } from "../kit/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { listenHere } from "../kit/loopback.ts";
 import type { FakeWorld } from "../kit/world.ts";
 import { MAIN_CHAIN, settingsWith } from "./app.ts";

@@ -6,7 +6,7 @@ import type { ToolResultMessage } from "../../src/core/shapes/message.ts";
 import type { McpSettings } from "../../src/core/shapes/settings/settings.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
-import { endOf } from "../kit/engine.ts";
+import { endOf } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { type ScriptedCall, type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
 import { agentSettings } from "./app.ts";

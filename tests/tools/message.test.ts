@@ -8,7 +8,7 @@ import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { lastMessages } from "../../src/store/queries/transcripts/transcripts.ts";
 import { callTool, toolsFor } from "../../src/tools/catalog.ts";
-import { telegramAccount } from "../kit/people-channel.ts";
+import { telegramAccount } from "../kit/platforms/people-channel.ts";
 import { type App, agentSettings, type Choices, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
 
 const MAIN = "agent:main:main";

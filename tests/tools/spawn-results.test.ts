@@ -19,7 +19,7 @@ import { listRuns } from "../../src/store/queries/runs/runs.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
-import { endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { type App, agentSettings, type Choices, settingsWith, spawningAgents } from "./app.ts";
 import { appsOfFile } from "./apps.ts";
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openToRead, replaceFile, resolvePath } from "../../src/tools/files/workspace.ts";
-import { temporaryFolder } from "../kit/engine.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
 
 /** Reads and writes this many times in the folder. */
 export function swapRace(rounds: number): void {

@@ -9,7 +9,7 @@ import { INBOUND_DEADLINE } from "../../src/flows/delivery/inbound-files.ts";
 import { insertDelivery, listDeliveries } from "../../src/store/queries/channels/deliveries.ts";
 import { getJob, insertTurn, moveJob } from "../../src/store/queries/cron-jobs.ts";
 import type { World } from "../../src/world.ts";
-import { cleanup, openTestEngine } from "../kit/engine.ts";
+import { cleanup, openTestEngine } from "../kit/engine/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
 import { add, turnsOf } from "./kit.ts";

@@ -3,8 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 import { listJobs } from "../../src/store/queries/cron-jobs.ts";
-import { type CrashPoint, temporaryFolder } from "../kit/engine.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
+import { type CrashPoint, temporaryFolder } from "../kit/engine/engine.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/engine/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { add, cronKey, turnsOf } from "./kit.ts";
 

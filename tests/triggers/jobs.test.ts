@@ -17,8 +17,8 @@ import {
   runJob,
   updateJob,
 } from "../../src/triggers/jobs.ts";
-import { temporaryFolder } from "../kit/engine.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/engine/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { ADMIN, add, cronKey, jobsOf, turnsOf, untilTurns } from "./kit.ts";
 

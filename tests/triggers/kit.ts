@@ -5,7 +5,7 @@ import { ok } from "../../src/core/shapes/errors.ts";
 import { type CronJob, cronKey } from "../../src/core/shapes/schedule.ts";
 import { listTurns } from "../../src/store/queries/cron-jobs.ts";
 import { addJob, type JobCaller, type JobContext, type NewJob } from "../../src/triggers/jobs.ts";
-import type { FlowApp } from "../kit/flow-app.ts";
+import type { FlowApp } from "../kit/engine/flow-app.ts";
 import { until } from "../kit/until.ts";
 
 /** The holder of the gateway's own token. */

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { runJob } from "../../src/triggers/jobs.ts";
-import { type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
+import { type FlowAppOptions, openFlowApp, type Play } from "../kit/engine/flow-app.ts";
 import { ADMIN, add, cronKey, jobsOf, untilTurns } from "./kit.ts";
 
 const MAIN = "agent:main:main";

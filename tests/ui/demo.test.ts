@@ -7,9 +7,9 @@ import { textOf } from "../../src/core/shapes/message.ts";
 import { openDemo } from "../../src/main.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { cleanup, quietWorld } from "../kit/engine.ts";
-import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 const AT_MAIN = `sessions/${encodeURIComponent("agent:main:main")}`;
 const ASKED = "ask research: what should we check before a release?";

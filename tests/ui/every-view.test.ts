@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { startProcess } from "../kit/gateway-process.ts";
 import { PAGE_VIEWS, STORY_CONFIG, showView, tellStory } from "../kit/page-views.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
 
 const SHAPES = [
   { name: "a desktop", viewport: DESKTOP },

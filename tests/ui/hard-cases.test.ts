@@ -6,9 +6,9 @@ import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
-import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";
-import { homeWith, startProcess } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
+import { TOKEN as PROCESS_TOKEN } from "../kit/process/fleet.ts";
+import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 import { openLine } from "./line.ts";
 
 const MAIN = "agent:main:main";

@@ -7,7 +7,7 @@ import { PermissionDesk } from "../../src/agent/acp/permission.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";

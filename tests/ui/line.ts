@@ -1,7 +1,7 @@
 // A proxy to a gateway on this machine whose line a test holds, slows down and cuts.
 
 import { connect, createServer, type Socket } from "node:net";
-import { cleanup } from "../kit/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { listenHere } from "../kit/loopback.ts";
 
 export interface Line {

@@ -4,8 +4,8 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, visit } from "../kit/browser.ts";
-import { homeWith, startProcess } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
+import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 /** The browser's message when no gateway listens at the address. */
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;

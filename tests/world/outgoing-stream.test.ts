@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { outgoingPost, type Post } from "../../src/world/outgoing-stream.ts";
-import { cleanup } from "../kit/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { fakeWorld } from "../kit/world.ts";
 

@@ -9,7 +9,7 @@ import {
   outgoingRequest,
   publicLookup,
 } from "../../src/world/outgoing.ts";
-import { cleanup } from "../kit/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { type DeafServer, deafServer, serveHttp } from "../kit/loopback.ts";
 
 test.each([

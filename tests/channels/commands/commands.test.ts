@@ -5,8 +5,8 @@ import type { InboundMessage } from "../../../src/channels/channel.ts";
 import { performCommand, readCommand } from "../../../src/channels/commands.ts";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { sessionRow } from "../../kit/engine.ts";
-import type { SpawnPlay } from "../../kit/spawn-app.ts";
+import { sessionRow } from "../../kit/engine/engine.ts";
+import type { SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { GROUP, held, MAIN, open, requestOf, running, stateOf } from "./kit.ts";
 

@@ -9,8 +9,8 @@ import { fail, ok } from "../../../src/core/shapes/errors.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { sessionRow } from "../../kit/engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { sessionRow } from "../../kit/engine/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 export const MAIN = "agent:main:main";

@@ -9,7 +9,7 @@ import type { Route } from "../../../src/core/shapes/route.ts";
 import { bindPlace } from "../../../src/flows/delivery/bindings.ts";
 import { askToPair, listPairings } from "../../../src/flows/delivery/pairing.ts";
 import { getBinding } from "../../../src/store/queries/channels/thread-bindings.ts";
-import { openSpawnApp, type SpawnApp } from "../../kit/spawn-app.ts";
+import { openSpawnApp, type SpawnApp } from "../../kit/engine/spawn-app.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";

@@ -5,8 +5,15 @@ import { expect, test } from "vitest";
 import { ListenProblem } from "../../../src/channels/accounts.ts";
 import { openDiscord } from "../../../src/channels/discord/channel.ts";
 import { type HostParts, recordingHost } from "../../contract/channel.ts";
-import { BOT, DIRECT, type DiscordServer, HIDDEN, ROOM, startDiscord } from "../../kit/discord-server.ts";
-import { cleanup } from "../../kit/engine.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import {
+  BOT,
+  DIRECT,
+  type DiscordServer,
+  HIDDEN,
+  ROOM,
+  startDiscord,
+} from "../../kit/platforms/discord-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { discordAccount, listeningDiscord } from "./ground.ts";
 

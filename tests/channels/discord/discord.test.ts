@@ -18,7 +18,7 @@ import {
   startDiscord,
   THREAD,
   TOKEN,
-} from "../../kit/discord-server.ts";
+} from "../../kit/platforms/discord-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { discordAccount, openDiscordGround, SEND } from "./ground.ts";
 

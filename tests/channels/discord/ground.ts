@@ -22,8 +22,8 @@ import {
   startDiscord,
   THREAD,
   TOKEN,
-} from "../../kit/discord-server.ts";
-import { OPEN_ACCOUNT } from "../../kit/open-account.ts";
+} from "../../kit/platforms/discord-server.ts";
+import { OPEN_ACCOUNT } from "../../kit/platforms/open-account.ts";
 
 export function discordAccount(restUrl: string, more: Partial<DiscordAccount> = {}): DiscordAccount {
   return {

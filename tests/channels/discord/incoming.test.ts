@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { recordingHost } from "../../contract/channel.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import {
   ADA,
   BOB,
@@ -17,8 +18,7 @@ import {
   ROOM,
   startDiscord,
   THREAD,
-} from "../../kit/discord-server.ts";
-import { cleanup } from "../../kit/engine.ts";
+} from "../../kit/platforms/discord-server.ts";
 import { listeningDiscord } from "./ground.ts";
 
 const never = new AbortController().signal;

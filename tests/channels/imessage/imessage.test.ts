@@ -15,9 +15,14 @@ import {
   type Said,
   type Trouble,
 } from "../../contract/channel.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
-import { type ImsgDesk, type ImsgDeskOptions, type ImsgTrouble, startImsgDesk } from "../../kit/imsg-desk.ts";
-import { OPEN_ACCOUNT } from "../../kit/open-account.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
+import {
+  type ImsgDesk,
+  type ImsgDeskOptions,
+  type ImsgTrouble,
+  startImsgDesk,
+} from "../../kit/platforms/imsg-desk.ts";
+import { OPEN_ACCOUNT } from "../../kit/platforms/open-account.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 const ADA = "+15550100";

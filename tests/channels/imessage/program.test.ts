@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startProgram } from "../../../src/channels/imessage/program.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 const script = (text: string): string[] => [process.execPath, "-e", text];

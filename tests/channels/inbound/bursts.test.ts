@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { pruneInbound } from "../../../src/store/queries/channels/inbound.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
-import { said, saidInGroup } from "../../kit/fake-channel.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { said, saidInGroup } from "../../kit/platforms/fake-channel.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { DEBOUNCE_MS, GROUP, goOn, MAIN, open, rows, slow, workOff } from "./kit.ts";
 

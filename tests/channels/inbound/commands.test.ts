@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { openInbound } from "../../../src/channels/inbound.ts";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
-import { said, saidInGroup } from "../../kit/fake-channel.ts";
+import { said, saidInGroup } from "../../kit/platforms/fake-channel.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { MAIN, open, rows, slow, workOff } from "./kit.ts";
 

@@ -3,9 +3,9 @@
 
 import { describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
-import { type CrashPoint, temporaryFolder } from "../../kit/engine.ts";
-import { type FakeChannel, fakeChannel, openAccount, said } from "../../kit/fake-channel.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/flow-app.ts";
+import { type CrashPoint, temporaryFolder } from "../../kit/engine/engine.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
+import { type FakeChannel, fakeChannel, openAccount, said } from "../../kit/platforms/fake-channel.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 
 const MAIN = "agent:main:main";

@@ -6,9 +6,9 @@ import { ok } from "../../../src/core/shapes/errors.ts";
 import { bindPlace } from "../../../src/flows/delivery/bindings.ts";
 import { getCursor, putCursor } from "../../../src/store/queries/channels/channel-cursors.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { makeSessions, quietWorld, temporaryFolder } from "../../kit/engine.ts";
-import { openAccount, said, saidInGroup } from "../../kit/fake-channel.ts";
-import type { Play } from "../../kit/flow-app.ts";
+import { makeSessions, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
+import type { Play } from "../../kit/engine/flow-app.ts";
+import { openAccount, said, saidInGroup } from "../../kit/platforms/fake-channel.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { GROUP, MAIN, open, rows, slow, workOff } from "./kit.ts";
 

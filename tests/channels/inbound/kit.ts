@@ -1,7 +1,7 @@
 // A flow app with a channel where people write, and helpers that wait for the results.
 
-import { fakeChannel, openAccount } from "../../kit/fake-channel.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/flow-app.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
+import { fakeChannel, openAccount } from "../../kit/platforms/fake-channel.ts";
 import type { FakeWorld } from "../../kit/world.ts";
 
 export const MAIN = "agent:main:main";

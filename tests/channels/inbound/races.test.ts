@@ -5,9 +5,9 @@ import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
 import { INBOUND_DEADLINE } from "../../../src/flows/delivery/inbound-files.ts";
 import { insertInbound } from "../../../src/store/queries/channels/inbound.ts";
 import { setDeadline } from "../../../src/store/queries/deadlines.ts";
-import { cleanup, quietWorld } from "../../kit/engine.ts";
-import { said } from "../../kit/fake-channel.ts";
-import { openPostgresStore, runSql } from "../../kit/postgres.ts";
+import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { said } from "../../kit/platforms/fake-channel.ts";
+import { openPostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { MAIN, open, slow } from "./kit.ts";
 
 const LONG_MS = 600_000;

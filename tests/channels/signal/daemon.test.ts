@@ -5,9 +5,9 @@ import { createServer, type Server } from "node:net";
 import { expect, test } from "vitest";
 import { daemonAt } from "../../../src/channels/signal/daemon.ts";
 import { eventsOf, type StreamEvent } from "../../../src/channels/signal/events.ts";
-import { cleanup } from "../../kit/engine.ts";
-import { ADA, OWN } from "../../kit/signal-people.ts";
-import { startSignalServer } from "../../kit/signal-server.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { ADA, OWN } from "../../kit/platforms/signal-people.ts";
+import { startSignalServer } from "../../kit/platforms/signal-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 /** A server that accepts connections and immediately writes `said` to each. */

@@ -12,13 +12,21 @@ import {
   type Said,
   type Trouble,
 } from "../../contract/channel.ts";
-import { ADA, dataOf, from, GROUP, newestTime, OWN, signalAccount } from "../../kit/signal-people.ts";
+import {
+  ADA,
+  dataOf,
+  from,
+  GROUP,
+  newestTime,
+  OWN,
+  signalAccount,
+} from "../../kit/platforms/signal-people.ts";
 import {
   type SendTrouble,
   type SignalServer,
   type SignalServerOptions,
   startSignalServer,
-} from "../../kit/signal-server.ts";
+} from "../../kit/platforms/signal-server.ts";
 
 function said({ chat, name, text, mention, quote, media }: Said, server: SignalServer) {
   if (media !== undefined) server.attachments.set("file-1.pdf", media.bytes);

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readEnvelope } from "../../../src/channels/signal/envelope.ts";
 import { outcomeOf, recipientOf, styled } from "../../../src/channels/signal/send.ts";
-import { ADA, dataOf, from, GROUP, OWN } from "../../kit/signal-people.ts";
+import { ADA, dataOf, from, GROUP, OWN } from "../../kit/platforms/signal-people.ts";
 
 describe("Signal: an envelope", () => {
   const reading = {

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { failed, type Json } from "../../kit/telegram-state.ts";
+import { failed, type Json } from "../../kit/platforms/telegram/state.ts";
 import { listeningGround, TOKEN } from "./ground.ts";
 
 /** Sends a document, and returns the loaded file. */

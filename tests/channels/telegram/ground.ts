@@ -13,9 +13,9 @@ import {
   type Said,
   type Trouble,
 } from "../../contract/channel.ts";
-import { OPEN_ACCOUNT } from "../../kit/open-account.ts";
-import { startTelegram, type TelegramServer } from "../../kit/telegram-server.ts";
-import { type FakeBot, failed, type Json, type Upset } from "../../kit/telegram-state.ts";
+import { OPEN_ACCOUNT } from "../../kit/platforms/open-account.ts";
+import { startTelegram, type TelegramServer } from "../../kit/platforms/telegram/server.ts";
+import { type FakeBot, failed, type Json, type Upset } from "../../kit/platforms/telegram/state.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 
 export const TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";

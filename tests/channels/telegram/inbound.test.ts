@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
 import { readBatch, readUpdate, type TelegramAccountContext } from "../../../src/channels/telegram/update.ts";
-import type { Json } from "../../kit/telegram-state.ts";
+import type { Json } from "../../kit/platforms/telegram/state.ts";
 import { ADA, DIRECT, FORUM, GROUP, TOPIC, USERNAME } from "./ground.ts";
 
 const READER: TelegramAccountContext = {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
 import { openTelegram } from "../../../src/channels/telegram/channel.ts";
 import { listenAt } from "../../contract/channel.ts";
-import { type Answer, failed, type Json } from "../../kit/telegram-state.ts";
+import { type Answer, failed, type Json } from "../../kit/platforms/telegram/state.ts";
 import { ADA, account, GROUP, listeningGround as ground, notingHost, TOKEN } from "./ground.ts";
 
 const GROUP_CHAT: Json = { id: GROUP, type: "group", title: "Lunch" };

@@ -8,8 +8,8 @@ import { telegramText } from "../../../src/channels/telegram/send.ts";
 import { optional } from "../../../src/core/optional.ts";
 import type { Route } from "../../../src/core/shapes/session.ts";
 import { recordingHost } from "../../contract/channel.ts";
-import { cleanup } from "../../kit/engine.ts";
-import { type Answer, failed } from "../../kit/telegram-state.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { type Answer, failed } from "../../kit/platforms/telegram/state.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { account, DIRECT, FORUM, GROUP, openGround, TOKEN, TOPIC } from "./ground.ts";
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { formatText } from "../../../src/channels/whatsapp/format.ts";
-import { seenText } from "../../kit/whatsapp-server.ts";
+import { seenText } from "../../kit/platforms/whatsapp-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 const J = "\u2060";

@@ -11,7 +11,7 @@ import {
   startWhatsApp,
   VERIFY_TOKEN,
   webHook,
-} from "../../kit/whatsapp-server.ts";
+} from "../../kit/platforms/whatsapp-server.ts";
 import { CONTACT, message, PERSON, said } from "./kit.ts";
 
 async function openPlace(more: object = {}) {

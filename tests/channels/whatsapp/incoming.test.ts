@@ -4,9 +4,9 @@ import { createServer } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readWebHook } from "../../../src/channels/whatsapp/incoming.ts";
-import { cleanup } from "../../kit/engine.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { listenHere } from "../../kit/loopback.ts";
-import { ACCESS_TOKEN, webHook } from "../../kit/whatsapp-server.ts";
+import { ACCESS_TOKEN, webHook } from "../../kit/platforms/whatsapp-server.ts";
 import { CONTACT, GROUP, inGroup, message, openGround, PERSON, said, send } from "./kit.ts";
 
 const MESSAGES: [string, object, object][] = [

@@ -15,7 +15,7 @@ import {
   VERIFY_TOKEN,
   type WhatsAppServer,
   webHook,
-} from "../../kit/whatsapp-server.ts";
+} from "../../kit/platforms/whatsapp-server.ts";
 
 export const PERSON = "16505551234";
 export const GROUP = "Y2FwaV9ncm91cDoxOTUwNTU1MDA3OToxMjAzNjMzOTQzMjAdOTY0MTUZD";

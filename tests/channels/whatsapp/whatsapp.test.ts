@@ -9,7 +9,7 @@ import {
   recordingHost,
   type Said,
 } from "../../contract/channel.ts";
-import { ACCESS_TOKEN, graphError, seenText, webHook } from "../../kit/whatsapp-server.ts";
+import { ACCESS_TOKEN, graphError, seenText, webHook } from "../../kit/platforms/whatsapp-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { CONTACT, direct, GROUP, inGroup, MENTION, message, openGround, PERSON, said, send } from "./kit.ts";
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { treeOf } from "../../../src/cli/commands/sessions/tree.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
-import { quietWorld } from "../../kit/engine.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 

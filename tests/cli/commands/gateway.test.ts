@@ -3,9 +3,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { cleanup, temporaryFolder } from "../../kit/engine.ts";
-import { homeWith, startProcess } from "../../kit/gateway-process.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
+import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 
 test("the start prints four lines: agents, page, store, next command", async () => {

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hashOf, START, sourceWith, Talk } from "../../import/source.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
 const ID = "11111111-1111-4111-8111-111111111111";

@@ -4,10 +4,10 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../../kit/engine.ts";
-import { gateIn } from "../../kit/gate.ts";
-import { homeWith } from "../../kit/gateway-process.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
+import { homeWith } from "../../kit/process/gateway-process.ts";
+import { gateIn } from "../../kit/store/gate.ts";
 import { freshUrl, inEmbedded, schemaOf } from "../../store/transfer/moves.ts";
 import { call, type Finished, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 

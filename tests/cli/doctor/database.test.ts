@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DatabaseReport } from "../../../src/cli/parts.ts";
 import { optional } from "../../../src/core/optional.ts";
-import { homeWith } from "../../kit/gateway-process.ts";
 import { freePort } from "../../kit/loopback.ts";
-import { runSql } from "../../kit/postgres.ts";
+import { homeWith } from "../../kit/process/gateway-process.ts";
+import { runSql } from "../../kit/store/postgres.ts";
 import { freshUrl, inPostgres, schemaOf } from "../../store/transfer/moves.ts";
 import { makeHome, run, runJson, startGateway } from "../kit.ts";
 

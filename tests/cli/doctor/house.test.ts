@@ -5,9 +5,9 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync }
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
-import { cleanup } from "../../kit/engine.ts";
-import { type Script, startModelServer } from "../../kit/model-server.ts";
-import { httpError, text, usage } from "../../kit/model-server-steps.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { type Script, startModelServer } from "../../kit/model-server/server.ts";
+import { httpError, text, usage } from "../../kit/model-server/steps.ts";
 import { silentLog } from "../../store/samples.ts";
 import { configFile, makeHome, run } from "../kit.ts";
 

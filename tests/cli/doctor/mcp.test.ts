@@ -1,8 +1,8 @@
 // Outside MCP servers: the doctor's findings, and a gateway process that is killed.
 
 import { expect, test } from "vitest";
-import { homeWith, startProcess } from "../../kit/gateway-process.ts";
 import { freePort } from "../../kit/loopback.ts";
+import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { openWitness, REFERENCE } from "../../tools/mcp-kit.ts";
 import { PROGRAM } from "../../tools/mcp-program.ts";
 import { run } from "../kit.ts";

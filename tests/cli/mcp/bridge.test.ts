@@ -7,7 +7,7 @@ import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { Bridge } from "../../../src/cli/mcp/bridge.ts";
 import { fail } from "../../../src/core/shapes/errors.ts";
-import { cleanup } from "../../kit/engine.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 test("the bridge retries an absent gateway for long without growing in memory", async () => {

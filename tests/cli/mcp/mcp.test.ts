@@ -5,7 +5,7 @@ import { StdioClientTransport as NewStdio } from "@modelcontextprotocol/client/s
 import { StdioClientTransport as OldStdio } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
 import { newPeer, oldPeer, type Peer, REVISION_OF, SPEAKERS, type Speaker } from "../../gateway/mcp/kit.ts";
-import { LAUNCHER } from "../../kit/fleet.ts";
+import { LAUNCHER } from "../../kit/process/fleet.ts";
 import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
 
 /** The command as a client starts it, with the given environment only. */

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { decideInbound, type InboundQuestion, isOwner } from "../../../src/core/rules/inbound-policy.ts";
 import type { AccountSettings } from "../../../src/core/shapes/settings/channels.ts";
-import { telegramAccount } from "../../kit/people-channel.ts";
+import { telegramAccount } from "../../kit/platforms/people-channel.ts";
 
 const ACCOUNT: AccountSettings = telegramAccount();
 const OWNERS = ["telegram:1", "discord:2"];

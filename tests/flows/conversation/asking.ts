@@ -1,7 +1,7 @@
 // A main session that asks a research session: the two parties in most tests of the send flow.
 
-import { endOf } from "../../kit/engine.ts";
-import type { openFlowApp, Play } from "../../kit/flow-app.ts";
+import { endOf } from "../../kit/engine/engine.ts";
+import type { openFlowApp, Play } from "../../kit/engine/flow-app.ts";
 
 export const MAIN = "agent:main:main";
 export const RESEARCH = "agent:research:main";

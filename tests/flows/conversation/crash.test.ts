@@ -3,8 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 import type { DeliveryOutcome } from "../../../src/channels/channel.ts";
-import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine.ts";
-import { openFlowApp } from "../../kit/flow-app.ts";
+import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine/engine.ts";
+import { openFlowApp } from "../../kit/engine/flow-app.ts";
 import { begin, checkFinished, scenario } from "./story.ts";
 
 const COMMITS_MAX = 200;

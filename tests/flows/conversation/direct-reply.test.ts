@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { fakeChannel, openAccount, said } from "../../kit/fake-channel.ts";
-import { type FlowAppOptions, openFlowApp, type Play } from "../../kit/flow-app.ts";
+import { type FlowAppOptions, openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
+import { fakeChannel, openAccount, said } from "../../kit/platforms/fake-channel.ts";
 
 const MAIN = "agent:main:main";
 const HERE = { channel: "telegram", to: "7", accountId: "default" };

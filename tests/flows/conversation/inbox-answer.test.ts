@@ -13,9 +13,15 @@ import {
   diesAtWork,
   endOf,
   temporaryFolder,
-} from "../../kit/engine.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp, type Play, sendAs } from "../../kit/flow-app.ts";
-import { openPostgresStore } from "../../kit/postgres.ts";
+} from "../../kit/engine/engine.ts";
+import {
+  type FlowApp,
+  type FlowAppOptions,
+  openFlowApp,
+  type Play,
+  sendAs,
+} from "../../kit/engine/flow-app.ts";
+import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
 
 const DESK = "agent:main:mcp:desk";

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { openFlowApp, type Play } from "../../kit/flow-app.ts";
+import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 const OWNERS = { owners: ["telegram:7"] };

@@ -8,7 +8,7 @@ import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { isCompaction, type Message, textOf } from "../../../src/core/shapes/message.ts";
 import { isEnded, type Run } from "../../../src/core/shapes/run.ts";
 import type { Route } from "../../../src/core/shapes/session.ts";
-import { type CrashPoint, endOf, temporaryFolder } from "../../kit/engine.ts";
+import { type CrashPoint, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
 import type { ScriptedAnswer } from "../../kit/scripted-model.ts";
 import { openTurnApp, type TurnApp } from "../turn-app.ts";
 

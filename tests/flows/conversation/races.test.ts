@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { getFlow } from "../../../src/store/queries/chains/flows.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { openFlowApp, type Play } from "../../kit/flow-app.ts";
+import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 

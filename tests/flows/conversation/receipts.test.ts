@@ -10,9 +10,9 @@ import { deleteSession, resetSession } from "../../../src/flows/session/lifecycl
 import { hasUnread } from "../../../src/store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
-import { cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../../kit/engine.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/flow-app.ts";
-import { openPostgresStore } from "../../kit/postgres.ts";
+import { cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
+import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
 
 const DESK = "agent:main:mcp:desk";

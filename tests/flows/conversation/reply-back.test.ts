@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { getFlow } from "../../../src/store/queries/chains/flows.ts";
-import { endOf } from "../../kit/engine.ts";
-import { openFlowApp, type Play } from "../../kit/flow-app.ts";
+import { endOf } from "../../kit/engine/engine.ts";
+import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { openFlowApp } from "../../kit/flow-app.ts";
+import { openFlowApp } from "../../kit/engine/flow-app.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
 describe("the result table of sessions_send", () => {

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { isEnded } from "../../../src/core/shapes/run.ts";
-import type { FlowApp, FlowAppOptions, Play } from "../../kit/flow-app.ts";
+import type { FlowApp, FlowAppOptions, Play } from "../../kit/engine/flow-app.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 type Scenario = Pick<FlowAppOptions, "plays" | "choices">;

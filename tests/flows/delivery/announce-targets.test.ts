@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import type { Route } from "../../../src/core/shapes/route.ts";
 import type { SendRule } from "../../../src/core/shapes/settings/settings.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { sessionRow } from "../../kit/engine.ts";
-import { type PeopleChannel, peopleChannel, telegramAccount } from "../../kit/people-channel.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { sessionRow } from "../../kit/engine/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
+import { type PeopleChannel, peopleChannel, telegramAccount } from "../../kit/platforms/people-channel.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";

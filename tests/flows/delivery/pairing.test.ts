@@ -9,8 +9,8 @@ import {
   removePeer,
 } from "../../../src/flows/delivery/pairing.ts";
 import { forgetSettled } from "../../../src/store/queries/channels/deliveries.ts";
-import { fakeChannel, openAccount, said } from "../../kit/fake-channel.ts";
-import { type FlowApp, openFlowApp } from "../../kit/flow-app.ts";
+import { type FlowApp, openFlowApp } from "../../kit/engine/flow-app.ts";
+import { fakeChannel, openAccount, said } from "../../kit/platforms/fake-channel.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 
 const MAIN = "agent:main:main";

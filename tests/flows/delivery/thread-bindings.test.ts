@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { setBindingLimits, unbind } from "../../../src/flows/delivery/bindings.ts";
 import { deleteSession } from "../../../src/flows/session/lifecycle.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { endOf, sessionRow, temporaryFolder } from "../../kit/engine.ts";
+import { endOf, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import {
   childOf,

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { isEnded } from "../../../src/core/shapes/run.ts";
-import type { CrashStory, SpawnApp, SpawnPlay } from "../../kit/spawn-app.ts";
+import type { CrashStory, SpawnApp, SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";

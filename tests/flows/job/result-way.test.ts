@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { toolsFor } from "../../../src/tools/catalog.ts";
-import { endOf, temporaryFolder } from "../../kit/engine.ts";
-import { openSpawnApp, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { endOf, temporaryFolder } from "../../kit/engine/engine.ts";
+import { openSpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { MAIN_CHAIN, settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";

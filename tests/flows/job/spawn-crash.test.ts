@@ -1,8 +1,8 @@
 // Crashes before and after every commit of a fan-out to sub-agents. Each result still arrives once (I2, I4).
 
 import { describe, expect, test } from "vitest";
-import { crashAtEach } from "../../kit/engine.ts";
-import { crashIn } from "../../kit/spawn-app.ts";
+import { crashAtEach } from "../../kit/engine/engine.ts";
+import { crashIn } from "../../kit/engine/spawn-app.ts";
 import { fanOut } from "./fan-out-story.ts";
 
 const COMMITS_MAX = 200;

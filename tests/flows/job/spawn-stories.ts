@@ -15,11 +15,11 @@ import { deleteSession, resetSession } from "../../../src/flows/session/lifecycl
 import { getSession, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import type { Db } from "../../../src/store/sql.ts";
 import { type Dice, dice } from "../../kit/dice.ts";
-import { sessionRow, temporaryFolder } from "../../kit/engine.ts";
-import { checkJobs, checkRuns, checkTold, checkTranscripts } from "../../kit/flow-checks.ts";
+import { sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
+import { checkJobs, checkRuns, checkTold, checkTranscripts } from "../../kit/engine/flow-checks.ts";
+import { inTime, type Life, pauseIn, worldOf } from "../../kit/engine/lives.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
 import { whole } from "../../kit/live-text.ts";
-import { inTime, type Life, pauseIn, worldOf } from "../../kit/lives.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/spawn-app.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 

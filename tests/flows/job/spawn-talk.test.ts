@@ -3,8 +3,8 @@
 
 import { expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
-import { endOf } from "../../kit/engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { endOf } from "../../kit/engine/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { until } from "../../kit/until.ts";
 import { settingsWith } from "../../tools/app.ts";
 import { MAIN, RESEARCH, turns } from "../conversation/asking.ts";

@@ -9,9 +9,14 @@ import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { acceptByMode } from "../../../src/flows/conversation/queue-mode.ts";
 import { boundSession } from "../../../src/flows/delivery/bindings.ts";
 import { listBindings } from "../../../src/store/queries/channels/thread-bindings.ts";
-import { endOf } from "../../kit/engine.ts";
-import { OPEN_ACCOUNT } from "../../kit/open-account.ts";
-import { openSpawnApp, type SpawnApp, type SpawnAppOptions, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { endOf } from "../../kit/engine/engine.ts";
+import {
+  openSpawnApp,
+  type SpawnApp,
+  type SpawnAppOptions,
+  type SpawnPlay,
+} from "../../kit/engine/spawn-app.ts";
+import { OPEN_ACCOUNT } from "../../kit/platforms/open-account.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 export const MAIN = "agent:main:main";

@@ -6,7 +6,7 @@ import type { Route } from "../../../src/core/shapes/session.ts";
 import { bindingOf } from "../../../src/flows/delivery/bindings.ts";
 import { insertBinding } from "../../../src/store/queries/channels/thread-bindings.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { type CrashPoint, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../../kit/engine.ts";
+import { type CrashPoint, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import {
   childOf,

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { isEnded } from "../../../src/core/shapes/run.ts";
-import { crashAtEach } from "../../kit/engine.ts";
-import { type CrashStory, crashIn, type SpawnApp, type SpawnPlay } from "../../kit/spawn-app.ts";
+import { crashAtEach } from "../../kit/engine/engine.ts";
+import { type CrashStory, crashIn, type SpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";

@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { gate } from "../../contract/cluster-stage.ts";
-import { endOf } from "../../kit/engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/spawn-app.ts";
+import { endOf } from "../../kit/engine/engine.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";

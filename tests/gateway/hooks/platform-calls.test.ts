@@ -4,8 +4,8 @@ import { request } from "node:http";
 import { expect, test } from "vitest";
 import { type Ground, openGround, said } from "../../channels/whatsapp/kit.ts";
 import { recordingHost } from "../../contract/channel.ts";
-import { cleanup } from "../../kit/engine.ts";
-import { APP_SECRET, signatureOf, VERIFY_TOKEN, webHook } from "../../kit/whatsapp-server.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { APP_SECRET, signatureOf, VERIFY_TOKEN, webHook } from "../../kit/platforms/whatsapp-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 const MEGABYTE = 1024 * 1024;

@@ -2,7 +2,7 @@
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
-import { cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type House, TOKEN } from "../kit.ts";
 import {
   bearer,

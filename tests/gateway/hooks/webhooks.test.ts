@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { loadSettings } from "../../../src/config.ts";
 import { makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
-import { homeWith } from "../../kit/gateway-process.ts";
 import { SECRET, startReceiver } from "../../kit/hook-receiver.ts";
+import { homeWith } from "../../kit/process/gateway-process.ts";
 import { words } from "../../store/transfer/moves.ts";
 
 const EVENTS = ["run.ended", "session.created", "session.reset"];

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { watchWrites } from "../../../src/store/write-watch.ts";
-import { openStore, temporaryFolder } from "../../kit/engine.ts";
+import { openStore, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openHouse, TOKEN } from "../kit.ts";
 
 const AUTH = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { createPage } from "../../../src/gateway/page/page.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { openHouse } from "../kit.ts";
 
 const get = (path: string, headers: Record<string, string> = {}) =>

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import type { Store } from "../../../src/store/sql.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { command, GROUNDS, gatewayOn, keysContract, linesOf, type Params } from "./kit.ts";
 
 /** A store whose next commit is answered with "connection lost", and takes place once `go` is called. */

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { cleanup, sessionRow, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
 import { joined, openHouse } from "../kit.ts";
 
 const other = { token: "other", role: "operator" as const, scopes: ["operator.admin" as const] };

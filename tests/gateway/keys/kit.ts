@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
 import type { Store } from "../../../src/store/sql.ts";
-import { embeddedGround, type Ground, postgresGround } from "../../kit/cluster.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine.ts";
-import { mortalProcess } from "../../kit/mortal-store.ts";
+import { embeddedGround, type Ground, postgresGround } from "../../kit/engine/cluster.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
+import { mortalProcess } from "../../kit/engine/mortal-store.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 import { openHouse } from "../kit.ts";
 

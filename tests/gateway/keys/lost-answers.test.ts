@@ -7,9 +7,9 @@ import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
-import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/engine.ts";
-import { openPostgresStore } from "../../kit/postgres.ts";
+import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
+import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { openHouse } from "../kit.ts";
 
 const MAIN = "agent:main:main";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
-import { quietWorld } from "../../kit/engine.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
 import { emptyUrl } from "../../store/transfer/moves.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "../kit.ts";
 import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../nodes/kit.ts";

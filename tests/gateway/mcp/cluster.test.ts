@@ -2,9 +2,9 @@
 
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
-import { quietWorld } from "../../kit/engine.ts";
-import { TOKEN } from "../../kit/fleet.ts";
-import { homeWith, startProcess } from "../../kit/gateway-process.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
+import { TOKEN } from "../../kit/process/fleet.ts";
+import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { until } from "../../kit/until.ts";
 import { worldWithoutTimers } from "../../kit/world.ts";
 import { emptyUrl } from "../../store/transfer/moves.ts";

@@ -6,7 +6,7 @@ import type { EventPayloads } from "../../../src/contract/events.ts";
 import type { McpClient } from "../../../src/gateway/mcp/client.ts";
 import { inboxOf } from "../../../src/gateway/mcp/inbox.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { quietWorld } from "../../kit/engine.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
 import { openerOf } from "../opener.ts";

@@ -2,7 +2,7 @@
 // controls.
 
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 import { type House, openHouse } from "../kit.ts";
 import { type Answer, askNew, heldModel, objectOf, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";

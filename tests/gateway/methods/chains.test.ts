@@ -6,8 +6,8 @@ import type { AgentEvent } from "../../../src/contract/events.ts";
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { addRefusal } from "../../../src/store/queries/chains/refusals.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { cleanup, endOf } from "../../kit/engine.ts";
-import { openPostgresStore } from "../../kit/postgres.ts";
+import { cleanup, endOf } from "../../kit/engine/engine.ts";
+import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
 import { type House, type HouseOptions, openHouse, quiet } from "../kit.ts";
 

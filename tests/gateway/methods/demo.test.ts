@@ -8,8 +8,8 @@ import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
 import { Demo, type DemoPlace, type OpenDemo } from "../../../src/gateway/demo.ts";
 import { openDemo } from "../../../src/main.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine.ts";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { type House, openHouse, openRaw, TOKEN } from "../kit.ts";
 

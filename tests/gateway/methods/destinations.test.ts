@@ -7,8 +7,8 @@ import type { HookMapping, IncomingHooks } from "../../../src/core/shapes/incomi
 import type { Route } from "../../../src/core/shapes/route.ts";
 import type { SendRule } from "../../../src/core/shapes/settings/settings.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { sessionRow } from "../../kit/engine.ts";
-import { type PeopleChannel, peopleChannel, telegramAccount } from "../../kit/people-channel.ts";
+import { sessionRow } from "../../kit/engine/engine.ts";
+import { type PeopleChannel, peopleChannel, telegramAccount } from "../../kit/platforms/people-channel.ts";
 import { type House, type HouseOptions, openHouse } from "../kit.ts";
 
 const MAIN = "agent:main:main";

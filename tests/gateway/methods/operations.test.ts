@@ -4,7 +4,7 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { LogTail } from "../../../src/world/log-tail.ts";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { openHouse } from "../kit.ts";
 import { refusingModel } from "../secrets/refusing-model.ts";

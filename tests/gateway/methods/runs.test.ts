@@ -1,7 +1,7 @@
 // Runs as clients see them: accepted, streamed, ended, and requested again.
 
 import { expect, test } from "vitest";
-import { cleanup, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { whole } from "../../kit/live-text.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { type Frame, joined, openHouse, type Play, type Raw } from "../kit.ts";

@@ -7,7 +7,7 @@ import type { Session } from "../../../src/core/shapes/session.ts";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../../src/store/queries/runs/waits.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { assistantText } from "../../kit/engine.ts";
+import { assistantText } from "../../kit/engine/engine.ts";
 import { sampleRun, sampleSession } from "../../store/samples.ts";
 import { type House, type HouseOptions, openHouse } from "../kit.ts";
 

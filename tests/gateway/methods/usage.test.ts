@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import type { UsageLine } from "../../../src/core/shapes/usage.ts";
 import { addUsageRow } from "../../../src/store/queries/runs/ledger.ts";
-import { cleanup, endOf, openStore, temporaryFolder } from "../../kit/engine.ts";
-import { openPostgresStore } from "../../kit/postgres.ts";
+import { cleanup, endOf, openStore, temporaryFolder } from "../../kit/engine/engine.ts";
+import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { type House, type HouseOptions, openHouse } from "../kit.ts";
 

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 import { readExposition } from "./exposition.ts";
 
 interface Panel {

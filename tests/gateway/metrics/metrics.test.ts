@@ -7,7 +7,7 @@ import { Counter, Histogram } from "../../../src/gateway/metrics/figures.ts";
 import { History } from "../../../src/gateway/metrics/history.ts";
 import { Metrics } from "../../../src/gateway/metrics/metrics.ts";
 import { exposition } from "../../../src/gateway/metrics/text.ts";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { type House, joined, openHouse, TOKEN } from "../kit.ts";

@@ -4,9 +4,9 @@
 import { expect, test } from "vitest";
 import { NODE_REPLACED } from "../../../src/contract/protocol.ts";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
-import { embeddedGround, type Ground } from "../../kit/cluster.ts";
-import { quietWorld } from "../../kit/engine.ts";
-import { mortalProcess } from "../../kit/mortal-store.ts";
+import { embeddedGround, type Ground } from "../../kit/engine/cluster.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
+import { mortalProcess } from "../../kit/engine/mortal-store.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { type House, openHouse } from "../kit.ts";
 import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice, said } from "./kit.ts";

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { READ, REFUSED, UNUSED } from "../../../src/gateway/openai/fields.ts";
 import { readRequest } from "../../../src/gateway/openai/request.ts";
 import { realWorld } from "../../../src/world.ts";
-import { cleanup } from "../../kit/engine.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { openHouse, TOKEN } from "../kit.ts";
 import { openAi, openAiSessions, said } from "./kit.ts";

@@ -2,7 +2,7 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openHouse, TOKEN } from "../kit.ts";
 import { allArchived, heldPlay, openAi, openAiSessions, runStates, said } from "./kit.ts";

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { mayMatchBeginning } from "../../../src/core/text/pattern.ts";
-import { useConfigHome } from "../../kit/config-home.ts";
+import { useConfigHome } from "../../kit/process/config-home.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { type House, openHouse } from "../kit.ts";
 

@@ -8,7 +8,7 @@ import { putPeer } from "../../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { insertBinding } from "../../../src/store/queries/channels/thread-bindings.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { endOf } from "../../kit/engine.ts";
+import { endOf } from "../../kit/engine/engine.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
 import { type House, joined, openHouse, quiet, type Raw, TOKEN } from "../kit.ts";

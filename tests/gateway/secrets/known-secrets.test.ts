@@ -3,9 +3,9 @@
 
 import { expect, test } from "vitest";
 import { connect } from "../../../src/contract/client/node.ts";
-import { cleanup } from "../../kit/engine.ts";
-import { TOKEN } from "../../kit/fleet.ts";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { TOKEN } from "../../kit/process/fleet.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 
 /** No pattern matches it: words with dashes. */
 const HOOK_TOKEN = "plain-words-for-hooks-only";

@@ -1,7 +1,7 @@
 // Text of strangers stays within a line of a real process's log.
 
 import { expect, test } from "vitest";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 import { refusingModel } from "./refusing-model.ts";
 
 const EVIL =

@@ -4,11 +4,11 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { METHODS } from "../../../src/contract/methods.ts";
-import { cleanup } from "../../kit/engine.ts";
-import { launch, writeHome } from "../../kit/fleet.ts";
-import { homeWith, startProcess } from "../../kit/gateway-process.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { serveHttp } from "../../kit/loopback.ts";
 import { startCollector } from "../../kit/otlp-collector.ts";
+import { launch, writeHome } from "../../kit/process/fleet.ts";
+import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { openRaw, type Raw } from "../kit.ts";
 
 /** No pattern matches them, and no other text contains such a word. */

@@ -1,7 +1,7 @@
 // A model server that is down at first and then refuses with a given text: each call is logged, retried and
 // reported as failed.
 
-import { cleanup } from "../../kit/engine.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { serveHttp } from "../../kit/loopback.ts";
 
 /** Its address, as a provider's `baseUrl`. */

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 import { joined, openHouse, openRaw, type Play, type Raw } from "../kit.ts";
 import { refusingModel } from "./refusing-model.ts";
 

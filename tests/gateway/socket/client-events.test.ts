@@ -6,7 +6,7 @@ import { EventStream } from "../../../src/contract/client/event-stream.ts";
 import { connect, GatewayError } from "../../../src/contract/client/node.ts";
 import type { GatewayEvent } from "../../../src/contract/client/types.ts";
 import type { EventFrame } from "../../../src/contract/frames.ts";
-import { cleanup, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedGateway } from "../../kit/scripted-gateway.ts";
 import { openHouse } from "../kit.ts";
 

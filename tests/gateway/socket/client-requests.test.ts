@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { connect as connectNode, GatewayError } from "../../../src/contract/client/node.ts";
 import { connect as connectWeb } from "../../../src/contract/client/web.ts";
 import { PENDING_REQUESTS_MAX } from "../../../src/contract/protocol.ts";
-import { cleanup, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedGateway } from "../../kit/scripted-gateway.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { openHouse, TOKEN } from "../kit.ts";

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { type ClientState, connect, GatewayError } from "../../../src/contract/client/node.ts";
 import type { Clock } from "../../../src/world.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { serveHttp } from "../../kit/loopback.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { openHouse, TOKEN } from "../kit.ts";

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { cleanup } from "../../kit/engine.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { connectParams, type House, joined, openHouse, openRaw, TOKEN } from "../kit.ts";
 

@@ -1,7 +1,7 @@
 // Many clients that connect at the same moment: each is served.
 
 import { expect, test } from "vitest";
-import { startProcess } from "../../kit/gateway-process.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
 
 const CLIENTS = 500;
 

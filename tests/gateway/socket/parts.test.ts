@@ -13,7 +13,7 @@ import { createShares } from "../../../src/gateway/shares.ts";
 import { Connection, type ConnectionParts } from "../../../src/gateway/socket/connection.ts";
 import { createOutlet, encodeEvent } from "../../../src/gateway/socket/outlet.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 test("a token is created once, is readable by its owner only, and stays", async () => {

@@ -10,7 +10,7 @@ import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import type { Db, Store, Tx } from "../../../src/store/sql.ts";
 import { together } from "../../../src/store/transaction.ts";
 import { realWorld } from "../../../src/world.ts";
-import { openPostgresStore, runSql, serverUrl } from "../../kit/postgres.ts";
+import { openPostgresStore, runSql, serverUrl } from "../../kit/store/postgres.ts";
 import { keptLog, sampleRun } from "../samples.ts";
 import { openTcpProxy } from "./tcp-proxy.ts";
 

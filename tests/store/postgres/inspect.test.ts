@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { inspectPostgres } from "../../../src/store/postgres/inspect.ts";
 import { joinProcesses, leave } from "../../../src/store/queries/processes.ts";
 import { POSTGRES_MIGRATIONS } from "../../../src/store/schema/postgres-schema.ts";
-import { cleanup, quietWorld } from "../../kit/engine.ts";
-import { runSql } from "../../kit/postgres.ts";
+import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { runSql } from "../../kit/store/postgres.ts";
 import { freshUrl, inPostgres, saySomething, schemaOf } from "../transfer/moves.ts";
 
 const known = POSTGRES_MIGRATIONS.length;

@@ -24,8 +24,8 @@ import * as sessions from "../../../src/store/queries/sessions/sessions.ts";
 import { searchTranscripts } from "../../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Tx } from "../../../src/store/sql.ts";
-import { openPostgresStore, type PostgresStore, runSql } from "../../kit/postgres.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
+import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { sampleRun } from "../samples.ts";
 
 const ROWS = 50_000;

@@ -12,7 +12,7 @@ import { StoreProblem, type StoreProblemKind } from "../../../src/store/problems
 import { POSTGRES_MIGRATIONS } from "../../../src/store/schema/postgres-schema.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { realWorld, type World } from "../../../src/world.ts";
-import { freshSchema, openPostgresStore, runSql, serverUrl } from "../../kit/postgres.ts";
+import { freshSchema, openPostgresStore, runSql, serverUrl } from "../../kit/store/postgres.ts";
 import { keptLog } from "../samples.ts";
 import { openTcpProxy } from "./tcp-proxy.ts";
 

@@ -6,9 +6,9 @@ import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "../..
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { cleanup, quietWorld } from "../../kit/engine.ts";
-import { takeSchema } from "../../kit/postgres.ts";
-import { countTrips } from "../../kit/round-trips.ts";
+import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { takeSchema } from "../../kit/store/postgres.ts";
+import { countTrips } from "../../kit/store/round-trips.ts";
 
 const RUN_MAX_MS = 30_000;
 

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { DatabaseClock } from "../../../src/store/postgres/clock.ts";
 import type { SharedStore } from "../../../src/store/sql.ts";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "../../../src/store/sql.ts";
-import { openPostgresStore, type PostgresStore, runSql } from "../../kit/postgres.ts";
+import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 const undo: (() => Promise<unknown>)[] = [];

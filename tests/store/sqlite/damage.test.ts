@@ -21,7 +21,7 @@ import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.
 import type { Store } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
-import { cleanup, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 import { keptLog, sampleSession, silentLog, userMessage } from "../samples.ts";

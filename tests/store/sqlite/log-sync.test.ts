@@ -8,7 +8,7 @@ import type { Db, Store } from "../../../src/store/sql.ts";
 import { readMark } from "../../../src/store/sqlite/mark.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { watchWrites } from "../../../src/store/write-watch.ts";
-import { beforeBlockingSync, replaceSync } from "../../kit/disk-sync.ts";
+import { beforeBlockingSync, replaceSync } from "../../kit/store/disk-sync.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { keptLog, temporaryDir } from "../samples.ts";
 

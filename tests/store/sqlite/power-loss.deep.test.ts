@@ -1,5 +1,5 @@
 // After a power loss at any moment, a store opens without errors, with everything that was confirmed.
-// `tests/kit/power-cut.ts` says what is modelled: the files are a snapshot of a real writer, and data that no
+// `tests/kit/power-loss/cut.ts` says what is modelled: the files are a snapshot of a real writer, and data that no
 // sync had confirmed is lost in part, torn, or in its previous state.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -13,7 +13,7 @@ import type { Db } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
 import { type Dice, dice } from "../../kit/dice.ts";
-import { cleanup, temporaryFolder } from "../../kit/engine.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import {
   afterLoss,
   type FileSet,
@@ -25,11 +25,11 @@ import {
   syncedCopies,
   whileStopped,
   writeFiles,
-} from "../../kit/power-cut.ts";
-import { powerState, powerStep } from "../../kit/power-steps.ts";
+} from "../../kit/power-loss/cut.ts";
+import { powerState, powerStep } from "../../kit/power-loss/steps.ts";
 import { silentLog } from "../samples.ts";
 
-const WRITER = fileURLToPath(new URL("../../kit/power-writer.ts", import.meta.url));
+const WRITER = fileURLToPath(new URL("../../kit/power-loss/writer.ts", import.meta.url));
 const SEED = process.env.PARLEY_SEED ?? String(Date.now());
 const MOMENTS = Number(process.env.PARLEY_MOMENTS ?? 20);
 const STARTS = 12;

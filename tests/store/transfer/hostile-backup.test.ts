@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { inspectStoreDir } from "../../../src/store/inspect.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { backupStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, undoMigrations, words } from "./moves.ts";
 
 /** Makes a backup of a small store, changed by these statements. */

@@ -8,9 +8,9 @@ import { SCHEMA_VERSION } from "../../../src/store/schema/sqlite-schema.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
 import type { MoveJob } from "../../../src/store/transfer/transfer.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine.ts";
-import { freshSchema, runSql, serverUrl, takeSchema } from "../../kit/postgres.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
+import { freshSchema, runSql, serverUrl, takeSchema } from "../../kit/store/postgres.ts";
 import { sampleSession, silentLog, userMessage } from "../samples.ts";
 
 /** A move of the embedded store in a directory, or of the store in a database. */

@@ -22,7 +22,7 @@ import type { Store } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { type Recovered, recoverStore } from "../../../src/store/transfer/recover.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, silentLog, userMessage } from "../samples.ts";
 import { good, jobOn, words } from "./moves.ts";

@@ -12,8 +12,8 @@ import { SCHEMA_VERSION } from "../../../src/store/schema/sqlite-schema.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
-import { runSql, serverUrl } from "../../kit/postgres.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { runSql, serverUrl } from "../../kit/store/postgres.ts";
 import { sampleSession } from "../samples.ts";
 import {
   freshUrl,

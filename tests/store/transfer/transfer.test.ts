@@ -14,9 +14,9 @@ import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { copyRows } from "../../../src/store/transfer/copy.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
 import { dice } from "../../kit/dice.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine.ts";
-import { runSql } from "../../kit/postgres.ts";
+import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
+import { runSql } from "../../kit/store/postgres.ts";
 import { fillStore, foundIn, QUESTIONS, rowsOf } from "../full-store.ts";
 import { userMessage } from "../samples.ts";
 import {

@@ -4,7 +4,7 @@ import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
-import { temporaryFolder } from "../../kit/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { deltas } from "../../kit/live-text.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 

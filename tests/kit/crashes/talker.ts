@@ -1,0 +1,288 @@
+// One client of the crash tests' load: it writes, waits, stops and resets, and records its answers. Every
+// request that a dead process left without an answer is repeated with the same key until it is answered: the
+// typed client reconnects by itself, or a new connection to any living process is used. Answers are compared
+// with the store at the end.
+
+import { type GatewayClient, GatewayError } from "../../../src/contract/client/node.ts";
+import type { MethodName, ParamsOf, PayloadOf } from "../../../src/contract/methods.ts";
+import type { Dice } from "../dice.ts";
+import type { Fleet } from "../process/fleet.ts";
+import { planText } from "./model.ts";
+
+/** Pause between two tries without an answer. */
+const AGAIN_MS = 40;
+/** How long a request is tried after the last kill. */
+const PATIENCE_MS = 60_000;
+/** Maximum number of unfinished runs before the load pauses. */
+const OPEN_MAX = 50;
+
+/** State that all talkers of a story share. */
+export interface Told {
+  /** Sessions that may be written to: main ones, and conversations that were made. */
+  readonly sessions: string[];
+  /** By run id: its acceptance, and its end if known. */
+  readonly accepted: Map<string, string | undefined>;
+  /** Violations, as text. */
+  readonly problems: string[];
+  /** Refusals by code, and repeated requests. */
+  readonly refusals: Map<string, number>;
+  readonly repeats: { count: number };
+  /** Number of answered requests of all talkers. */
+  readonly answers: { count: number };
+}
+
+export interface TalkerOptions {
+  readonly name: string;
+  readonly fleet: Fleet;
+  readonly luck: Dice;
+  readonly told: Told;
+  /**
+   * Keeps one client that reconnects automatically; otherwise opens a new one to any process after each
+   * break.
+   */
+  readonly steadfast: boolean;
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+type Asked = { readonly method: MethodName; readonly params: object; readonly answer: unknown };
+
+/** Codes after which the same request is repeated. */
+const PASSING = new Set(["CLOSED", "UNREACHABLE", "RATE_LIMITED"]);
+
+export class Talker {
+  readonly #options: TalkerOptions;
+  #client: GatewayClient | undefined;
+  #number = 0;
+  /** Requests with a key that were answered. */
+  readonly #done: Asked[] = [];
+  #stoppedAt: number | undefined;
+
+  constructor(options: TalkerOptions) {
+    this.#options = options;
+  }
+
+  /** Continues until `stop`; resolves when its last request is done. */
+  async talk(): Promise<void> {
+    while (this.#stoppedAt === undefined) {
+      try {
+        await this.#doSomething();
+      } catch (error) {
+        if (this.#isRefusal(error)) continue;
+        this.#problem(error instanceof Error ? (error.stack ?? error.message) : String(error));
+        return;
+      }
+    }
+  }
+
+  stop(): void {
+    this.#stoppedAt = Date.now();
+  }
+
+  #isLate(): boolean {
+    return this.#stoppedAt !== undefined && Date.now() > this.#stoppedAt + PATIENCE_MS;
+  }
+
+  close(): void {
+    this.#client?.close();
+  }
+
+  #problem(text: string): void {
+    this.#options.told.problems.push(`${this.#options.name}: ${text}`);
+  }
+
+  /** A refusal is an answer, unless it claims that another caller owns the key. */
+  #isRefusal(error: unknown): boolean {
+    if (!(error instanceof GatewayError) || PASSING.has(error.code)) return false;
+    const code = String(error.details.code ?? error.code);
+    const { refusals } = this.#options.told;
+    refusals.set(code, (refusals.get(code) ?? 0) + 1);
+    return code !== "idempotency_conflict" && code !== "internal" && code !== "run_not_found";
+  }
+
+  async #link(): Promise<GatewayClient> {
+    const { fleet, luck, steadfast } = this.#options;
+    for (;;) {
+      if (this.#client !== undefined && this.#client.state !== "closed") return this.#client;
+      const up = fleet.up();
+      const at = up.length > 0 ? luck.of(up) : 0;
+      try {
+        this.#client = await fleet.connect(at, { reconnect: steadfast, connectTimeoutMs: 3_000 });
+      } catch (error) {
+        if (this.#isLate()) throw new Error(`nobody to connect to: ${String(error)}`);
+        await sleep(AGAIN_MS);
+      }
+    }
+  }
+
+  /** Repeats the request until it is answered. */
+  async #ask<M extends MethodName>(method: M, params: ParamsOf<M>): Promise<PayloadOf<M>> {
+    for (let tries = 0; ; tries += 1) {
+      const client = await this.#link();
+      if (tries === 1) this.#options.told.repeats.count += 1;
+      try {
+        const answer = await client.call<PayloadOf<M>>(method, params as object);
+        this.#options.told.answers.count += 1;
+        if (Reflect.get(params as object, "idempotencyKey") !== undefined) {
+          this.#done.push({ method, params: params as object, answer });
+        }
+        return answer;
+      } catch (error) {
+        const passing = error instanceof GatewayError && (PASSING.has(error.code) || error.retryable);
+        if (!passing) throw error;
+        if (this.#isLate()) throw new Error(`${method} was never answered: ${error.message}`);
+        await sleep(AGAIN_MS);
+      }
+    }
+  }
+
+  #key(): string {
+    this.#number += 1;
+    return `${this.#options.name}-${this.#number}`;
+  }
+
+  #message(key: string): string {
+    const { luck, told } = this.#options;
+    return `${key} ${planText(luck, 2, told.sessions)}`;
+  }
+
+  async #doSomething(): Promise<void> {
+    const { luck, told } = this.#options;
+    const unknown = [...told.accepted].filter(([, end]) => end === undefined).map(([runId]) => runId);
+    if (unknown.length > OPEN_MAX) return this.#awaitEnd(unknown[0] ?? "");
+    const roll = luck.below(100);
+    if (roll < 40) return this.#chat();
+    if (roll < 52) return this.#agent();
+    if (roll < 57) return this.#invoke();
+    if (roll < 60) return this.#inject();
+    if (roll < 68) return this.#abort(unknown);
+    if (roll < 73) return this.#reset();
+    if (roll < 78) return this.#create();
+    if (roll < 80) return this.#delete();
+    if (roll < 88) return this.#repeat();
+    if (roll < 95) return this.#awaitEnd(luck.of([...told.accepted.keys(), ""]));
+    await this.#ask("chat.history", { sessionKey: luck.of(told.sessions), limit: 50 });
+  }
+
+  async #chat(): Promise<void> {
+    const { luck, told } = this.#options;
+    const key = this.#key();
+    const sessionKey = luck.of(told.sessions);
+    const message = this.#message(key);
+    // This limit is sometimes shorter than the work; then the run ends as `timeout`.
+    const limit = luck.chance(0.1) ? { timeoutMs: 50 + luck.below(500) } : {};
+    const params = { sessionKey, message, idempotencyKey: key, ...limit };
+    const { runId } = await this.#ask("chat.send", params);
+    if (runId !== key) this.#problem(`chat.send ${key} was answered with ${runId}`);
+    this.#accept(key);
+    if (luck.chance(0.4)) await this.#awaitEnd(key);
+  }
+
+  async #agent(): Promise<void> {
+    const { luck, told } = this.#options;
+    const key = this.#key();
+    const sessionKey = luck.of(told.sessions);
+    const params = { sessionKey, message: this.#message(key), idempotencyKey: key };
+    const client = await this.#link();
+    const asked = client.agent(params);
+    try {
+      const { runId } = await asked.accepted;
+      if (runId !== key) this.#problem(`agent ${key} was answered with ${runId}`);
+      this.#accept(key);
+      const end = await asked.done;
+      if (end.runId !== key) this.#problem(`the end of ${key} is that of ${end.runId}`);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || !PASSING.has(error.code)) throw error;
+      await this.#ask("agent", params);
+      this.#accept(key);
+    }
+    await this.#awaitEnd(key);
+  }
+
+  /** An operator's send on behalf of a session, without a wait. */
+  async #invoke(): Promise<void> {
+    const { luck, told } = this.#options;
+    const key = this.#key();
+    const [sessionKey, target] = [luck.of(told.sessions), luck.of(told.sessions)];
+    const args = { sessionKey: target, message: this.#message(key), timeoutSeconds: luck.of([0, 0.5, 2]) };
+    const params = { name: "sessions_send", arguments: args, sessionKey, idempotencyKey: key };
+    const { runId } = await this.#ask("tools.invoke", params);
+    if (typeof runId === "string") this.#accept(runId);
+  }
+
+  async #inject(): Promise<void> {
+    const key = this.#key();
+    const sessionKey = this.#options.luck.of(this.#options.told.sessions);
+    await this.#ask("chat.inject", { sessionKey, message: `note ${key}`, idempotencyKey: key });
+    this.#accept(key);
+  }
+
+  #accept(runId: string): void {
+    const { accepted } = this.#options.told;
+    if (!accepted.has(runId)) accepted.set(runId, undefined);
+  }
+
+  /** Waits for a run over as many connections as needed. */
+  async #awaitEnd(runId: string): Promise<void> {
+    const { luck, told } = this.#options;
+    if (runId === "") return;
+    for (;;) {
+      // Read before the request: an answer may be older than another client's later one.
+      const before = told.accepted.get(runId);
+      const answer = await this.#ask("agent.wait", { runId, timeoutMs: 100 + luck.below(1_500) });
+      if (answer.status !== "timeout") {
+        told.accepted.set(runId, answer.runStatus);
+        if (before !== undefined && before !== answer.runStatus) {
+          this.#problem(`${runId} was ${before} and is ${answer.runStatus}`);
+        }
+        return;
+      }
+      if (before !== undefined) this.#problem(`${runId} had ended (${before}) and is ${answer.runStatus}`);
+      // Many runs wait for one lane, so this try is skipped.
+      if (this.#stoppedAt !== undefined || luck.chance(0.3)) return;
+    }
+  }
+
+  async #abort(unknown: readonly string[]): Promise<void> {
+    const { luck, told } = this.#options;
+    const [runId] = luck.chance(0.5) && unknown.length > 0 ? [luck.of(unknown)] : [];
+    const params = { sessionKey: luck.of(told.sessions), idempotencyKey: this.#key() };
+    await this.#ask("chat.abort", runId === undefined ? params : { ...params, runId });
+  }
+
+  async #reset(): Promise<void> {
+    const { luck, told } = this.#options;
+    await this.#ask("sessions.reset", { key: luck.of(told.sessions), idempotencyKey: this.#key() });
+  }
+
+  async #create(): Promise<void> {
+    const { luck, told } = this.#options;
+    const agentId = luck.of(["main", "alpha", "beta"]);
+    const { key } = await this.#ask("sessions.create", { agentId, idempotencyKey: this.#key() });
+    told.sessions.push(key);
+  }
+
+  async #delete(): Promise<void> {
+    const { luck, told } = this.#options;
+    const key = luck.of(told.sessions.filter((one) => one.includes(":chat:")).concat(""));
+    if (key === "") return;
+    told.sessions.splice(told.sessions.indexOf(key), 1);
+    await this.#ask("sessions.delete", {
+      key,
+      deleteTranscript: luck.chance(0.5),
+      idempotencyKey: this.#key(),
+    });
+  }
+
+  /** The same request with the same key gets the same answer, however old. */
+  async #repeat(): Promise<void> {
+    const { luck } = this.#options;
+    const before = this.#done.length === 0 ? undefined : luck.of(this.#done);
+    if (before === undefined) return;
+    const again = await this.#ask(before.method, before.params as ParamsOf<MethodName>);
+    if (JSON.stringify(again) !== JSON.stringify(before.answer)) {
+      const { method } = before;
+      this.#problem(`${method}: ${JSON.stringify(again)} after ${JSON.stringify(before.answer)}`);
+    }
+  }
+}

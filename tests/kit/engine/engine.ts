@@ -1,0 +1,259 @@
+// The real engine on a real store in a separate folder, with a scripted executor, and crashes on demand.
+
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { optional } from "../../../src/core/optional.ts";
+import type { AssistantMessage } from "../../../src/core/shapes/message.ts";
+import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
+import { isEnded, type Run } from "../../../src/core/shapes/run.ts";
+import type { Session } from "../../../src/core/shapes/session.ts";
+import { Engine, type EngineParts, type EngineSettings } from "../../../src/engine/engine.ts";
+import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import type { EndFacts, Successors } from "../../../src/engine/run/finish.ts";
+import { NO_SUCCESSORS } from "../../../src/engine/run/finish.ts";
+import { openPostgres } from "../../../src/store/postgres/postgres.ts";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import { getRun } from "../../../src/store/queries/runs/runs.ts";
+import { getSession, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import type { Store, Tx } from "../../../src/store/sql.ts";
+import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { realWorld, type World } from "../../../src/world.ts";
+import { sessionRow as blankSession } from "../../core/rows.ts";
+import { cleanUp, cleanup, GROUND, temporaryFolder } from "../cleanup.ts";
+import { type TestSchema, takeSchema } from "../store/postgres.ts";
+
+export { cleanUp, cleanup, temporaryFolder };
+
+/** The real clock and ids, with a log of errors only. */
+export function quietWorld(): World {
+  return realWorld({ level: "silent", sync: true });
+}
+
+export class Crash extends Error {}
+
+/**
+ * The kind of crash: before a commit (nothing written), or after it (written, without an answer). `lost`: the
+ * process lives on, and only the answer to the commit is lost.
+ */
+export interface CrashPoint {
+  readonly commit: number;
+  readonly when: "before" | "after" | "lost";
+}
+
+/** Returns whether a process with a planned crash dies before its work is finished. */
+export async function diesAtWork(app: {
+  crashed(): Promise<void>;
+  quiet(): Promise<void>;
+}): Promise<boolean> {
+  const isDone = app.quiet().then(
+    () => true,
+    () => false,
+  );
+  if (await Promise.race([app.crashed().then(() => false), isDone])) return false;
+  await app.crashed();
+  return true;
+}
+
+/** Runs one story with a crash at each of its commits in turn, from the third on. Returns their number. */
+export async function crashAtEach(
+  when: CrashPoint["when"],
+  commitsMax: number,
+  /** Returns false if the story ended before that commit. */
+  tell: (point: CrashPoint) => Promise<boolean>,
+): Promise<number> {
+  for (let commit = 3; commit < commitsMax; commit += 1) {
+    if (!(await tell({ commit, when }))) return commit - 3;
+  }
+  throw new Error(`the story has more than ${commitsMax} commits`);
+}
+
+export interface CrashingStore {
+  readonly store: Store;
+  readonly crashed: Promise<void>;
+  commits(): number;
+  hasCrashed(): boolean;
+}
+
+/** A store whose process "dies" at a commit: afterwards nothing is written. */
+export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
+  let commits = 0;
+  let dead = false;
+  const crashed = Promise.withResolvers<void>();
+  const die = (): never => {
+    dead = true;
+    crashed.resolve();
+    throw new Crash(`crash ${point.when} commit ${point.commit}`);
+  };
+  return {
+    crashed: crashed.promise,
+    commits: () => commits,
+    hasCrashed: () => dead,
+    store: {
+      ...store,
+      async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+        if (dead) throw new Crash("the process is dead");
+        let number = 0;
+        const value = await store.transaction(async (tx) => {
+          // Counted inside, where transactions run one after the other, so the number is the commit's.
+          if (dead) throw new Crash("the process is dead");
+          number = commits + 1;
+          if (number === point.commit && point.when === "before") die();
+          const result = await work(tx);
+          commits = number;
+          return result;
+        });
+        if (number === point.commit && point.when === "after") die();
+        if (number === point.commit && point.when === "lost") {
+          throw new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
+        }
+        return value;
+      },
+    },
+  };
+}
+
+export const LIMITS: EngineSettings = { queueMax: 200, maxHops: 16, maxChainRuns: 200, maxConcurrent: 8 };
+
+export interface TestEngineOptions {
+  readonly dir?: string;
+  readonly execute: (handle: LaneHandle) => Promise<EndFacts>;
+  readonly successors?: Successors;
+  readonly settings?: Partial<EngineSettings>;
+  readonly poolOf?: EngineParts["poolOf"];
+  readonly world?: World;
+  readonly start?: boolean;
+  /** Default: from the environment. */
+  readonly on?: Store["kind"];
+  /** Wraps the disk, for example to make it refuse. */
+  readonly wrapStore?: (disk: Store) => Store;
+  readonly deadlineHandlers?: EngineParts["deadlineHandlers"];
+}
+
+export interface TestEngine {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly dir: string;
+}
+
+/**
+ * Opens the store in a folder, which can be opened again. With `PARLEY_TEST_STORE=postgres` it is a separate
+ * PostgreSQL schema, so that all tests also run on that database.
+ */
+export async function openStore(dir: string, world: World = quietWorld()): Promise<Store> {
+  return openStoreOn(process.env.PARLEY_TEST_STORE === "postgres" ? "postgres" : "sqlite", dir, world);
+}
+
+/** Opens the store in a folder on this database, regardless of the environment. */
+export async function openStoreOn(
+  kind: Store["kind"],
+  dir: string,
+  world: World = quietWorld(),
+): Promise<Store> {
+  const store = await (kind === "postgres" ? openPostgresFor(dir, world) : openEmbedded(dir, world));
+  cleanup(() => store.close());
+  return store;
+}
+
+let emptyFile: Promise<Buffer> | undefined;
+
+/**
+ * Makes an empty store's file once for a process, because creating the tables takes most of a first start.
+ */
+async function makeEmptyFile(): Promise<Buffer> {
+  const dir = mkdtempSync(join(GROUND, "parley-empty-"));
+  try {
+    await (await openSqlite({ dir, durability: "normal", log: quietWorld().log })).close();
+    return readFileSync(join(dir, STORE_FILE));
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** The embedded store in a folder. The caller closes it. */
+export async function openEmbedded(dir: string, world: World = quietWorld()): Promise<Store> {
+  if (existsSync(dir) && readdirSync(dir).length === 0) {
+    emptyFile ??= makeEmptyFile();
+    writeFileSync(join(dir, STORE_FILE), await emptyFile, { mode: 0o600 });
+  }
+  return openSqlite({ dir, durability: "normal", log: world.log });
+}
+
+/** Schemas of the running test's folders: opening a store again in a folder finds the same data. */
+const folderSchemas = new Map<string, Promise<TestSchema>>();
+
+/** Opens the store for a single process: no leases, so the clock may be held. */
+async function openPostgresFor(dir: string, world: World): Promise<Store> {
+  const schema = folderSchemas.get(dir) ?? takeSchema();
+  if (!folderSchemas.has(dir)) {
+    folderSchemas.set(dir, schema);
+    cleanup(async () => {
+      folderSchemas.delete(dir);
+      await (await schema).give();
+    });
+  }
+  const { url } = await schema;
+  const { shared: _others, ...store } = await openPostgres({
+    url,
+    world: { ...world, clock: quietWorld().clock },
+  });
+  return store;
+}
+
+export async function openTestEngine(options: TestEngineOptions): Promise<TestEngine> {
+  const world = options.world ?? quietWorld();
+  const dir = options.dir ?? temporaryFolder();
+  const disk = await (options.on === undefined ? openStore(dir, world) : openStoreOn(options.on, dir, world));
+  const store = options.wrapStore?.(disk) ?? disk;
+  const engine = new Engine({
+    store,
+    world,
+    settings: { ...LIMITS, ...options.settings },
+    successors: options.successors ?? NO_SUCCESSORS,
+    executor: { execute: options.execute },
+    ...optional({ deadlineHandlers: options.deadlineHandlers, poolOf: options.poolOf }),
+  });
+  if (options.start !== false) await engine.start();
+  cleanup(() => engine.stop(0));
+  return { engine, store, dir };
+}
+
+/** A session of the agent `main`, with a new id. */
+export function sessionRow(key: string, more: Partial<Session> = {}): Session {
+  return blankSession(key, { sessionId: `id-of-${key}`, agentId: "main", ...more });
+}
+
+/** Creates the missing sessions. */
+export async function makeSessions(store: Store, ...keys: string[]): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (const key of keys)
+      if ((await getSession(tx, key)) === undefined) await insertSession(tx, sessionRow(key));
+  });
+}
+
+/** An assistant message like a model's. */
+export function assistantText(id: string, text: string): AssistantMessage {
+  return {
+    id,
+    role: "assistant",
+    content: [{ type: "text", text }],
+    timestamp: 1,
+    api: "test",
+    provider: "test",
+    model: "scripted",
+    usage: { ...ZERO_USAGE, input: 3, output: 2, totalTokens: 5 },
+    stopReason: "stop",
+  };
+}
+
+/** Returns the ended run; fails the test if it has not ended within `withinMs`. */
+export async function endOf(engine: Engine, runId: string, withinMs = 10_000): Promise<Run> {
+  const run = await engine.waitForRun(runId, engine.now() + withinMs);
+  if (run === undefined || !isEnded(run.state)) throw new Error(`run ${runId} is ${run?.state ?? "unknown"}`);
+  return run;
+}
+
+export async function runRow(store: Store, runId: string): Promise<Run> {
+  const run = await getRun(store.db, runId);
+  if (run === undefined) throw new Error(`no run ${runId}`);
+  return run;
+}

@@ -1,0 +1,68 @@
+// Replaces PostgreSQL's shared features for several engines over one embedded store: hints that can be cut,
+// and the test's clock.
+
+import type { SharedStore, Store } from "../../../src/store/sql.ts";
+import type { Clock } from "../../../src/world.ts";
+
+export interface FakeWire {
+  /** Opens the store for one more process. */
+  join(store: Store, clock: Clock): Store;
+  /** Drops hints, or delivers them again: then all processes get a gap signal. */
+  cut(isCut: boolean): void;
+  /** Signals that hints may be missing. */
+  gap(): void;
+}
+
+interface Member {
+  readonly onText: (text: string) => void;
+  readonly onGap: () => void;
+}
+
+export function fakeWire(): FakeWire {
+  const members = new Set<Member>();
+  let isCut = false;
+  const gap = (): void => {
+    for (const member of members) member.onGap();
+  };
+  const sharedOf = (clock: Clock, store: Store): SharedStore => {
+    let self: Member | undefined;
+    return {
+      now: () => clock.now(),
+      urgently: store.transaction,
+      syncClock: async () => {},
+      async notify(texts) {
+        await Promise.resolve();
+        if (isCut) return;
+        for (const member of members) {
+          if (member !== self) for (const text of texts) member.onText(text);
+        }
+      },
+      async listen(onText, onGap) {
+        const member = { onText, onGap };
+        self = member;
+        members.add(member);
+        return async () => {
+          members.delete(member);
+        };
+      },
+    };
+  };
+  return {
+    join: (store, clock) => {
+      const { transcriptPath: _path, writtenTranscript: _written, ...rest } = store;
+      return {
+        ...rest,
+        transcriptPath: () => undefined,
+        writtenTranscript: () => undefined,
+        shared: sharedOf(clock, store),
+        // The others still use it.
+        close: async () => {},
+      };
+    },
+    cut(cut) {
+      isCut = cut;
+      if (!cut) gap();
+    },
+    gap,
+  };
+}

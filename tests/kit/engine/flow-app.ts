@@ -1,0 +1,322 @@
+// Engine, flows and outbox on a real store, with actors in place of models: each session's turns are a
+// function.
+
+import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
+import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
+import { OutboxWorker } from "../../../src/channels/outbound.ts";
+import { ok } from "../../../src/core/shapes/errors.ts";
+import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import type { FlowStep, Run } from "../../../src/core/shapes/run.ts";
+import type { Session } from "../../../src/core/shapes/session.ts";
+import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { Engine } from "../../../src/engine/engine.ts";
+import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import type { EndFacts } from "../../../src/engine/run/finish.ts";
+import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
+import type { Unit } from "../../../src/engine/unit.ts";
+import { type SendRequest, sendToSession, sentBefore } from "../../../src/flows/conversation/send.ts";
+import {
+  createFilesCleanup,
+  INBOUND_DEADLINE,
+  INBOUND_FILES_DEADLINE,
+} from "../../../src/flows/delivery/inbound-files.ts";
+import type { OutboxListener } from "../../../src/flows/delivery/outbox.ts";
+import { removeAttachments } from "../../../src/flows/job/attachments.ts";
+import { ensureMainSessions } from "../../../src/flows/session/lifecycle.ts";
+import { createSuccessors } from "../../../src/flows/successors.ts";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { sendResult } from "../../../src/tools/sessions/send.ts";
+import { toolResult } from "../../../src/tools/tool.ts";
+import { withReplies } from "../../../src/triggers/replies.ts";
+import { CRON_DEADLINE, createCronHandler } from "../../../src/triggers/turns.ts";
+import type { World } from "../../../src/world.ts";
+import { type Choices, settingsWith } from "../../tools/app.ts";
+import { isQuiet, linesOf, runsOf, untilQuiet } from "../store/store-view.ts";
+import {
+  assistantText,
+  type CrashPoint,
+  cleanup,
+  crashingStore,
+  openStore,
+  quietWorld,
+  temporaryFolder,
+} from "./engine.ts";
+
+export interface Actor {
+  readonly handle: LaneHandle;
+  /** The text of this turn's input. */
+  readonly input: string;
+  readonly step: "message" | FlowStep;
+  send(to: string, text: string, timeoutSeconds?: number, call?: string): Promise<Record<string, unknown>>;
+}
+
+/** The answer of a session: text, or a thrown error, which fails the run. */
+export type Play = (actor: Actor) => Promise<string> | string;
+
+export interface FlowApp {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly dir: string;
+  readonly sent: OutgoingMessage[];
+  readonly events: LiveEvent[];
+  /** Receives messages from the channel `chat`. */
+  readonly inbound: Inbound;
+  /** The places that settings allow for writing. */
+  readonly outbound: OutboxListener;
+  tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
+  /** Gives sessions a place where people read. */
+  route(...keys: string[]): Promise<void>;
+  texts(sessionKey: string): Promise<string[]>;
+  runs(sessionKey: string): Promise<Run[]>;
+  session(sessionKey: string): Promise<Session>;
+  send(
+    requesterKey: string,
+    targetKey: string,
+    text: string,
+    timeoutSeconds: number,
+  ): Promise<Record<string, unknown>>;
+  /** Resolves after the planned crash; the store is then closed, as after the death of the process. */
+  crashed(): Promise<void>;
+  commits(): number;
+  /** Resolves when no run, flow or delivery is unfinished. */
+  quiet(): Promise<void>;
+  isQuiet(): Promise<boolean>;
+  /** Stops the process as planned. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export interface FlowAppOptions {
+  readonly plays: Record<string, Play>;
+  readonly choices?: Choices;
+  readonly dir?: string;
+  /** An open store that is not closed here. Default: an embedded one in `dir`. */
+  readonly disk?: Store;
+  readonly world?: World;
+  readonly crash?: CrashPoint;
+  /** The channel's answer to an attempt. Default: sent. */
+  readonly channel?: (message: OutgoingMessage) => DeliveryOutcome | Promise<DeliveryOutcome>;
+  /** The test ends this app by closing its store, without a planned stop. */
+  readonly dies?: boolean;
+  readonly deduplicates?: boolean;
+  /** A channel where people write: their messages come in through `chat` of the app. */
+  readonly chat?: Channel;
+  /** Default: from the settings. */
+  readonly maxConcurrent?: number;
+  /** Called before each commit: true makes the store refuse it, like a full disk. */
+  readonly refuses?: () => boolean;
+}
+
+/** A store whose commits sometimes fail, with their writes undone. */
+function refusingStore(store: Store, refuses: () => boolean): Store {
+  return {
+    ...store,
+    transaction: (work) =>
+      store.transaction(async (tx) => {
+        const value = await work(tx);
+        if (refuses()) throw new Error("the disk is full");
+        return value;
+      }),
+  };
+}
+
+/** Sends a message, and returns the result that a tool call of the sender would get. */
+export async function sendAs(
+  parts: { readonly engine: Engine; readonly settings: Settings },
+  request: SendRequest,
+): Promise<Record<string, unknown>> {
+  const sent = await sendToSession(parts, request);
+  return toolResult(sent.ok ? ok(sendResult(parts.settings, request.requester, sent.value)) : sent);
+}
+
+function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor {
+  return {
+    handle,
+    input: handle.run.input.text,
+    step: handle.run.flow?.step ?? "message",
+    send: (to, text, timeoutSeconds = 30, call = to) =>
+      handle.duringCall(async () => {
+        const requester = await getSession(engine.store.db, handle.run.sessionKey);
+        const target = await getSession(engine.store.db, to);
+        if (requester === undefined || target === undefined) throw new Error(`no session ${to}`);
+        const request = {
+          requester,
+          requesterRun: handle.run,
+          callId: `${handle.run.runId}:${call}`,
+          target,
+          text,
+          timeoutSeconds,
+          signal: handle.signal,
+          wait: handle.wait,
+        };
+        const before = await sentBefore({ engine, settings }, request);
+        return before === undefined
+          ? sendAs({ engine, settings }, request)
+          : sendResult(settings, requester, before);
+      }),
+  };
+}
+
+/** One turn: stored like a model's, and not made again by a later attempt. */
+async function playTurn(
+  handle: LaneHandle,
+  play: Play | undefined,
+  app: { engine: Engine; settings: Settings },
+): Promise<EndFacts> {
+  const { run } = handle;
+  const before = await readRun(app.engine.store.db, run.runId);
+  const written = before.findLast((m) => m.role === "assistant" && m.stopReason === "stop");
+  if (written !== undefined) return { state: "ok", reply: textOf(written) };
+  try {
+    const reply =
+      play === undefined ? `echo ${run.input.text}` : await play(actorOf(handle, app.engine, app.settings));
+    if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
+    return { state: "ok", reply };
+  } catch (error) {
+    // Thrown like from a tool: the turn is made again where its transcript ends.
+    if (error instanceof StoreProblem) throw error;
+    if (error instanceof LostLane || handle.signal.aborted) throw error;
+    return { state: "error", code: "run_failed", error: (error as Error).message };
+  }
+}
+
+/**
+ * Builds the parts of a test's engine like `app.ts`, with scripted runs and one channel that the test
+ * controls.
+ */
+function buildParts(parts: {
+  options: FlowAppOptions;
+  store: Store;
+  world: World;
+  settings: Settings;
+  sent: OutgoingMessage[];
+}): { engine: Engine; outbox: OutboxWorker; inbound: Inbound } {
+  const { options, store, world, settings, sent } = parts;
+  const channels = new Map<string, Channel>();
+  channels.set("webchat", {
+    id: "webchat",
+    deduplicates: options.deduplicates ?? true,
+    async deliver(message) {
+      const outcome = (await options.channel?.(message)) ?? { kind: "sent" as const };
+      if (outcome.kind === "sent") sent.push(message);
+      return outcome;
+    },
+  });
+  if (options.chat !== undefined) channels.set(options.chat.id, options.chat);
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: {
+      ...settings.session,
+      ...settings.session.agentToAgent,
+      maxConcurrent: options.maxConcurrent ?? settings.maxConcurrent,
+    },
+    successors: withReplies(
+      createSuccessors({
+        settings,
+        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+        outbound: { deliveryQueued: () => outbox.deliveryQueued() },
+      }),
+      { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
+    ),
+    deadlineHandlers: new Map([
+      [INBOUND_DEADLINE, (unit: Unit, key: string) => inbound.burstDue(unit, key)],
+      [
+        INBOUND_FILES_DEADLINE,
+        createFilesCleanup(settings, (workspace, dir) => void removeAttachments(workspace, dir)),
+      ],
+      ...(settings.cron.enabled
+        ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
+        : []),
+    ]),
+    executor: {
+      execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
+    },
+  });
+  const outbox: OutboxWorker = new OutboxWorker({
+    db: store.db,
+    commit: engine.commit,
+    channels,
+    world,
+    owner: engine.processId,
+    shared: store.shared !== undefined,
+  });
+  engine.everySweep(() => outbox.sweep());
+  const inbound = openInbound({ engine, settings, outbound: outbox, world, checkModel: (name) => ok(name) });
+  return { engine, outbox, inbound };
+}
+
+export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
+  const world = options.world ?? quietWorld();
+  const dir = options.dir ?? temporaryFolder();
+  const settings = settingsWith(options.choices ?? {});
+  const disk = options.disk ?? (await openStore(dir, world));
+  const crashing = crashingStore(
+    refusingStore(disk, options.refuses ?? (() => false)),
+    options.crash ?? { commit: 0, when: "before" },
+  );
+  const store = crashing.store;
+  const sent: OutgoingMessage[] = [];
+  const events: LiveEvent[] = [];
+  const { engine, outbox, inbound } = buildParts({ options, store, world, settings, sent });
+  engine.bus.subscribe((event) => events.push(event));
+  await ensureMainSessions({ engine, settings });
+  await outbox.start();
+  await engine.start();
+  cleanup(async () => {
+    // A crashed process has no planned stop.
+    if (crashing.hasCrashed() || options.dies === true) return;
+    await engine.stop(0);
+    await outbox.stop();
+  });
+  const sessionOf = async (key: string): Promise<Session> => {
+    const session = await getSession(store.db, key);
+    if (session === undefined) throw new Error(`no session ${key}`);
+    return session;
+  };
+  return {
+    engine,
+    store,
+    settings,
+    dir,
+    sent,
+    events,
+    inbound,
+    outbound: outbox,
+    session: sessionOf,
+    async tell(sessionKey, text, more = {}) {
+      const accepted = await engine.accept({ sessionKey, input: { text }, ...more });
+      if (!accepted.ok) throw new Error(accepted.error);
+      return accepted.value.run;
+    },
+    async route(...keys) {
+      await store.transaction(async (tx) => {
+        for (const key of keys) await updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } });
+      });
+    },
+    texts: async (sessionKey) => linesOf(store.db, (await sessionOf(sessionKey)).sessionId),
+    runs: (sessionKey) => runsOf(store.db, sessionKey),
+    async send(requesterKey, targetKey, text, timeoutSeconds) {
+      const [requester, target] = [await sessionOf(requesterKey), await sessionOf(targetKey)];
+      const callId = world.ids.uuid();
+      const signal = new AbortController().signal;
+      return sendAs({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
+    },
+    commits: crashing.commits,
+    isQuiet: () => isQuiet(store.db),
+    async stop(graceMs) {
+      await engine.stop(graceMs);
+      await outbox.stop();
+      await disk.close();
+    },
+    async crashed() {
+      await crashing.crashed;
+      await disk.close();
+    },
+    quiet: () => untilQuiet(store.db),
+  };
+}

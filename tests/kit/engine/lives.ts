@@ -1,0 +1,48 @@
+// Shared parts of random stories of processes: a process that crashes while the world continues, and time
+// that passes during a wait. The seed decides everything except how long a test waits.
+
+import type { Timer, World } from "../../../src/world.ts";
+import type { FakeWorld } from "../world.ts";
+
+/** Only ends a story that hangs: on a busy machine a slow one takes half a minute. */
+const PATIENCE_MS = 60_000;
+
+/** One process of a story. */
+export interface Life {
+  dead: boolean;
+}
+
+/** The world of one process: when it is dead, none of its timers fires. */
+export function worldOf(world: World, life: Life): World {
+  const { clock } = world;
+  const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());
+  return { ...world, clock: { ...clock, at } };
+}
+
+/** Resolves when this much of the world's time has passed, or at the abort. */
+export function pauseIn({ clock }: World, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    clock.at(clock.now() + ms, resolve);
+    signal?.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Advances time until a promise has settled, or its process is dead. */
+export async function inTime(
+  world: FakeWorld,
+  life: Life,
+  what: string,
+  work: Promise<unknown>,
+): Promise<void> {
+  let over = false;
+  const watched = work.finally(() => {
+    over = true;
+  });
+  watched.catch(() => undefined);
+  const until = Date.now() + PATIENCE_MS;
+  for (let round = 0; Date.now() < until && !over && !life.dead; round += 1)
+    await world.advance(round < 100 ? 1 : 20);
+  if (life.dead) return;
+  if (!over) throw new Error(`${what} does not come to an end`);
+  await watched;
+}

@@ -1,0 +1,318 @@
+// Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play defines the
+// turns of each session.
+
+import { sessionViewer } from "../../../src/access/access.ts";
+import { spawnChainOf } from "../../../src/access/spawn-chain.ts";
+import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
+import { OutboxWorker } from "../../../src/channels/outbound.ts";
+import { threadsOf } from "../../../src/channels/threads.ts";
+import { optional } from "../../../src/core/optional.ts";
+import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import type { FlowStep, Run } from "../../../src/core/shapes/run.ts";
+import type { Route, Session } from "../../../src/core/shapes/session.ts";
+import { isSubagentKey } from "../../../src/core/shapes/session-key.ts";
+import { agentOf, type Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { Engine } from "../../../src/engine/engine.ts";
+import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import type { EndFacts } from "../../../src/engine/run/finish.ts";
+import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
+import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../../src/flows/delivery/bindings.ts";
+import type { OutboxListener } from "../../../src/flows/delivery/outbox.ts";
+import { createChildCleanup } from "../../../src/flows/job/archive.ts";
+import { removeAttachments } from "../../../src/flows/job/attachments.ts";
+import { CHILD_DEADLINE } from "../../../src/flows/job/end.ts";
+import { ensureMainSessions } from "../../../src/flows/session/lifecycle.ts";
+import { createSuccessors } from "../../../src/flows/successors.ts";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { callTool, toolNames } from "../../../src/tools/catalog.ts";
+import type { ToolResult } from "../../../src/tools/tool.ts";
+import type { World } from "../../../src/world.ts";
+import { isQuiet, linesOf, runsOf, untilQuiet } from "../store/store-view.ts";
+import {
+  assistantText,
+  type CrashPoint,
+  cleanup,
+  crashingStore,
+  diesAtWork,
+  openStore,
+  quietWorld,
+  temporaryFolder,
+} from "./engine.ts";
+
+/** One turn of one session. */
+export interface Turn {
+  readonly handle: LaneHandle;
+  readonly session: Session;
+  readonly input: string;
+  readonly step: "message" | FlowStep;
+  /** Calls a tool as the session's agent would; `call` tells two calls of one turn apart. */
+  tool(name: string, args: Record<string, unknown>, call?: string): Promise<ToolResult>;
+}
+
+/** The answer of a session. A throw fails its run. */
+export type SpawnPlay = (turn: Turn) => Promise<string> | string;
+
+type OpenThread = NonNullable<Channel["openThread"]>;
+
+export interface SpawnAppOptions {
+  readonly settings: Settings;
+  readonly play: SpawnPlay;
+  readonly dir?: string;
+  /** An open store. Default: one in `dir`. */
+  readonly disk?: Store;
+  readonly world?: World;
+  readonly crash?: CrashPoint;
+  /** The channel's answer to an attempt. Default: sent. */
+  readonly channel?: () => DeliveryOutcome;
+  /** Channels besides webchat. */
+  readonly channels?: readonly Channel[];
+  /** How the channel `discord` makes threads. Default: it makes none. */
+  readonly openThread?: OpenThread;
+  /** The test stops or crashes this app itself. */
+  readonly dies?: boolean;
+}
+
+export interface SpawnApp {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly sent: OutgoingMessage[];
+  readonly events: LiveEvent[];
+  tell(sessionKey: string, text: string, runId?: string, route?: Route): Promise<Run>;
+  /** Calls a tool as an operator who acts as the session. */
+  call(sessionKey: string, name: string, args: Record<string, unknown>): Promise<ToolResult>;
+  route(sessionKey: string): Promise<void>;
+  session(sessionKey: string): Promise<Session | undefined>;
+  children(of: string): Promise<Session[]>;
+  texts(sessionKey: string): Promise<string[]>;
+  runs(sessionKey: string): Promise<Run[]>;
+  commits(): number;
+  quiet(): Promise<void>;
+  isQuiet(): Promise<boolean>;
+  crashed(): Promise<void>;
+  /** Stops the process as planned. */
+  stop(graceMs: number): Promise<void>;
+}
+
+interface Parts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly play: SpawnPlay;
+  readonly threads: Threads;
+}
+
+async function callAs(
+  parts: Parts,
+  session: Session,
+  call: { id: string; name: string; args: object },
+  handle?: LaneHandle,
+) {
+  const { engine, settings, threads } = parts;
+  const chain = await spawnChainOf(engine.store.db, session);
+  const context = {
+    settings,
+    db: engine.store.db,
+    engine,
+    viewer: sessionViewer(chain, settings),
+    session,
+    agent: agentOf(settings, session),
+    chain,
+    toolNames: toolNames(),
+    threads,
+    signal: handle?.signal ?? new AbortController().signal,
+    ...(handle === undefined ? {} : { run: handle.run, wait: handle.wait }),
+  };
+  const request = { callId: call.id, attempt: 1, name: call.name, arguments: { ...call.args } };
+  return callTool(context, request);
+}
+
+async function turnOf(parts: Parts, handle: LaneHandle): Promise<Turn> {
+  const session = await getSession(parts.engine.store.db, handle.run.sessionKey);
+  if (session === undefined) throw new Error(`no session ${handle.run.sessionKey}`);
+  return {
+    handle,
+    session,
+    input: handle.run.input.text,
+    step: handle.run.flow?.step ?? "message",
+    tool: (name, args, call = name) =>
+      handle.duringCall(() =>
+        callAs(parts, session, { id: `${handle.run.runId}:${call}`, name, args }, handle),
+      ),
+  };
+}
+
+async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
+  const { run } = handle;
+  const written = (await readRun(parts.engine.store.db, run.runId)).findLast((m) => m.role === "assistant");
+  if (written !== undefined) return { state: "ok", reply: textOf(written) };
+  try {
+    const reply = await parts.play(await turnOf(parts, handle));
+    if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
+    return { state: "ok", reply };
+  } catch (error) {
+    // Thrown like from a tool: the turn is made again where its transcript ends.
+    if (error instanceof StoreProblem) throw error;
+    if (error instanceof LostLane || handle.signal.aborted) throw error;
+    return { state: "error", code: "run_failed", error: (error as Error).message };
+  }
+}
+
+function handlersOf(settings: Settings, outbound: OutboxListener, acceptor: () => Engine) {
+  const cleanup = createChildCleanup({
+    settings,
+    outbound,
+    acceptor,
+    dropTranscript: () => {},
+    removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
+  });
+  return new Map([
+    [CHILD_DEADLINE, cleanup],
+    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor })],
+  ]);
+}
+
+async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingMessage[]) {
+  const { settings, play } = options;
+  const world = options.world ?? quietWorld();
+  const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
+  const channelOf = (id: string, openThread?: OpenThread): Channel => ({
+    id,
+    deduplicates: true,
+    async deliver(message: OutgoingMessage): Promise<DeliveryOutcome> {
+      const outcome = options.channel?.() ?? { kind: "sent" };
+      if (outcome.kind === "sent") sent.push(message);
+      return outcome;
+    },
+    ...optional({ openThread }),
+  });
+  const own = [channelOf("webchat"), channelOf("discord", options.openThread)];
+  const channels = new Map<string, Channel>(
+    [...own, ...(options.channels ?? [])].map((one) => [one.id, one]),
+  );
+  const threads = threadsOf(channels, world);
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: {
+      ...settings.session,
+      ...settings.session.agentToAgent,
+      maxConcurrent: settings.maxConcurrent,
+      pools: { subagents: settings.subagents.maxConcurrent },
+    },
+    poolOf: (run) => (isSubagentKey(run.sessionKey) ? "subagents" : undefined),
+    deadlineHandlers: handlersOf(settings, outbound, () => engine),
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      outbound,
+    }),
+    executor: { execute: (handle) => playTurn({ engine, settings, play, threads }, handle) },
+  });
+  const outbox: OutboxWorker = new OutboxWorker({
+    db: store.db,
+    commit: engine.commit,
+    channels,
+    world,
+    owner: engine.processId,
+  });
+  await ensureMainSessions({ engine, settings });
+  await outbox.start();
+  engine.everySweep(() => outbox.sweep());
+  await engine.start();
+  return { engine, outbox, threads };
+}
+
+export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> {
+  const { settings, play } = options;
+  const disk = options.disk ?? (await openStore(options.dir ?? temporaryFolder(), options.world));
+  const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
+  const store = crashing.store;
+  const sent: OutgoingMessage[] = [];
+  const events: LiveEvent[] = [];
+  const { engine, outbox, threads } = await openParts(options, store, sent);
+  engine.bus.subscribe((event) => events.push(event));
+  cleanup(async () => {
+    if (crashing.hasCrashed() || options.dies === true) return;
+    await engine.stop(0);
+    await outbox.stop();
+  });
+  let calls = 0;
+  const session = (key: string) => getSession(store.db, key);
+  return {
+    engine,
+    store,
+    sent,
+    events,
+    session,
+    async tell(sessionKey, text, runId, route) {
+      const named = runId === undefined ? {} : { runId };
+      const at = route === undefined ? {} : { route };
+      const accepted = await engine.accept({ sessionKey, input: { text }, ...named, ...at });
+      if (!accepted.ok) throw new Error(accepted.error);
+      return accepted.value.run;
+    },
+    async call(sessionKey, name, args) {
+      const found = await session(sessionKey);
+      if (found === undefined) throw new Error(`no session ${sessionKey}`);
+      calls += 1;
+      return callAs({ engine, settings, play, threads }, found, { id: `operator:${calls}`, name, args });
+    },
+    route: (key) =>
+      store.transaction((tx) => updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } })),
+    async children(of) {
+      const rows = await store.db
+        .selectFrom("sessions")
+        .select("key")
+        .where("spawned_by", "=", of)
+        .orderBy("row_id" as never)
+        .execute();
+      const found = await Promise.all(rows.map((row) => session(row.key)));
+      return found.filter((child) => child !== undefined);
+    },
+    async texts(sessionKey) {
+      const { sessionId = "" } = (await session(sessionKey)) ?? {};
+      return linesOf(store.db, sessionId);
+    },
+    runs: (sessionKey) => runsOf(store.db, sessionKey),
+    commits: crashing.commits,
+    quiet: () => untilQuiet(store.db),
+    isQuiet: () => isQuiet(store.db),
+    async crashed() {
+      await crashing.crashed;
+      await disk.close();
+    },
+    async stop(graceMs) {
+      await engine.stop(graceMs);
+      await outbox.stop();
+      await disk.close();
+    },
+  };
+}
+
+/** A story that runs until a crash, and is finished by the next process. */
+export interface CrashStory {
+  readonly app: Omit<SpawnAppOptions, "dir" | "crash">;
+  /** Rejects when the crash comes first. */
+  begin(app: SpawnApp): Promise<unknown>;
+  /** Checks after everything has ended. */
+  check(app: SpawnApp): Promise<void>;
+}
+
+/** Plays a story with one crash. Returns false if it ended before that commit. */
+export async function crashIn(story: CrashStory, point: CrashPoint): Promise<boolean> {
+  const dir = temporaryFolder();
+  const first = await openSpawnApp({ ...story.app, dir, crash: point }).catch(() => undefined);
+  // The process crashed while it opened, so nothing was accepted.
+  if (first === undefined) return true;
+  await story.begin(first).catch(() => {});
+  if (!(await diesAtWork(first))) return false;
+  const second = await openSpawnApp({ ...story.app, dir });
+  await second.quiet();
+  await story.check(second);
+  await second.engine.stop(0);
+  await second.store.close();
+  return true;
+}

@@ -1,0 +1,13 @@
+// A suite that must fail after it has started the PostgreSQL server. Only tests/exit-code.test.ts runs it.
+
+import { expect, test } from "vitest";
+import { runSql, serverUrl } from "../store/postgres.ts";
+
+test("fails after a query", async () => {
+  const [row] = await runSql(await serverUrl(), "select 1 as one");
+  expect(row).toEqual({ one: 2 });
+});
+
+test("passes after a query", async () => {
+  expect(await runSql(await serverUrl(), "select 1 as one")).toEqual([{ one: 1 }]);
+});

@@ -1,0 +1,164 @@
+// The steps of a model server's script.
+
+import type { ProviderApi } from "../../../src/core/shapes/settings/settings.ts";
+
+export interface ServedUsage {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+}
+
+/** The operations of the four formats' writers. */
+export type SpokenStep =
+  | { readonly step: "text"; readonly text: string; readonly chunks: number }
+  | { readonly step: "thinking"; readonly text: string }
+  | { readonly step: "call"; readonly name: string; readonly id: string | undefined; readonly json: string }
+  | { readonly step: "usage"; readonly usage: ServedUsage }
+  | { readonly step: "stop"; readonly reason: StopWord };
+
+export type Step =
+  | SpokenStep
+  | { readonly step: "drop" | "hang" | "cut" | "malformed" }
+  | { readonly step: "pause"; readonly until: Promise<unknown> }
+  | { readonly step: "mark"; readonly reached: () => void };
+
+/** `filtered`: refused by the provider's content filter. `strange`: a reason no client knows. */
+export type StopWord = "stop" | "toolUse" | "length" | "filtered" | "strange";
+
+/** A refusal instead of a stream. */
+export interface HttpError {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown | ((api: ProviderApi) => unknown);
+}
+
+/** Says `text` in `chunks` pieces. */
+export function text(text: string, chunks = 3): Step {
+  return { step: "text", text, chunks };
+}
+
+export function thinking(text: string): Step {
+  return { step: "thinking", text };
+}
+
+/** Calls a tool. `args` as a string goes out as it is, valid JSON or not. */
+export function call(name: string, args: Record<string, unknown> | string = {}, id?: string): Step {
+  return { step: "call", name, id, json: typeof args === "string" ? args : JSON.stringify(args) };
+}
+
+/** Token counts as the provider would report them; default: 100 in, 20 out. */
+export function usage(counts: Partial<ServedUsage>): Step {
+  return { step: "usage", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, ...counts } };
+}
+
+/** Ends with this reason instead of the natural one. */
+export function stop(reason: StopWord): Step {
+  return { step: "stop", reason };
+}
+
+/** Breaks the connection here. */
+export function drop(): Step {
+  return { step: "drop" };
+}
+
+/** Ends the response here, properly, but without the format's own end. */
+export function cut(): Step {
+  return { step: "cut" };
+}
+
+/** Sends nothing more until the client disconnects. */
+export function hang(): Step {
+  return { step: "hang" };
+}
+
+/** Waits here until `until` settles. */
+export function pause(until: Promise<unknown>): Step {
+  return { step: "pause", until };
+}
+
+/** Calls back once everything before it has been written. */
+export function mark(reached: () => void): Step {
+  return { step: "mark", reached };
+}
+
+/** Sends an event whose data is no JSON. */
+export function malformed(): Step {
+  return { step: "malformed" };
+}
+
+/** An error in each provider's format. */
+export function httpError(
+  status: number,
+  message: string,
+  headers: Record<string, string> = {},
+  type = "api_error",
+): HttpError {
+  const body = (api: ProviderApi): unknown => {
+    switch (api) {
+      case "anthropic-messages":
+        return { type: "error", error: { type, message }, request_id: "req_test" };
+      case "google-generative-ai":
+        return { error: { code: status, message, status: type.toUpperCase(), ...googleDetails(headers) } };
+      default:
+        return { error: { message, type, code: type, param: null } };
+    }
+  };
+  return { status, headers, body };
+}
+
+/** Google sends the pause in the body. */
+function googleDetails(headers: Record<string, string>): object {
+  const seconds = headers["retry-after"];
+  if (seconds === undefined) return {};
+  const type = "type.googleapis.com/google.rpc.RetryInfo";
+  return { details: [{ "@type": type, retryDelay: `${seconds}s` }] };
+}
+
+/** 429; with `seconds`, the provider says how long to wait. */
+export function rateLimited(seconds?: number): HttpError {
+  const headers: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
+  return httpError(429, "Rate limit reached for requests", headers, "rate_limit_error");
+}
+
+export function serverError(): HttpError {
+  return httpError(500, "The server had an error while processing your request", {}, "server_error");
+}
+
+export function overloaded(): HttpError {
+  return httpError(529, "Overloaded", {}, "overloaded_error");
+}
+
+/** The context window is exceeded, in the provider's own words. */
+export function tooLong(api: ProviderApi): HttpError {
+  switch (api) {
+    case "anthropic-messages":
+      return httpError(
+        400,
+        "prompt is too long: 213462 tokens > 200000 maximum",
+        {},
+        "invalid_request_error",
+      );
+    case "google-generative-ai":
+      return httpError(
+        400,
+        "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+        {},
+        "invalid_argument",
+      );
+    case "openai-completions":
+      return httpError(
+        400,
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in 140000 tokens.",
+        {},
+        "context_length_exceeded",
+      );
+    case "openai-responses":
+      return httpError(
+        400,
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        {},
+        "context_length_exceeded",
+      );
+  }
+}

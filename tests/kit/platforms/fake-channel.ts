@@ -1,0 +1,110 @@
+// A channel without a platform: a test writes people's messages and reads the shown texts.
+
+import type {
+  Channel,
+  DeliveryOutcome,
+  InboundMedia,
+  InboundMessage,
+  OutgoingMessage,
+} from "../../../src/channels/channel.ts";
+import { optional } from "../../../src/core/optional.ts";
+import { fail, ok } from "../../../src/core/shapes/errors.ts";
+import type { Route } from "../../../src/core/shapes/route.ts";
+import type { TelegramAccount } from "../../../src/core/shapes/settings/channels.ts";
+import { OPEN_ACCOUNT } from "./open-account.ts";
+
+export interface FakeChannel extends Channel {
+  readonly shown: OutgoingMessage[];
+  readonly typed: Route[];
+  /** The outcomes of the next attempts. Default: sent. */
+  outcome: (message: OutgoingMessage) => DeliveryOutcome;
+  /** Returns the texts shown at a place, in order. */
+  textsAt(to: string): string[];
+}
+
+export function fakeChannel(): FakeChannel {
+  const shown: OutgoingMessage[] = [];
+  const typed: Route[] = [];
+  const channel: FakeChannel = {
+    id: "telegram",
+    deduplicates: true,
+    shown,
+    typed,
+    outcome: () => ({ kind: "sent" }),
+    textsAt: (to) => shown.filter(({ route }) => route.to === to).map(({ text }) => text),
+    async deliver(message) {
+      const outcome = channel.outcome(message);
+      if (outcome.kind === "sent") shown.push(message);
+      return outcome;
+    },
+    async typing(route) {
+      typed.push(route);
+    },
+  };
+  return channel;
+}
+
+/** An account that answers everybody, at once. */
+export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
+  return {
+    ...OPEN_ACCOUNT,
+    channel: "telegram",
+    botToken: "1:secret",
+    apiRoot: "http://127.0.0.1:1",
+    ...more,
+  };
+}
+
+let messages = 0;
+
+type Said = Partial<Omit<InboundMessage, "chat" | "sender">> & {
+  readonly chat?: Partial<InboundMessage["chat"]>;
+  readonly from?: string;
+  readonly name?: string;
+};
+
+/** A person's message. Default: from Ada, in her direct chat. */
+export function said(text: string, { chat, from = "7", name = "Ada", ...more }: Said = {}): InboundMessage {
+  messages += 1;
+  const id = chat?.id ?? from;
+  const thread = chat?.thread;
+  return {
+    channel: "telegram",
+    accountId: "default",
+    messageId: `m${messages}`,
+    chat: { type: "direct", ...chat, id },
+    sender: { id: from, name },
+    text,
+    mentioned: false,
+    media: [],
+    sentAt: 1_767_225_600_000,
+    replyTo: {
+      channel: "telegram",
+      to: id,
+      accountId: "default",
+      ...optional({ threadId: thread?.id }),
+    },
+    ...more,
+  };
+}
+
+/** A message in a group that mentions the agent. */
+export function saidInGroup(text: string, more: Said = {}): InboundMessage {
+  return said(text, {
+    mentioned: true,
+    ...more,
+    chat: { type: "group", id: "-100", name: "Lunch", ...more.chat },
+  });
+}
+
+/** A file in the form that a platform offers. */
+export function offered(bytes: Uint8Array, more: Partial<InboundMedia> = {}): InboundMedia {
+  return {
+    kind: "file",
+    bytes: bytes.length,
+    async load(maxBytes) {
+      return bytes.length > maxBytes ? fail("too_large", "it is too large") : ok(bytes);
+    },
+    ...more,
+  };
+}

@@ -1,0 +1,15 @@
+// Settings of an account of any channel that answers everybody, at once.
+
+import type { AccountSettings } from "../../../src/core/shapes/settings/channels.ts";
+
+export const OPEN_ACCOUNT: AccountSettings = {
+  accountId: "default",
+  dmPolicy: "open",
+  allowFrom: [],
+  groupPolicy: "open",
+  groupAllowFrom: [],
+  requireMention: true,
+  groups: {},
+  inbound: { debounceMs: 0, queue: "followup", mediaMaxBytes: 1_000_000 },
+  threadBindings: { enabled: true, idleHours: 24, maxAgeHours: 0 },
+};

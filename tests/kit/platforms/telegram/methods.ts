@@ -1,0 +1,118 @@
+// The methods of the fake Bot API server, and their refusals.
+
+import { type Answer, type FakeBot, type FakeChat, failed, type Json, type TelegramState } from "./state.ts";
+
+const done = (result: unknown): Answer => ({ status: 200, body: { ok: true, result } });
+const bad = (description: string, code = 400, parameters?: Json): Answer =>
+  failed(code, description, parameters);
+
+const ENTITY_TYPES = ["bold", "italic", "strikethrough", "code", "pre", "text_link", "blockquote"];
+
+function chatOf(state: TelegramState, params: Json): FakeChat | Answer {
+  const chat = state.chats.get(Number(params.chat_id));
+  if (chat === undefined) return bad("Bad Request: chat not found");
+  if (chat.refusal !== undefined) return bad(chat.refusal.description, chat.refusal.code);
+  if (chat.movedTo === undefined) return chat;
+  const moved = { migrate_to_chat_id: chat.movedTo };
+  return bad("Bad Request: group chat was upgraded to a supergroup chat", 400, moved);
+}
+
+/** Finds invalid entities, as the platform does. */
+function wrongEntities(text: string, entities: readonly Json[]): string | undefined {
+  for (const { type, offset, length, url } of entities) {
+    if (!ENTITY_TYPES.includes(type)) return `can't parse MessageEntity: unsupported type ${type}`;
+    const isInside = Number.isInteger(offset) && Number.isInteger(length) && offset >= 0 && length > 0;
+    if (!isInside || offset + length > text.length) return "can't parse entities: entity is out of the text";
+    const [from, to] = [text.charCodeAt(offset), text.charCodeAt(offset + length)];
+    const isHalf = (code: number): boolean => code >= 0xdc00 && code <= 0xdfff;
+    if (isHalf(from) || isHalf(to)) return "can't parse entities: entity begins or ends in a character";
+    if (type === "text_link" && !/^https?:\/\//.test(url)) return "can't parse entities: wrong HTTP URL";
+  }
+  return undefined;
+}
+
+function sendMessage(state: TelegramState, params: Json): Answer {
+  const upset = state.upsets.shift();
+  if (upset !== undefined && upset.after !== true) return upset.answer;
+  const chat = chatOf(state, params);
+  if ("status" in chat) return chat;
+  const { text = "", entities = [], message_thread_id: threadId } = params;
+  if (text.trim() === "") return bad("Bad Request: message text is empty");
+  if (text.length > 4_096) return bad("Bad Request: message is too long");
+  const wrong = wrongEntities(text, entities);
+  if (wrong !== undefined) return bad(`Bad Request: ${wrong}`);
+  if (threadId !== undefined && !chat.topics.has(threadId))
+    return bad("Bad Request: message thread not found");
+  const at = threadId === undefined ? {} : { threadId };
+  state.sent.push({ chatId: chat.id, ...at, text, entities, params });
+  if (upset !== undefined) return upset.answer;
+  state.nextMessageId += 1;
+  return done({ message_id: state.nextMessageId, date: 1_790_000_000, chat: { id: chat.id }, text });
+}
+
+function setMyCommands(bot: FakeBot, { commands = [] }: Json): Answer {
+  for (const { command, description } of commands) {
+    if (!/^[a-z0-9_]{1,32}$/.test(command)) return bad("Bad Request: BOT_COMMAND_INVALID");
+    if (description.length < 1 || description.length > 256) {
+      return bad("Bad Request: BOT_COMMAND_DESCRIPTION_INVALID");
+    }
+  }
+  bot.commands = commands;
+  return done(true);
+}
+
+function createForumTopic(state: TelegramState, params: Json): Answer {
+  const chat = chatOf(state, params);
+  if ("status" in chat) return chat;
+  if (chat.isForum !== true) return bad("Bad Request: the chat is not a forum");
+  if (chat.mayMakeTopics === false) return bad("Bad Request: not enough rights to create a topic");
+  if (params.name.length < 1 || params.name.length > 128) return bad("Bad Request: TOPIC_TITLE_INVALID");
+  state.nextMessageId += 1;
+  chat.topics.add(state.nextMessageId);
+  return done({ message_thread_id: state.nextMessageId, name: params.name, icon_color: 7_322_096 });
+}
+
+function getFile(state: TelegramState, { file_id }: Json): Answer {
+  const file = state.files.get(file_id);
+  if (file === undefined) return bad("Bad Request: wrong file_id or the file is temporarily unavailable");
+  if (file.bytes.length > 20 * 1024 * 1024) return bad("Bad Request: file is too big");
+  return done({ file_id, file_unique_id: "u", file_size: file.bytes.length, file_path: file.path });
+}
+
+/** Calls any method except getUpdates. */
+export function callMethod(state: TelegramState, bot: FakeBot, method: string, params: Json): Answer {
+  switch (method) {
+    case "getMe": {
+      const may = { can_join_groups: true, can_read_all_group_messages: false };
+      return done({ id: bot.id, is_bot: true, first_name: "Parley", username: bot.username, ...may });
+    }
+    case "getWebhookInfo":
+      return done({ url: bot.webhookUrl, has_custom_certificate: false, pending_update_count: 0 });
+    case "deleteWebhook":
+      bot.webhookUrl = "";
+      if (params.drop_pending_updates === true) bot.updates.length = 0;
+      return done(true);
+    case "setMyCommands":
+      return setMyCommands(bot, params);
+    case "sendMessage":
+      return sendMessage(state, params);
+    case "sendChatAction": {
+      const chat = chatOf(state, params);
+      if ("status" in chat) return chat;
+      state.actions.push(params);
+      return done(true);
+    }
+    case "getChat": {
+      const chat = chatOf(state, params);
+      if ("status" in chat) return chat;
+      const { id, type, title, isForum } = chat;
+      return done({ id, type, title, ...(isForum === true ? { is_forum: true } : {}) });
+    }
+    case "createForumTopic":
+      return createForumTopic(state, params);
+    case "getFile":
+      return getFile(state, params);
+    default:
+      return bad("Not Found", 404);
+  }
+}

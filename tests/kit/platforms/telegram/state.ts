@@ -1,0 +1,74 @@
+// The state of the fake Bot API server: its bots, chats, files, and sent messages.
+
+import { optional } from "../../../../src/core/optional.ts";
+
+/** Any object of the Bot API. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every shape.
+export type Json = Record<string, any>;
+
+export interface FakeBot {
+  readonly id: number;
+  readonly token: string;
+  readonly username: string;
+  /** Unconfirmed updates, by rising id. */
+  readonly updates: Json[];
+  nextUpdateId: number;
+  webhookUrl: string;
+  commands: Json[];
+  isRevoked: boolean;
+  /** The request that waits for updates. */
+  waiting: ((answer: Answer) => void) | undefined;
+  /** The last requested allowed_updates. */
+  allowed: readonly string[] | undefined;
+  /** The offset of each request for updates. */
+  readonly offsets: (number | undefined)[];
+}
+
+export interface FakeChat {
+  readonly id: number;
+  readonly type: "private" | "group" | "supergroup" | "channel";
+  readonly title?: string;
+  readonly isForum?: boolean;
+  readonly topics: Set<number>;
+  /** Missing right of the bot, in the platform's words. */
+  refusal?: { readonly code: number; readonly description: string };
+  movedTo?: number;
+  mayMakeTopics?: boolean;
+}
+
+export interface Sent {
+  readonly chatId: number;
+  readonly threadId?: number;
+  readonly text: string;
+  readonly entities: readonly Json[];
+  readonly params: Json;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Json | string;
+  readonly headers?: Record<string, string>;
+  /** The connection breaks instead of an answer. */
+  readonly cut?: boolean;
+}
+
+/** A failure before the next answer of sendMessage. `after`: the message was accepted. */
+export interface Upset {
+  readonly answer: Answer;
+  readonly after?: boolean;
+}
+
+export interface TelegramState {
+  readonly bots: FakeBot[];
+  readonly chats: Map<number, FakeChat>;
+  readonly files: Map<string, { readonly path: string; readonly bytes: Uint8Array }>;
+  readonly sent: Sent[];
+  readonly actions: Json[];
+  readonly upsets: Upset[];
+  nextMessageId: number;
+}
+
+export const failed = (code: number, description: string, parameters?: Json): Answer => ({
+  status: code,
+  body: { ok: false, error_code: code, description, ...optional({ parameters }) },
+});

@@ -1,0 +1,106 @@
+// Run as a process of its own: makes the transactions of `steps.ts` on a store, with its readable copies,
+// until it is killed. Reads beside them. After each one that the store has confirmed or shown it writes the
+// number of it into a file, and after each sync of the log how far the log had got when the sync began.
+
+import { openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { insertRun } from "../../../src/store/queries/runs/runs.ts";
+import {
+  deleteSessionRows,
+  insertSession,
+  replaceSessionId,
+} from "../../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Db, Store, Tx } from "../../../src/store/sql.ts";
+import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
+import { LogView } from "../../../src/store/sqlite/log.ts";
+import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { sampleRun, sampleSession, silentLog, userMessage } from "../../store/samples.ts";
+import { plainRedactor } from "../redactor.ts";
+import { watchSyncs } from "../store/disk-sync.ts";
+import { type PowerStep, powerStep } from "./steps.ts";
+
+/** The first transactions are made alone: a start is short. */
+const READS_FROM = 8;
+const WORDS = "what people say to each other in the course of a day, and machines in a second; ".repeat(
+  1_000,
+);
+
+/** Begins a session anew. Returns the transcripts deleted with the old one. */
+async function renew(tx: Tx, step: PowerStep, sessionId: string, isNew: boolean): Promise<readonly string[]> {
+  const { key, deletes } = step;
+  const deleted = !isNew && deletes ? await deleteSessionRows(tx, key, { transcripts: true }) : [];
+  if (isNew || deletes) await insertSession(tx, sampleSession({ key, sessionId }));
+  else await replaceSessionId(tx, key, sessionId, 1_000);
+  // A transcript needs a run, as in a gateway.
+  await insertRun(tx, sampleRun({ runId: `run-${sessionId}`, sessionKey: key, sessionId, state: "ok" }));
+  return deleted;
+}
+
+/** Makes one transaction. Returns the transcripts that it deleted. */
+function make(store: Store, step: PowerStep, current: Map<string, string>): Promise<readonly string[]> {
+  const { key, renewedAs, messages } = step;
+  const sessionId = renewedAs ?? current.get(key) ?? "";
+  return store.transaction(async (tx) => {
+    const deleted = renewedAs === undefined ? [] : await renew(tx, step, sessionId, !current.has(key));
+    for (const { id, chars } of messages) {
+      await appendEntry(
+        tx,
+        { sessionKey: key, sessionId, entry: userMessage(id, WORDS.slice(0, chars)) },
+        plainRedactor,
+      );
+    }
+    return deleted;
+  });
+}
+
+const [dir = "", durability = "full", seed = "", ackFile = "", syncFile = ""] = process.argv.slice(2);
+const ack = openSync(ackFile, "a+");
+writeSync(ack, "opening\n");
+let told = 0;
+function tell(number: number): void {
+  if (number <= told) return;
+  told = number;
+  writeSync(ack, `${number}\n`);
+}
+
+const synced = openSync(syncFile, "a+");
+const view = new LogView(join(dir, STORE_FILE));
+watchSyncs(() => {
+  const index = view.index();
+  const salts = [index?.salt ?? 0, index?.salt2 ?? 0].map((salt) => salt.toString(16).padStart(8, "0"));
+  return () => writeSync(synced, `${salts.join("")} ${index?.frames ?? 0}\n`);
+});
+
+/** Tells the newest transaction that a read shows. */
+async function read(db: Db): Promise<void> {
+  const newest = db.selectFrom("messages").select("id").orderBy("seq", "desc").limit(1);
+  const id = (await newest.executeTakeFirst())?.id ?? "";
+  tell(Number(/^m(\d+)-/.exec(id)?.[1] ?? 0));
+}
+
+async function readOn(db: Db | undefined): Promise<void> {
+  for (; db !== undefined; ) {
+    await read(db);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const store = await openSqlite({
+  dir,
+  durability: durability === "full" ? "full" : "normal",
+  log: silentLog,
+});
+const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db: store.db });
+const current = new Map<string, string>();
+for (let number = 1; ; number += 1) {
+  const step = powerStep(seed, number);
+  const deleted = await make(store, step, current);
+  tell(number);
+  if (number === READS_FROM) for (const db of [store.db, store.readWorker]) void readOn(db);
+  if (step.renewedAs !== undefined) current.set(step.key, step.renewedAs);
+  for (const sessionId of deleted) void jsonlCopies.remove(sessionId);
+  jsonlCopies.note(current.get(step.key) ?? "");
+  // The copies are written beside the next transactions, as in a gateway.
+  if (number % 4 === 0) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,86 @@
+// A real gateway process: the real launcher, its own home, the real disk, a real socket. Signalled only by
+// its pid.
+
+import { tmpdir } from "node:os";
+import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
+import { cleanup, temporaryFolder } from "../engine/engine.ts";
+import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
+
+/** A busy machine takes long to load the code for the first connection. */
+const CONNECT_MAX_MS = 30_000;
+
+export interface GatewayProcess {
+  readonly url: string;
+  readonly httpUrl: string;
+  readonly token: string;
+  readonly home: string;
+  readonly pid: number;
+  /** Its output so far. */
+  stdout(): string;
+  stderr(): string;
+  connect(): Promise<GatewayClient>;
+  /** Sends the signal; resolves with the exit code (null when the signal ended it). */
+  end(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): Promise<number | null>;
+  signal(signal: "SIGTERM" | "SIGINT"): void;
+  readonly exited: Promise<number | null>;
+}
+
+export interface ProcessOptions {
+  /** Configuration; the token and a free port are added. */
+  readonly config?: Record<string, unknown>;
+  /** An existing home, with the same store. */
+  readonly home?: string;
+  /** Environment variables besides the home's. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Makes a home directory with a configuration. */
+export function homeWith(config: Record<string, unknown>): string {
+  const home = temporaryFolder(tmpdir());
+  writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...config });
+  return home;
+}
+
+export async function startProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
+  const home = options.home ?? homeWith(options.config ?? {});
+  const child = launch(home, ["gateway"], [], options.env);
+  let stdout = "";
+  let stderr = "";
+  const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
+  const running = { value: true };
+  void exited.then(() => {
+    running.value = false;
+  });
+  cleanup(async () => {
+    if (running.value) child.kill("SIGKILL");
+    await exited;
+  });
+  child.stderr?.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  child.stdout?.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  const httpUrl = await addressOf(child);
+  const url = httpUrl.replace("http", "ws");
+  return {
+    url,
+    httpUrl,
+    token: TOKEN,
+    home,
+    pid: child.pid ?? 0,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    exited,
+    async connect() {
+      const client = await connect({ url, token: TOKEN, reconnect: false, connectTimeoutMs: CONNECT_MAX_MS });
+      cleanup(() => client.close());
+      return client;
+    },
+    signal: (signal) => void child.kill(signal),
+    async end(signal) {
+      child.kill(signal);
+      return exited;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+// A gate in a PostgreSQL store, at which a move stops halfway.
+
+import pg from "pg";
+import { cleanup } from "../engine/engine.ts";
+import { openPostgresStore } from "./postgres.ts";
+
+const GATE = 7_275_001;
+/** Maximum number of queries to the server before it counts as a failure. */
+const ASKED_MAX = 20_000;
+
+/** Blocks writes to the table that is copied last, until it is opened. */
+export interface Gate {
+  /** Resolves when a connection waits at the gate, with the server's number of that connection. */
+  reached(): Promise<number>;
+  open(): Promise<void>;
+}
+
+/** Makes the store at this address, if missing, with a gate in it. */
+export async function gateIn(url: string): Promise<Gate> {
+  const made = await openPostgresStore({ url });
+  await made.store.close();
+  const schema = new URL(url).searchParams.get("schema");
+  const key = `${GATE}, hashtext('${schema}')`;
+  const keeper = new pg.Client({ connectionString: url.replace(/\?.*/, "") });
+  await keeper.connect();
+  await keeper.query(`select pg_advisory_lock(${key});
+    create function "${schema}".stand() returns trigger language plpgsql as $$ begin
+      perform pg_advisory_xact_lock(${key}); return new; end $$;
+    create trigger stand before insert on "${schema}".idempotency
+      for each row execute function "${schema}".stand()`);
+  let isOpen = false;
+  const open = async (): Promise<void> => {
+    if (isOpen) return;
+    isOpen = true;
+    await keeper.end();
+  };
+  cleanup(open);
+  const waiting = `select pid from pg_locks where locktype = 'advisory' and not granted
+    and objid::int8 = hashtext('${schema}')::int8 & 4294967295`;
+  return {
+    open,
+    async reached() {
+      for (let asked = 0; asked < ASKED_MAX; asked += 1) {
+        const [row] = (await keeper.query(waiting)).rows;
+        if (row !== undefined) return Number(row.pid);
+      }
+      throw new Error("nobody came to the gate");
+    },
+  };
+}

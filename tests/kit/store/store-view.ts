@@ -1,0 +1,48 @@
+// Reads a store from outside: whether work is left, and the transcripts of its sessions.
+
+import { textOf } from "../../../src/core/shapes/message.ts";
+import type { Run } from "../../../src/core/shapes/run.ts";
+import { listRuns } from "../../../src/store/queries/runs/runs.ts";
+import { readHistory } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { Db } from "../../../src/store/sql.ts";
+import { until } from "../until.ts";
+
+const PATIENCE_MS = 45_000;
+const ROWS_MAX = 500;
+
+/** Whether no run is unfinished. */
+export async function hasNoRuns(db: Db): Promise<boolean> {
+  const active = ["queued", "running", "waiting"];
+  const run = await db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
+  return run === undefined;
+}
+
+/** Whether no run, no flow and no delivery is unfinished. */
+export async function isQuiet(db: Db): Promise<boolean> {
+  if (!(await hasNoRuns(db))) return false;
+  const flow = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").executeTakeFirst();
+  const pending = db.selectFrom("deliveries").select("id").where("state", "=", "pending");
+  return flow === undefined && (await pending.executeTakeFirst()) === undefined;
+}
+
+/** Resolves when the given state is reached. */
+export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = isQuiet): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  await until(async () => {
+    if (await isSo(db)) return true;
+    if (Date.now() > deadline) throw new Error("work is left that nobody does");
+    return false;
+  });
+}
+
+/** Returns a transcript, one line for each message. */
+export async function linesOf(db: Db, sessionId: string): Promise<string[]> {
+  const page = await readHistory(db, { sessionId, limit: ROWS_MAX, includeTools: true });
+  if (!page.ok) throw new Error(page.error);
+  return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
+}
+
+/** The runs of a session, oldest first. */
+export async function runsOf(db: Db, sessionKey: string): Promise<Run[]> {
+  return (await listRuns(db, { sessionKey, limit: ROWS_MAX })).reverse();
+}

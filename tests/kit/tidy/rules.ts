@@ -1,0 +1,467 @@
+// The rules for sources, as functions from facts to complaints. tidy.test.ts runs them on the real tree, and
+// on planted snippets to prove that each can fail.
+
+import type { FunctionFact, SourceFact } from "./source-tree.ts";
+
+export const FILE_LINES_MAX = 600;
+export const FOLDER_FILES_MAX = 20;
+export const FUNCTION_LINES_MAX = 70;
+export const LINE_CHARACTERS_MAX = 110;
+/** Titles and rows of tables may be longer. */
+export const TEST_LINE_CHARACTERS_MAX = 140;
+
+/** Allowed imports between layers, besides the same layer. `main`, tests and bench may import everything. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  world: ["src/core/text/redact/redact.ts", "src/core/rules/outgoing.ts", "src/core/pace.ts"],
+  config: ["core"],
+  contract: ["core", "world"],
+  store: ["core", "world"],
+  agent: ["core", "world"],
+  sandbox: ["core", "world"],
+  import: ["core", "world", "config", "store"],
+  engine: ["core", "world", "store"],
+  telemetry: ["core", "world", "store", "engine", "agent"],
+  access: ["core", "store", "engine"],
+  flows: ["core", "store", "engine", "access", "src/world/folders.ts"],
+  tools: [
+    ...["core", "contract", "store", "sandbox", "access", "flows", "engine"],
+    ...["folders", "outgoing", "pause", "programs"].map((name) => `src/world/${name}.ts`),
+  ],
+  channels: ["core", "world", "store", "engine", "access", "flows"],
+  triggers: ["core", "world", "store", "engine", "access", "flows"],
+  gateway: [
+    ...["core", "contract", "world", "store", "engine", "access", "flows", "tools"],
+    ...["channels", "triggers"],
+  ],
+  cli: ["core", "config", "world", "contract"],
+  ui: ["core", "contract"],
+};
+
+/** Layers that may use a package: each library belongs to one layer. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  zod: ["config"],
+  json5: ["config"],
+  pino: ["world"],
+  "@earendil-works/pi-ai": ["agent"],
+  commander: ["cli"],
+  "@clack/prompts": ["cli"],
+  hono: ["gateway"],
+  "@hono/node-server": ["gateway"],
+  ws: ["gateway", "contract"],
+  "@modelcontextprotocol/client": ["tools"],
+  "node:sqlite": ["store"],
+  pg: ["store"],
+  croner: ["triggers"],
+  grammy: ["channels"],
+  "@opentelemetry/api": ["telemetry"],
+  "@opentelemetry/resources": ["telemetry"],
+  "@opentelemetry/sdk-trace": ["telemetry"],
+  "@opentelemetry/exporter-trace-otlp-http": ["telemetry"],
+  preact: ["ui"],
+  "@preact/signals": ["ui"],
+  "@discordjs/core": ["channels"],
+  "@discordjs/rest": ["channels"],
+  "@discordjs/ws": ["channels"],
+  marked: ["ui", "channels"],
+};
+
+/** The composition root: it may import everything, and nobody else may import it. */
+const ROOT_LAYERS = ["main", "app", "execute"];
+
+/** `core`, `config`, `main`, …, `ui`; undefined elsewhere. Both config.ts and config/ are `config`. */
+function layerOf(path: string): string | undefined {
+  return /^ui\/src\//.test(path) ? "ui" : /^src\/([^/.]+)/.exec(path)?.[1];
+}
+
+export function importTable(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap(({ path, imports }) => {
+    const layer = layerOf(path);
+    if (layer === undefined || ROOT_LAYERS.includes(layer)) return [];
+    const allowed = MAY_IMPORT[layer];
+    if (allowed === undefined) return [`${path}: the folder ${layer} is not in the import table`];
+    return imports.flatMap(({ specifier, target, line }) => {
+      const at = `${path}:${line}: ${layer} must not import ${specifier}`;
+      if (specifier.startsWith(".")) {
+        if (specifier.endsWith(".css")) return layer === "ui" ? [] : [at];
+        if (target === undefined) return [`${path}:${line}: ${specifier} is no source file`];
+        const to = layerOf(target);
+        const fits = to === layer || allowed.includes(target) || (to !== undefined && allowed.includes(to));
+        return fits ? [] : [at];
+      }
+      const packageName = specifier
+        .split("/")
+        .slice(0, specifier.startsWith("@") ? 2 : 1)
+        .join("/");
+      if (layer === "core") return [`${at}: core is pure`];
+      return PACKAGES[packageName]?.includes(layer) === false ? [at] : [];
+    });
+  });
+}
+
+/**
+ * A folder holds few files, and three that share the first word of their name are a folder. Of other tests than
+ * their kit and the simulation, only the files with tests count.
+ */
+export function folders(paths: readonly string[]): string[] {
+  const tests = Object.groupBy(
+    paths.filter((path) => path.startsWith("tests/") && path.endsWith(".test.ts")),
+    (path) => path.slice(0, path.lastIndexOf("/")),
+  );
+  const full = Object.entries(tests).flatMap(([folder, { length = 0 } = []]) =>
+    length > FOLDER_FILES_MAX ? [`${folder}: ${length} files`] : [],
+  );
+  const byFolder = new Map<string, string[]>();
+  for (const path of paths) {
+    const [, folder, name] =
+      /^((?:(?:ui\/)?src|tests\/(?:kit|sim))(?:\/.+)?)\/([^/]+)\.tsx?$/.exec(path) ?? [];
+    if (folder !== undefined && name !== undefined && !name.endsWith(".test"))
+      byFolder.set(folder, [...(byFolder.get(folder) ?? []), name]);
+  }
+  const crowded = [...byFolder].flatMap(([folder, names]) => {
+    const words = Object.groupBy(names, (name) => /^[^-.]+/.exec(name)?.[0] ?? name);
+    const shared = Object.entries(words).filter(([, same]) => (same?.length ?? 0) > 2);
+    return [
+      ...(names.length > FOLDER_FILES_MAX ? [`${folder}: ${names.length} files`] : []),
+      ...shared.map(([word]) => `${folder}: the files that begin with "${word}" should be a folder`),
+    ];
+  });
+  return [...full, ...crowded];
+}
+
+export function cycles(tree: readonly SourceFact[]): string[] {
+  const next = new Map(
+    tree.map(({ path, imports }) => [path, imports.flatMap(({ target }) => target ?? [])]),
+  );
+  const done = new Set<string>();
+  const found: string[] = [];
+  const walk = (path: string, above: readonly string[]): void => {
+    const start = above.indexOf(path);
+    if (start !== -1) found.push(`cycle: ${[...above.slice(start), path].join(" -> ")}`);
+    if (start !== -1 || done.has(path)) return;
+    for (const target of next.get(path) ?? []) walk(target, [...above, path]);
+    done.add(path);
+  };
+  for (const { path } of tree) walk(path, []);
+  return found;
+}
+
+const AMBIENT = new Set([
+  "Date.now",
+  "new Date()",
+  "Date(",
+  "Math.random",
+  "performance.now",
+  "performance.timeOrigin",
+  "process.env",
+  "process.hrtime",
+  "process.uptime",
+  "setTimeout",
+  "setInterval",
+  "setImmediate",
+  "AbortSignal.timeout",
+]);
+const RANDOM =
+  /^(crypto\.)?(webcrypto\.)?(randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)$/;
+const TIMERS = /^(node:)?timers(\/promises)?$/;
+const AMBIENT_FILES = ["src/world.ts", "src/world/plain.ts", "src/config.ts", "ui/src/clock.ts"];
+
+export function ambientCalls(tree: readonly SourceFact[]): string[] {
+  return tree
+    .filter(({ path }) => /^(src|ui\/src)\//.test(path) && !AMBIENT_FILES.includes(path))
+    .flatMap(({ path, references, imports }) => [
+      ...references
+        .filter(
+          ({ text }) =>
+            [...AMBIENT].some((name) => text === name || text.startsWith(`${name}.`)) || RANDOM.test(text),
+        )
+        .map(({ text, line }) => `${path}:${line}: ${text.replace(/\($/, "")} belongs in world.ts`),
+      ...imports.flatMap(({ specifier, names, line }) => {
+        if (TIMERS.test(specifier)) return [`${path}:${line}: ${specifier} belongs in world.ts`];
+        const taken = names === "all" ? [] : names;
+        const bad = taken.filter(
+          (name) => RANDOM.test(name) || (name === "env" && specifier === "node:process"),
+        );
+        return bad.map((name) => `${path}:${line}: ${name} of ${specifier} belongs in world.ts`);
+      }),
+    ]);
+}
+
+/** The only file that makes outgoing HTTP requests, and the file that imports Node's HTTP. */
+const OUTGOING = ["src/world/outgoing.ts", "src/world/http.ts"];
+/** These files only create servers. */
+const SERVERS = ["src/gateway/server.ts", "src/gateway/http/unready.ts"];
+const HTTP_MODULE = /^(node:)?(http|https|http2)$|^undici$/;
+const HTTP_CALLS = ["all", "default", "request", "get", "fetch", "connect"];
+const HTTP_NAMES = ["fetch", "XMLHttpRequest", "EventSource", "process.getBuiltinModule"];
+
+export function outgoingCalls(tree: readonly SourceFact[]): string[] {
+  return tree
+    .filter(({ path }) => path.startsWith("src/") && !OUTGOING.includes(path))
+    .flatMap(({ path, references, imports }) => {
+      const taken = imports.flatMap(({ specifier, names, line, target }) => {
+        const all = names === "all" ? ["all"] : names;
+        const isOurs = target === "src/world/http.ts" && !SERVERS.includes(path);
+        const isBad =
+          isOurs || (HTTP_MODULE.test(specifier) && all.some((name) => HTTP_CALLS.includes(name)));
+        return isBad ? [{ text: specifier, line }] : [];
+      });
+      const named = references.filter(({ text }) =>
+        HTTP_NAMES.some((name) => text === name || text.startsWith(`${name}.`)),
+      );
+      const lines = [...taken, ...named].map(
+        ({ text, line }) => `${path}:${line}: ${text}: outgoing HTTP goes through world/outgoing.ts`,
+      );
+      return [...new Set(lines)];
+    });
+}
+
+const MOCKS = /^(vi|jest|mock)\.(mock|doMock|unmock|doUnmock|hoisted|spyOn|module|stubGlobal)\($/;
+const FOCUSED = /^(test|it|describe|suite)(\.\w+)*\.only\b/;
+const SKIPPED = /^(test|it|describe|suite)(\.\w+)*\.(skip|todo|skipIf|runIf|fails)\b/;
+
+export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap(({ path, text, references }) => {
+    const lines = text.split("\n");
+    // The reason is on the same line or the one above.
+    const hasReason = (line: number) => /\/\/ \S/.test(`${lines[line - 1]}\n${lines[line - 2] ?? ""}`);
+    const complaints = references.flatMap(({ text: name, line }) => {
+      const plain = name.replace(/\($/, "");
+      if (MOCKS.test(name)) return [`${path}:${line}: ${plain}: drive real parts through fake edges`];
+      if (FOCUSED.test(name)) return [`${path}:${line}: ${plain} leaves out every other test`];
+      if (SKIPPED.test(name) && !hasReason(line))
+        return [`${path}:${line}: ${plain} without a reason beside it`];
+      return [];
+    });
+    return [...new Set(complaints)];
+  });
+}
+
+/** Modules of the package that programs in browsers import. */
+const BROWSER_ENTRY = "src/contract/client/web.ts";
+
+/** Files that are started or read by name, so they need no importer. */
+const isEntry = (path: string): boolean =>
+  path === "src/main.ts" ||
+  path === "ui/src/main.tsx" ||
+  path === "ui/vite.config.ts" ||
+  /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
+  path === BROWSER_ENTRY ||
+  path === "vitest.config.ts" ||
+  /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
+  path === "tests/ui/node-fetch.d.ts" ||
+  /^bench\/(acp|bench|cluster|conformance|crashes|load|peers|postgres|screenshots|trips|wake-each|woken|by-hand-[a-z-]+)\.ts$/.test(
+    path,
+  ) ||
+  path === "tests/fuzz/fuzz.ts" ||
+  path === "tests/sim/run.ts" ||
+  path === "tests/words.ts" ||
+  path.startsWith("bin/") ||
+  path.endsWith(".test.ts");
+
+export function unusedFiles(tree: readonly SourceFact[]): string[] {
+  const next = new Map(
+    tree.map(({ path, imports }) => [path, imports.flatMap(({ target }) => target ?? [])]),
+  );
+  const reach = (entries: readonly string[]): Set<string> => {
+    const seen = new Set(entries);
+    for (const path of seen) for (const target of next.get(path) ?? []) seen.add(target);
+    return seen;
+  };
+  const paths = tree.map(({ path }) => path);
+  const product = reach(paths.filter((path) => isEntry(path) && /^(src|bin|ui)\//.test(path)));
+  const everything = reach(paths.filter(isEntry));
+  return paths
+    .filter((path) => !(/^(src|ui)\//.test(path) ? product : everything).has(path))
+    .map((path) => `${path}: nothing that is started uses it`);
+}
+
+/** A type that only its own file uses may be exported, because another export may contain it. */
+export function unusedExports(tree: readonly SourceFact[]): string[] {
+  const used = new Map<string, Set<string>>();
+  for (const { imports } of tree) {
+    for (const { target, names } of imports) {
+      if (target === undefined) continue;
+      const known = used.get(target) ?? new Set();
+      for (const name of names === "all" ? ["*"] : names) known.add(name);
+      used.set(target, known);
+    }
+  }
+  return tree
+    .filter(
+      ({ path }) =>
+        (path.startsWith("src/") && path !== "src/main.ts" && path !== BROWSER_ENTRY) ||
+        path.startsWith("ui/src/") ||
+        path.startsWith("tests/kit/"),
+    )
+    .flatMap(({ path, exports }) =>
+      exports
+        .filter(({ name, isType, usedHere }) => {
+          const names = used.get(path);
+          return !names?.has("*") && !names?.has(name) && !(isType && usedHere);
+        })
+        .map(({ name, line }) => `${path}:${line}: nobody imports ${name}`),
+    );
+}
+
+/** `describe` and functions with tests are lists of tests, not one piece of work. */
+function isSuite({ line, lines, givenTo }: FunctionFact, { path, references }: SourceFact): boolean {
+  if (/^(describe|suite)\b/.test(givenTo ?? "")) return true;
+  const isTest = (text: string) => /^(test|it)(\.\w+)*\($/.test(text);
+  const inside = (at: number) => at > line && at < line + lines;
+  return path.startsWith("tests/") && references.some((one) => isTest(one.text) && inside(one.line));
+}
+
+export function sizes(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap((fact) => {
+    const { path, text, functions } = fact;
+    const lengthMax = path.startsWith("tests/") ? TEST_LINE_CHARACTERS_MAX : LINE_CHARACTERS_MAX;
+    const lines = text.replace(/\n$/, "").split("\n");
+    const long = lines.flatMap((line, index) => {
+      const length = [...line].length;
+      return length > lengthMax ? [`${path}:${index + 1}: ${length} characters`] : [];
+    });
+    return [
+      ...(lines.length > FILE_LINES_MAX ? [`${path}: ${lines.length} lines`] : []),
+      ...functions
+        .filter((one) => one.lines > FUNCTION_LINES_MAX && !isSuite(one, fact))
+        .map(({ name, line, lines }) => `${path}:${line}: ${name} has ${lines} lines`),
+      ...long,
+    ];
+  });
+}
+
+export function headsAndFolders(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap(({ path, text }) => {
+    const body = text.replace(/^#!.*\n/, "");
+    const folder = /(^|\/)(utils|helpers|common)(\/|\.tsx?$)/.test(path);
+    return [
+      ...(/^(\/\/ \S|\/\*\*? \S)/.test(body) || !/^(src|ui\/src)\//.test(path)
+        ? []
+        : [`${path}: begins without a comment on what it owns`]),
+      ...(folder ? [`${path}: name the concept instead of utils, helpers or common`] : []),
+    ];
+  });
+}
+
+/** In the build, too, a worker is in the folder of the module that starts it. */
+const WORKER = /new URL\(\s*"\.\/([^"]+\.ts)",\s*import\.meta\.url/g;
+const COMMENT = /(?<=^|\s)(?:\/\/|\*)\s(.*)$/gm;
+const NAMED_FILE = /(?<![\w./@`-])((?:[\w-]+\/)*[\w-]+\.tsx?)\b/g;
+const NAMED_PART =
+  /(?<![\w./@-])((?:core|store|engine|access|flows|channels|gateway|cli)\/[\w-]+(?:\/[\w-]+)*)(?![\w./:-])/g;
+
+/** Workers that a module starts beside it by their URL, and that the build leaves out. */
+export function unbuiltWorkers(tree: readonly SourceFact[], build: string): string[] {
+  return tree
+    .filter(({ path }) => path.startsWith("src/"))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(WORKER)].map(([, name = ""]) => `${path.replace(/[^/]+$/, "")}${name}`),
+    )
+    .filter((worker) => !build.includes(`"parts/${/[^/]+(?=\.ts$)/.exec(worker)?.[0]}": "${worker}"`));
+}
+
+/** Files and folders that a comment names and that do not exist. */
+export function lostMentions(tree: readonly SourceFact[], paths: readonly string[]): string[] {
+  const ends = new Set<string>();
+  for (const path of paths) {
+    const steps = path.split("/");
+    for (const at of steps.keys()) {
+      ends.add(steps.slice(at).join("/"));
+      ends.add(
+        steps
+          .slice(at)
+          .join("/")
+          .replace(/\.tsx?$/, ""),
+      );
+      ends.add(
+        steps
+          .slice(0, at)
+          .join("/")
+          .replace(/^src\//, ""),
+      );
+    }
+  }
+  return tree
+    .filter(({ path }) => /^(src|ui\/src)\//.test(path))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(COMMENT)].flatMap(([, words = ""]) =>
+        [...words.matchAll(NAMED_FILE), ...words.matchAll(NAMED_PART)]
+          .filter(([, name = ""]) => !ends.has(name))
+          .map(([, name]) => `${path}: ${name} does not exist`),
+      ),
+    );
+}
+
+/** Returns the rule numbers in a file's head. Those of the product (I1, I2, …) are global. */
+const rulesIn = (text: string): string[] =>
+  [...text.matchAll(/^\/\/.*$/gm)].flatMap(([line]) =>
+    [...line.matchAll(/(?<=^\/\/ |\. )([A-Z]{1,3}\d+):/g)].map(([, id = ""]) => id),
+  );
+
+/** A number alone is ambiguous outside its file, because many files use the same numbers. */
+export function namedRules(tree: readonly SourceFact[]): string[] {
+  const owners = new Map<string, string[]>();
+  const sources = tree.filter(({ path }) => /^(src|ui\/src)\//.test(path));
+  for (const { path, text } of sources) {
+    for (const id of rulesIn(text)) owners.set(id, [...(owners.get(id) ?? []), path]);
+  }
+  const foreign = sources.flatMap(({ path, text }) => {
+    const comments = [...text.matchAll(COMMENT)]
+      .map(([, words]) => words)
+      .join(" ")
+      .replace(/\s+/g, " ");
+    const mentions = comments.matchAll(
+      /\b[A-Z]{1,3}\d+(?:(?:,| and| to) [A-Z]{1,3}\d+)*(?: of ([\w./-]*\w))?/g,
+    );
+    return [...mentions].flatMap(([words, file]) =>
+      [...words.matchAll(/\b[A-Z]{1,3}\d+\b/g)]
+        .filter(([id]) => !/^I\d/.test(id) && owners.has(id) && !owners.get(id)?.includes(path))
+        .filter(
+          ([id]) => file === undefined || !owners.get(id)?.some((owner) => `/${owner}`.endsWith(`/${file}`)),
+        )
+        .map(([id]) => `${path}: whose rule is ${id}? Write it like "${id} of ${owners.get(id)?.[0]}"`),
+    );
+  });
+  const doubles = sources.flatMap(({ path, text }) => {
+    const ids = rulesIn(text);
+    return ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `${path}: two rules ${id}`);
+  });
+  const tests = tree.filter(({ path }) => path.startsWith("tests/"));
+  const titles = tests.flatMap(({ path, text }) =>
+    [...text.matchAll(/^\s*test(?:\.\w+)*\(["`]([A-Z]{1,3}\d+(?:, [A-Z]{1,3}\d+)*):/gm)].flatMap(
+      ([, ids = ""]) =>
+        ids
+          .split(", ")
+          .filter((id) => !/^I\d/.test(id) && !owners.has(id))
+          .map((id) => `${path}: no source file has a rule ${id}`),
+    ),
+  );
+  return [...foreign, ...doubles, ...titles];
+}
+
+/** Paths of a person's machine, assembled here so that this file contains none. */
+const MACHINE_PATH = new RegExp(
+  `(?<![\\w.~/-])/(${["work", "root", "home/\\w+", "Users/\\w+"].join("|")})(/|\\b)`,
+);
+
+/** `texts`: every text file of the repository by path. */
+export function machinePaths(texts: ReadonlyMap<string, string>): string[] {
+  return [...texts].flatMap(([path, text]) =>
+    text.split("\n").flatMap((line, index) => {
+      const found = MACHINE_PATH.exec(line);
+      return found === null ? [] : [`${path}:${index + 1}: ${found[0]} is a path of one machine`];
+    }),
+  );
+}
+
+export function packageProblems(packageJson: string, lockFile: string): string[] {
+  const manifest = JSON.parse(packageJson) as Record<string, Record<string, string> | undefined>;
+  const pins = ["dependencies", "devDependencies", "optionalDependencies"].flatMap((section) =>
+    Object.entries(manifest[section] ?? {})
+      .filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+      .map(([name, version]) => `package.json: ${name} is not pinned exactly: ${version}`),
+  );
+  const hosts = [...lockFile.matchAll(/"resolved": "(https?:\/\/[^/"]+)/g)].map(([, host]) => host);
+  return [...pins, ...[...new Set(hosts)].map((host) => `package-lock.json: names the registry ${host}`)];
+}

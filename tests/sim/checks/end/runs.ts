@@ -1,0 +1,203 @@
+// Checks every run at the end of a story: kept, ended for a reason, in order, counted, and with true
+// provenance (I1, I2, I3, I8, I11).
+
+import type { Story } from "../../story.ts";
+import type { Books, RunBook } from "./books.ts";
+
+const ENDS = ["ok", "error", "timeout", "aborted"];
+
+/** Ends without a fault of a model: limits, removed agents and repeated crashes. */
+const KNOWN_ERRORS = [
+  /^the gateway process died \d times while it executed this run/,
+  /is no longer configured \(agents\.list\)$/,
+  /^this conversation has (used|cost|had|passed)/,
+  /no longer fits the context window/,
+  /^the store .* cannot grow/i,
+];
+
+function checkEnd(story: Story, run: RunBook): void {
+  const { runId, state, startedAt, endedAt, acceptedAt, timeoutMs, code, error = "" } = run;
+  const about = `run ${runId} of ${run.sessionKey}`;
+  if (!ENDS.includes(state) || endedAt === undefined) {
+    story.wrong("I2", `${about} is ${state} at the end`);
+    return;
+  }
+  if ((startedAt ?? acceptedAt) < acceptedAt || endedAt < (startedAt ?? acceptedAt))
+    story.wrong("I2", `${about} ended at ${endedAt}, began at ${startedAt}, was accepted at ${acceptedAt}`);
+  if (state === "aborted" && story.stopped.size === 0)
+    story.wrong("I2", `${about} is aborted (${code}), and nobody stopped anything`);
+  if (state === "timeout" && (timeoutMs === 0 || endedAt - (startedAt ?? endedAt) < timeoutMs))
+    story.wrong("I2", `${about} timed out, and its limit is ${timeoutMs} ms`);
+  if (state !== "error") return;
+  const made = (story.failures.get(runId) ?? []).some((text) => error.includes(text));
+  if (!made && !KNOWN_ERRORS.some((known) => known.test(error)))
+    story.wrong("I2", `${about} ends with an error that nobody made: ${error}`);
+  if ((code === "run_crashed") !== (run.crashesInRow >= 3 || run.crashes >= 9))
+    story.wrong("I2", `${about} ends ${code} after ${run.crashes} crashes, ${run.crashesInRow} in a row`);
+}
+
+/** I3: runs of a lane begin in order. */
+function checkOrder(story: Story, lane: readonly RunBook[]): void {
+  let before: RunBook | undefined;
+  for (const run of lane) {
+    if (before !== undefined && run.laneSeq === before.laneSeq)
+      story.wrong("I3", `runs ${run.runId} and ${before.runId} have the same place in their lane`);
+    if (before !== undefined && run.acceptedAt < before.acceptedAt)
+      story.wrong("I3", `run ${run.runId} was accepted before ${before.runId}, and stands behind it`);
+    const late = lane.find(
+      (other) =>
+        other.laneSeq < run.laneSeq && (other.endedAt ?? 0) > (run.startedAt ?? Number.POSITIVE_INFINITY),
+    );
+    if (late !== undefined) story.wrong("I3", `run ${run.runId} began before ${late.runId} had ended`);
+    before = run;
+  }
+  for (const [key, begun] of story.begun) {
+    const numbers = begun.map((one) => one.laneSeq);
+    const wrong = numbers.findIndex((number, at) => number < (numbers[at - 1] ?? 0));
+    if (wrong >= 0) story.wrong("I3", `turns of ${key} began in the order ${numbers.join()}`);
+  }
+}
+
+/** I3: the messages of a client to one session, on one connection, are in order in the lane. */
+function checkSaid(story: Story, books: Books): void {
+  for (const [line, said] of story.said) {
+    const last = new Map<string, RunBook>();
+    for (const { runId } of said.toSorted((a, b) => a.at - b.at)) {
+      const run = books.runOf.get(runId);
+      if (run === undefined) continue;
+      const before = last.get(run.sessionKey);
+      if (before !== undefined && before.laneSeq > run.laneSeq)
+        story.wrong("I3", `${line} said ${before.runId} before ${runId}, and it stands behind it`);
+      last.set(run.sessionKey, run);
+    }
+  }
+}
+
+/** I8: a run that another run requested has the next hop of its chain. */
+function checkHop(story: Story, books: Books, run: RunBook): void {
+  const parent = run.parentRunId === undefined ? undefined : books.runOf.get(run.parentRunId);
+  const about = `run ${run.runId} (${run.step})`;
+  if (parent !== undefined && (run.hop !== parent.hop + 1 || run.chainId !== parent.chainId))
+    story.wrong("I8", `${about} has hop ${run.hop}, and ${parent.runId}, which asked, has ${parent.hop}`);
+  if (parent?.endedAt !== undefined && run.acceptedAt > parent.endedAt)
+    story.wrong("I1", `${about} was accepted for ${parent.runId}, which had ended`);
+  const { maxHops } = story.settingsAt(run.acceptedAt).session.agentToAgent;
+  if (run.kind === "turn" && run.hop > maxHops)
+    story.wrong("I8", `${about} has hop ${run.hop}; ${maxHops} are allowed`);
+  const isNew = run.flowId === undefined && run.provenance === undefined;
+  if (isNew && run.hop !== 0) story.wrong("I8", `${about} came from a person, and has hop ${run.hop}`);
+}
+
+/** I11: text that no person wrote has typed provenance. */
+function checkProvenance(story: Story, books: Books, run: RunBook): void {
+  const { provenance, runId, step, chainId, hop } = run;
+  const about = `run ${runId} (${step}) of ${run.sessionKey}`;
+  const flow = books.flows.find((one) => one.flow_id === run.flowId);
+  if (flow === undefined) {
+    const told =
+      provenance === undefined || provenance.kind === "notice" || provenance.kind === "inter_session";
+    if (!told) story.wrong("I11", `${about} says that it is from ${provenance?.kind}`);
+    return;
+  }
+  if (provenance?.kind !== "inter_session") {
+    story.wrong("I11", `${about} has no session that it is from`);
+    return;
+  }
+  const { sourceSessionKey, sourceTool } = provenance;
+  const tool = flow.kind === "spawn" ? "sessions_spawn" : "sessions_send";
+  if (sourceTool !== tool) story.wrong("I11", `${about} comes from ${sourceTool}`);
+  if (provenance.chainId !== chainId || provenance.hop !== hop)
+    story.wrong(
+      "I11",
+      `${about} says chain ${provenance.chainId} and hop ${provenance.hop}, its row ${chainId}, ${hop}`,
+    );
+  const { requester_key: requester, target_key: target } = flow;
+  const isOther = run.sessionKey === target ? requester : target;
+  // Sub-agents wake a job from below; an announce step replaces a requester that may be deleted.
+  const isBelow = step === "task" && story.known.get(sourceSessionKey)?.spawnedBy === run.sessionKey;
+  const isSelf = step === "announce" && sourceSessionKey === run.sessionKey;
+  if (sourceSessionKey !== isOther && !isBelow && !isSelf)
+    story.wrong(
+      "I11",
+      `${about} says that it is from ${sourceSessionKey}, and its flow is ${requester} -> ${target}`,
+    );
+}
+
+/** I8: the count of a chain is the number of its turns, and its cost is their sum. */
+async function checkChains(story: Story, books: Books): Promise<void> {
+  const turns = Map.groupBy(
+    books.runs.filter((run) => run.kind === "turn"),
+    (run) => run.chainId,
+  );
+  const rows = await story.look("select * from chains");
+  const known = new Set(rows.map((row) => row.chain_id));
+  for (const id of turns.keys()) if (!known.has(id)) story.wrong("I8", `chain ${id} is not counted`);
+  for (const row of rows) {
+    const id = String(row.chain_id);
+    const own = turns.get(id) ?? [];
+    if (own.length !== row.runs)
+      story.wrong("I8", `chain ${id} counts ${String(row.runs)}, and has ${own.length} runs`);
+    const tokens = own.reduce((sum, run) => sum + (run.usage?.totalTokens ?? 0), 0);
+    if (tokens !== row.tokens)
+      story.wrong("I8", `chain ${id} counts ${String(row.tokens)} tokens of ${tokens}`);
+    for (const run of own) checkBudget(story, run, own);
+    if (own.length > 0) checkOvershoot(story, own);
+    const notices = books.runs.filter(
+      ({ provenance }) =>
+        provenance?.kind === "notice" && provenance.chainId === id && provenance.runId === undefined,
+    );
+    if (notices.length > 1) story.wrong("I4", `the budget of chain ${id} is told of ${notices.length} times`);
+  }
+}
+
+/** I8: model calls stay within the highest token budget that their chain had meanwhile. */
+function checkOvershoot(story: Story, chain: readonly RunBook[]): void {
+  const moments = chain.flatMap((run) => [run.acceptedAt, run.endedAt ?? story.time.now()]);
+  const limits = moments.map(
+    (at) => story.settingsAt(at).session.agentToAgent.maxChainTokens ?? Number.POSITIVE_INFINITY,
+  );
+  const tokens = chain.reduce((sum, run) => sum + (run.usage?.totalTokens ?? 0), 0);
+  if (tokens > Math.max(...limits))
+    story.wrong("I8", `a chain has used ${tokens} tokens of ${limits.join()}`);
+}
+
+/** I8: no run begins when the budget is used up. */
+function checkBudget(story: Story, run: RunBook, chain: readonly RunBook[]): void {
+  const { startedAt } = run;
+  const isRefused = run.code === "chain_limit";
+  if (startedAt === undefined || isRefused) return;
+  const { maxChainTokens, maxChainCost } = story.settingsAt(startedAt).session.agentToAgent;
+  const before = chain.filter((other) => (other.endedAt ?? Number.POSITIVE_INFINITY) < startedAt);
+  const tokens = before.reduce((sum, other) => sum + (other.usage?.totalTokens ?? 0), 0);
+  const cost = before.reduce((sum, other) => sum + (other.usage?.cost.total ?? 0), 0);
+  if (
+    tokens >= (maxChainTokens ?? Number.POSITIVE_INFINITY) ||
+    cost >= (maxChainCost ?? Number.POSITIVE_INFINITY)
+  )
+    story.wrong("I8", `run ${run.runId} began when its chain had used ${tokens} tokens and ${cost} USD`);
+}
+
+/** I4: a tool call sends once, and each text of a model or a program is sent by one call. */
+function checkOnce(story: Story, books: Books): void {
+  const asked = books.runs.filter((run) => run.callId !== undefined);
+  for (const [text, runs] of Map.groupBy(asked, (run) => run.text)) {
+    if (runs.length > 1)
+      story.wrong("I4", `${JSON.stringify(text)} is accepted as ${runs.map((run) => run.runId).join()}`);
+  }
+  for (const [word, times] of story.commands)
+    if (times > 1) story.wrong("I4", `the command ${word} is carried out ${times} times`);
+}
+
+export async function checkRuns(story: Story, books: Books): Promise<void> {
+  for (const runId of story.promised)
+    if (!books.runOf.has(runId)) story.wrong("I2", `run ${runId} was promised and is gone`);
+  for (const run of books.runs) {
+    checkEnd(story, run);
+    checkHop(story, books, run);
+    checkProvenance(story, books, run);
+  }
+  for (const lane of books.lanes.values()) checkOrder(story, lane);
+  checkSaid(story, books);
+  await checkChains(story, books);
+  checkOnce(story, books);
+}

@@ -1,0 +1,482 @@
+// Stories of several processes over one store: who has authority, who counts as dead, and which work is done.
+// The engines are real, over the embedded store with shared commits; hints, database connections and time are
+// simulated. Ids rise with time, like those of a real process.
+// CS1: a process that begins a model call, a tool call or a write has had its last beat answered less than
+//      2.5 s ago.
+// CS2: a living process counts as dead only if the database answered others, and not it, for a whole lease.
+// CS3: a run starts in a process whose last beat is at most half a lease old.
+// CS4: a process that was declared dead has stopped its runs when it beats again.
+// CS5: at the end each accepted run has succeeded, its question and its answer are stored once, in lane
+//      order.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { join } from "node:path";
+import { Engine } from "../../../src/engine/engine.ts";
+import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import { type EndFacts, NO_SUCCESSORS } from "../../../src/engine/run/finish.ts";
+import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import { LEASE_MS } from "../../../src/store/queries/processes.ts";
+import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
+import type { SharedStore, Store } from "../../../src/store/sql.ts";
+import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
+import type { World } from "../../../src/world.ts";
+import { sessionRow } from "../../core/rows.ts";
+import { type Dice, dice } from "../../kit/dice.ts";
+import { assistantText } from "../../kit/engine/engine.ts";
+import { type FakeWire, fakeWire } from "../../kit/engine/fake-shared.ts";
+import { type MortalProcess, mortalProcess } from "../../kit/engine/mortal-store.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+import type { Telling } from "../checks/tell.ts";
+import { Trace, Violation } from "../trace.ts";
+import { rest, VirtualTime } from "../world/time.ts";
+
+const START_MS = 1_767_225_600_000;
+const KEYS = ["one", "two", "three", "four"].map((name) => `agent:main:chat:${name}`);
+const PROCESSES = 3;
+/** Duration of the faults, and the time limit for everything to come to rest. */
+const TROUBLE_MS = 25_000;
+const PATIENCE_MS = 60_000;
+const AUTHORITY_MS = LEASE_MS - 500;
+const NOTICED_MS = 2_000;
+
+class Cluster {
+  readonly time = new VirtualTime(START_MS);
+  readonly trace = new Trace(() => this.time.now());
+  readonly luck: Dice;
+  readonly wire: FakeWire = fakeWire();
+  readonly accepted = new Set<string>();
+  /** Offset of the database's clock from the story's time. */
+  jumpMs = 0;
+  /** The database answers no process before this time. */
+  upSince = 0;
+  isUp = true;
+  #ids = 0;
+  violation: Violation | undefined;
+
+  constructor(seed: number) {
+    this.luck = dice(`cluster ${seed}`);
+  }
+
+  wrong(invariant: string, text: string): never {
+    this.violation ??= new Violation(invariant, text);
+    throw this.violation;
+  }
+
+  /** Rises with time, like the ids of a real process. */
+  id(): string {
+    this.#ids += 1;
+    const at = this.time.now().toString(16).padStart(12, "0");
+    return `${at.slice(0, 8)}-${at.slice(8)}-7000-8000-${this.#ids.toString(16).padStart(12, "0")}`;
+  }
+}
+
+type Link = "pass" | "fail" | "hang";
+
+/** One process, and the story's knowledge of it. */
+class Member {
+  readonly name: string;
+  readonly mortal: MortalProcess;
+  readonly engine: Engine;
+  readonly handles = new Set<LaneHandle>();
+  state: "up" | "paused" | "dead" = "up";
+  /** The connection of its beats; of its transactions, too, while it is cut off. */
+  link: Link = "pass";
+  isCutOff = false;
+  /** When the last answered beat was sent, and whether one has failed since. */
+  sentAt = Number.NEGATIVE_INFINITY;
+  hasFailed = false;
+  /** Until this time a fault kept it from its beats. */
+  troubledUntil = Number.NEGATIVE_INFINITY;
+  /** Its row was deleted. */
+  isCondemned = false;
+  readonly #cluster: Cluster;
+  #waiting: (() => void)[] = [];
+  /** The run for which a transaction writes. */
+  readonly #writing = new AsyncLocalStorage<string>();
+
+  constructor(cluster: Cluster, name: string, disk: Store) {
+    this.#cluster = cluster;
+    this.name = name;
+    const world = this.#worldOf();
+    const joined = cluster.wire.join(disk, world.clock);
+    if (joined.shared === undefined) throw new Error("a cluster's store is shared");
+    const transaction: Store["transaction"] = async (work) => {
+      if (this.isCutOff) await this.#pass();
+      return joined.transaction(work);
+    };
+    this.mortal = mortalProcess({ ...joined, transaction, shared: this.#linked(joined.shared) }, world);
+    const { store } = this.mortal;
+    this.engine = new Engine({
+      store: {
+        ...store,
+        transaction: (work) => {
+          const runId = this.#writing.getStore();
+          if (runId !== undefined) this.#checkAuthority("a write", runId);
+          return store.transaction(work);
+        },
+      },
+      world: this.mortal.world,
+      successors: NO_SUCCESSORS,
+      settings: { queueMax: 50, maxHops: 8, maxChainRuns: 100, maxConcurrent: 4 },
+      executor: { execute: (handle) => this.#execute(handle) },
+    });
+    this.engine.bus.subscribe((event, here) => {
+      if (event.kind === "run_started" && here) this.#checkStart(event.runId);
+    });
+  }
+
+  setLink(link: Link): void {
+    this.link = link;
+    this.troubledUntil = this.#cluster.time.now();
+    if (link === "pass") this.isCutOff = false;
+    if (link === "hang") return;
+    for (const goOn of this.#waiting.splice(0)) goOn();
+  }
+
+  #worldOf(): World {
+    const cluster = this.#cluster;
+    const { time, trace, luck } = cluster;
+    const note = (level: string) => (fields: object, text: string) => {
+      const { err } = fields as { err?: unknown };
+      trace.add(`${this.name} ${level}: ${text} ${err instanceof Error ? err.message : ""}`);
+      const isMade = err === undefined || err instanceof StoreProblem || err instanceof LostLane;
+      if (level === "error" && !isMade) cluster.violation ??= new Violation("log", `${text}: ${String(err)}`);
+    };
+    return {
+      clock: {
+        now: () => Math.floor(time.now()) + cluster.jumpMs,
+        monotonic: () => time.now() - START_MS,
+        at: (atMs, fire) => time.at(atMs - cluster.jumpMs, fire),
+      },
+      ids: { uuid: () => cluster.id(), orderedUuid: () => cluster.id() },
+      random: () => luck.below(1_000) / 1_000,
+      redactor: plainRedactor,
+      log: { debug: () => {}, info: () => {}, warn: note("warn"), error: note("error") },
+    };
+  }
+
+  /** The database as this process reaches it: beats, and reads of the clock. */
+  #linked(shared: SharedStore): SharedStore {
+    const { time } = this.#cluster;
+    return {
+      ...shared,
+      // This separate connection sometimes hangs longer than a lease.
+      syncClock: () => (this.#cluster.luck.chance(0.1) ? time.pass(2 * LEASE_MS) : Promise.resolve()),
+      urgently: async (work) => {
+        const sentAt = time.now();
+        try {
+          await this.#pass();
+          const value = await shared.urgently(work);
+          this.#beaten(sentAt);
+          return value;
+        } catch (error) {
+          this.hasFailed = true;
+          throw error;
+        }
+      },
+    };
+  }
+
+  async #pass(): Promise<void> {
+    if (this.link === "hang") await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.link === "fail") throw new StoreProblem("unreachable", "the store of the story");
+  }
+
+  #beaten(sentAt: number): void {
+    this.sentAt = sentAt;
+    this.hasFailed = false;
+    if (!this.isCondemned) return;
+    // The beat found its row deleted.
+    const before = [...this.handles];
+    this.#cluster.time.after(5, () => {
+      const left = before.find((handle) => !handle.signal.aborted && this.handles.has(handle));
+      if (left !== undefined && this.state === "up")
+        this.#cluster.violation ??= new Violation("CS4", `${this.name} goes on with ${left.run.runId}`);
+    });
+  }
+
+  #checkStart(runId: string): void {
+    const cluster = this.#cluster;
+    const ageMs = cluster.time.now() - this.sentAt;
+    if (ageMs > LEASE_MS / 2 || this.hasFailed)
+      cluster.violation ??= new Violation(
+        "CS3",
+        `${this.name} starts ${runId}: its last beat is ${ageMs} ms old`,
+      );
+  }
+
+  /** Called when work begins that must not happen twice. */
+  #checkAuthority(what: string, runId: string): void {
+    const cluster = this.#cluster;
+    const ageMs = cluster.time.now() - this.sentAt;
+    if (ageMs >= AUTHORITY_MS || this.hasFailed)
+      cluster.wrong("CS1", `${this.name} begins ${what} of ${runId}, ${ageMs} ms after its last beat`);
+  }
+
+  /** Stores the result of a step, unless an earlier attempt has. */
+  async #note({ run, append }: LaneHandle, step: number): Promise<void> {
+    const id = `step${step}-${run.runId}`;
+    const stored = await readRun(this.mortal.store.db, run.runId);
+    if (stored.some((one) => one.id === id)) return;
+    const facts = { role: "toolResult", toolCallId: id, toolName: "step", isError: false } as const;
+    const entry = {
+      ...facts,
+      id,
+      content: [{ type: "text" as const, text: "done" }],
+      timestamp: run.acceptedAt,
+    };
+    await this.#writing.run(run.runId, () => append(entry));
+  }
+
+  /** A turn: model call, tool call, its result, and the answer, each with a delay. */
+  async #execute(handle: LaneHandle): Promise<EndFacts> {
+    const { time, luck } = this.#cluster;
+    this.handles.add(handle);
+    const lasts = (): Promise<void> => time.pass(luck.below(1_500));
+    try {
+      const { runId, attempt } = handle.run;
+      for (let step = 0; step < 2; step += 1) {
+        await handle.confirm();
+        this.#checkAuthority("a model call", runId);
+        await lasts();
+        handle.signal.throwIfAborted();
+        await handle.duringCall(async () => {
+          this.#checkAuthority("a tool call", runId);
+          await lasts();
+        });
+        handle.signal.throwIfAborted();
+        await this.#note(handle, step);
+      }
+      const said = (await readRun(this.mortal.store.db, runId)).some((one) => one.role === "assistant");
+      if (!said) await handle.append(assistantText(`answer-${runId}-${attempt}`, `answer of ${runId}`));
+      return { state: "ok", reply: `answer of ${runId}` };
+    } finally {
+      this.handles.delete(handle);
+    }
+  }
+}
+
+/** One random fault. */
+function trouble(cluster: Cluster, members: readonly Member[]): void {
+  const { luck, time, trace } = cluster;
+  const living = members.filter(({ state }) => state === "up");
+  const member = luck.of(living.length > 0 ? living : members);
+  const later = (ms: number, action: () => void): void => void time.after(ms, action);
+  const lasts = 500 + luck.below(7_000);
+  switch (luck.below(7)) {
+    case 0:
+      if (living.length < PROCESSES || !luck.chance(0.3)) return;
+      trace.add(`${member.name} dies`);
+      member.state = "dead";
+      member.mortal.die();
+      return;
+    case 1:
+      if (member.state !== "up") return;
+      trace.add(`${member.name} stands still for ${lasts} ms`);
+      member.state = "paused";
+      member.mortal.pause();
+      later(lasts, () => {
+        trace.add(`${member.name} goes on`);
+        member.state = "up";
+        member.setLink(member.link);
+        member.mortal.goOn();
+      });
+      return;
+    case 2:
+    case 3: {
+      const link = luck.of(["fail", "hang"] as const);
+      trace.add(`the beats of ${member.name} ${link} for ${lasts} ms`);
+      member.setLink(link);
+      later(lasts, () => cluster.isUp && member.setLink("pass"));
+      return;
+    }
+    case 4: {
+      if (!cluster.isUp) return;
+      const link = luck.of(["fail", "hang"] as const);
+      trace.add(`the database is away for ${lasts} ms: ${link}`);
+      cluster.isUp = false;
+      for (const one of members) {
+        one.setLink(link);
+        one.isCutOff = true;
+      }
+      later(lasts, () => {
+        cluster.isUp = true;
+        // A shorter outage may fall between two beats and stay unnoticed.
+        if (lasts >= NOTICED_MS) cluster.upSince = time.now();
+        // Some processes reach the database before others.
+        for (const one of members) later(luck.below(2_000), () => cluster.isUp && one.setLink("pass"));
+      });
+      return;
+    }
+    case 5:
+      cluster.jumpMs += luck.of([7_200_000, 60_000, 5_000]);
+      trace.add(`the database's clock jumps to +${cluster.jumpMs} ms`);
+      return;
+    default:
+      trace.add(`${member.name} loses the answer to its next commit`);
+      member.mortal.loseNextAnswer();
+  }
+}
+
+/** CS2: checks for deleted rows. */
+async function checkRows(cluster: Cluster, members: readonly Member[], disk: Store): Promise<void> {
+  const rows = await disk.db.selectFrom("processes").select("process_id").execute();
+  const there = new Set(rows.map((row) => row.process_id));
+  const now = cluster.time.now();
+  for (const member of members) {
+    const hasRow = there.has(member.engine.processId);
+    if (hasRow) member.isCondemned = false;
+    if (hasRow || member.isCondemned || member.sentAt < 0) continue;
+    member.isCondemned = true;
+    cluster.trace.add(`${member.name} is taken for dead`);
+    const silentMs = now - member.sentAt;
+    if (silentMs < LEASE_MS)
+      cluster.wrong("CS2", `${member.name} is taken for dead ${silentMs} ms after its last beat`);
+    if (member.state === "up" && (!cluster.isUp || now - cluster.upSince < LEASE_MS))
+      cluster.wrong("CS2", `${member.name} is taken for dead, and the database has not answered for a lease`);
+    if (member.state === "up" && member.link === "pass" && now - member.troubledUntil >= LEASE_MS)
+      cluster.wrong("CS2", `${member.name} is taken for dead, and nothing kept it from its beats`);
+  }
+}
+
+/** Retries until a process has accepted it: the same id never makes a second run. */
+async function tellForSure(cluster: Cluster, members: readonly Member[], runId: string): Promise<void> {
+  const sessionKey = cluster.luck.of(KEYS);
+  for (;;) {
+    const living = members.filter(({ state }) => state === "up");
+    const member = cluster.luck.of(living.length > 0 ? living : members);
+    const asked = member.engine.accept({ sessionKey, runId, input: { text: `question ${runId}` } });
+    const answer = await Promise.race([asked.catch(() => undefined), cluster.time.pass(3_000)]);
+    if (answer?.ok === true) {
+      cluster.accepted.add(runId);
+      return;
+    }
+    await cluster.time.pass(200);
+  }
+}
+
+/** CS5. */
+async function checkEnd(cluster: Cluster, disk: Store): Promise<void> {
+  const runs = await disk.db.selectFrom("runs").selectAll().orderBy("lane_seq").execute();
+  for (const runId of cluster.accepted) {
+    const run = runs.find((one) => one.run_id === runId);
+    // Taken over three times: it is not retried.
+    if (run?.state === "error" && run.crashes === 3) continue;
+    if (run?.state !== "ok")
+      cluster.wrong("CS5", `run ${runId} is ${run?.state ?? "gone"} ${run?.error ?? ""}`);
+    const roles = (await readRun(disk.db, runId)).map((one) => one.role);
+    if (roles.join() !== "user,toolResult,toolResult,assistant")
+      cluster.wrong("CS5", `run ${runId} has stored ${roles.join()}`);
+  }
+  for (const lane of Map.groupBy(runs, (run) => run.session_key).values()) {
+    const starts = lane.map((run) => Number(run.started_at));
+    if (starts.some((at, index) => at < (starts[index - 1] ?? 0)))
+      cluster.wrong("CS5", `the runs of ${lane[0]?.session_key} began out of order`);
+  }
+}
+
+class Teller {
+  readonly cluster: Cluster;
+  readonly members: readonly Member[];
+  readonly #disk: Store;
+  moments = 0;
+  #told = 0;
+
+  constructor(cluster: Cluster, disk: Store) {
+    this.cluster = cluster;
+    this.#disk = disk;
+    this.members = Array.from({ length: PROCESSES }, (_, at) => new Member(cluster, `p${at}`, disk));
+  }
+
+  async tell(): Promise<void> {
+    const { cluster, members } = this;
+    const { time, luck } = cluster;
+    const disk = this.#disk;
+    await this.#drive(
+      disk.transaction(async (tx) => {
+        for (const key of KEYS)
+          await insertSession(tx, sessionRow(key, { sessionId: `of ${key}`, agentId: "main" }));
+      }),
+    );
+    for (const member of members) await this.#drive(member.engine.start());
+    const endMs = time.now() + TROUBLE_MS;
+    const runs = 6 + luck.below(10);
+    for (let at = 0; at < runs; at += 1)
+      time.after(luck.below(TROUBLE_MS), () => void this.#accept(`run${at}`));
+    for (let at = luck.below(8) + 2; at > 0; at -= 1)
+      time.after(luck.below(TROUBLE_MS), () => trouble(cluster, members));
+    while (time.now() < endMs + 8_000) await this.#step();
+    for (const member of members)
+      if (member.state !== "dead" && member.link !== "pass") member.setLink("pass");
+    while (time.now() < endMs + PATIENCE_MS && !(await this.#isOver(runs))) await this.#step();
+    if (this.#told < runs) cluster.wrong("CS5", `${runs - this.#told} messages are not accepted`);
+    await checkEnd(cluster, disk);
+  }
+
+  async #accept(runId: string): Promise<void> {
+    await tellForSure(this.cluster, this.members, runId);
+    this.#told += 1;
+  }
+
+  async #isOver(runs: number): Promise<boolean> {
+    if (this.#told < runs) return false;
+    const open = this.#disk.db.selectFrom("runs").select("run_id").where("ended_at", "is", null);
+    return (await open.executeTakeFirst()) === undefined;
+  }
+
+  /** Advances time until the promise has settled. */
+  async #drive(work: Promise<unknown>): Promise<void> {
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+    };
+    work.then(over, over);
+    await rest(false);
+    while (!isOver) await this.#step();
+    await work;
+  }
+
+  async #step(): Promise<void> {
+    this.moments += 1;
+    if (!this.cluster.time.fireNext()) throw new Error("time stands still");
+    await rest(false);
+    await rest(false);
+    await checkRows(this.cluster, this.members, this.#disk);
+    if (this.cluster.violation !== undefined) throw this.cluster.violation;
+  }
+}
+
+/** Plays the story of a seed. `parent`: a folder for its files. */
+export async function tellCluster(seed: number, parent: string): Promise<Telling> {
+  const cluster = new Cluster(seed);
+  const { time } = cluster;
+  const world = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+  const dir = join(parent, `cluster-${seed}`);
+  const { readWorker: _, ...disk } = await openSqlite({
+    ...{ dir, durability: "normal", log: world },
+    // Transactions that start together share a commit.
+    gather: () => time.pass(0),
+  });
+  const teller = new Teller(cluster, disk);
+  try {
+    await teller.tell();
+  } catch (error) {
+    cluster.violation ??= new Violation(
+      "story",
+      error instanceof Error ? (error.stack ?? error.message) : String(error),
+    );
+  }
+  for (const member of teller.members) member.mortal.die();
+  await Promise.race([disk.close(), rest(false).then(() => rest(false))]);
+  const { violation, trace } = cluster;
+  return {
+    seed,
+    violation,
+    trace: trace.lines,
+    mark: trace.mark(),
+    moments: teller.moments,
+    runs: cluster.accepted.size,
+  };
+}

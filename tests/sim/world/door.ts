@@ -1,0 +1,49 @@
+// The entry point of a gateway in a story, without sockets: authorization, answers, events.
+
+import { fullModelName } from "../../../src/agent/model/model.ts";
+import { createAuthority } from "../../../src/gateway/auth.ts";
+import { createDispatcher, type MethodDeps } from "../../../src/gateway/dispatch.ts";
+import { History } from "../../../src/gateway/metrics/history.ts";
+import { Metrics } from "../../../src/gateway/metrics/metrics.ts";
+import { createFanout } from "../../../src/gateway/socket/fanout.ts";
+import { OWNER_TOKEN } from "../plan.ts";
+
+type Given = "settings" | "world" | "engine" | "outbound" | "sandboxFor" | "dropTranscript";
+
+/** A story has no machine metrics. */
+const NO_MACHINE = {
+  use: () => ({ residentBytes: 0, heapUsedBytes: 0, cpuSeconds: 0 }),
+  loopDelay: () => undefined,
+  stop: () => {},
+};
+
+export function openDoor(given: Pick<MethodDeps, Given>) {
+  const { settings, world, engine } = given;
+  const { clock, redactor } = world;
+  const metrics = new Metrics({ clock, redactor, process: NO_MACHINE, version: "story", servers: [] });
+  const history = new History(world, metrics, async () => ({ connections: 0 }));
+  const deps: MethodDeps = {
+    ...given,
+    metrics,
+    history,
+    startedAt: clock.now(),
+    connected: () => 0,
+    channels: new Map(),
+    version: "story",
+    timeZone: () => "UTC",
+    models: () => [],
+    checkModel: (name) => fullModelName(settings.providers, name),
+  };
+  const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
+  return {
+    authority: createAuthority(clock, [owner, ...settings.gateway.tokens]),
+    dispatcher: createDispatcher(deps),
+    fanout: createFanout({
+      bus: engine.bus,
+      clock,
+      redactor,
+      settings,
+      shared: engine.store.shared !== undefined,
+    }),
+  };
+}

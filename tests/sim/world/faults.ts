@@ -1,0 +1,179 @@
+// A process's store with faults: the process dies, pauses or waits at an operation, or the disk is full. Each
+// statement, read and commit is an operation. A process can die before or after any of them. Then its next
+// step never ends, and its uncommitted writes are undone; a commit that was made is kept, even if the process
+// dies before the answer.
+
+import { type KyselyPlugin, type OperationNode, type RootOperationNode, TableNode } from "kysely";
+import { StoreProblem } from "../../../src/store/problems.ts";
+import type { Store, Tx } from "../../../src/store/sql.ts";
+import type { VirtualTime } from "./time.ts";
+
+/** Thrown into a pending operation when its process dies. */
+export class Dead extends Error {}
+
+/** Points between two steps: anywhere, just before a commit, or after it and before its answer. */
+export type Place = "operation" | "commit" | "committed";
+
+export interface DeathPlan {
+  readonly place: Place;
+  /** The number of the point of this kind. */
+  readonly count: number;
+  /** Counts only commits of transactions that wrote into this table. */
+  readonly table?: string;
+}
+
+export interface FaultPlan {
+  /** The point at which the process dies. Default: none. */
+  readonly dieAt?: DeathPlan;
+  /** Returns the delay at a point; 0: none. */
+  delayMs(place: Place): number;
+  /** Called for each operation. */
+  passed(): void;
+  /** Whether the disk is full now. Called for each statement of a transaction and each commit. */
+  isFull(): boolean;
+  /** Whether the answer to a commit is lost. Called after each. */
+  losesAnswer(): boolean;
+}
+
+export class ProcessFaults {
+  /** Number of operations. */
+  operations = 0;
+  commits = 0;
+  /** Operations that have begun and not ended. */
+  underWay = 0;
+  /** When the store last refused an operation, or an answer was lost. */
+  refusedAt = Number.NEGATIVE_INFINITY;
+  readonly #plan: FaultPlan;
+  readonly #time: VirtualTime;
+  readonly #kill: () => void;
+  /** Number of points of the kind at which the process is to die. */
+  #passed = 0;
+  #dead = false;
+  #pause: PromiseWithResolvers<void> | undefined;
+
+  /** `kill`: closes the process's connection. */
+  constructor(plan: FaultPlan, time: VirtualTime, kill: () => void) {
+    this.#plan = plan;
+    this.#time = time;
+    this.#kill = kill;
+  }
+
+  get dead(): boolean {
+    return this.#dead;
+  }
+
+  die(): void {
+    if (this.#dead) return;
+    this.#dead = true;
+    this.#kill();
+  }
+
+  pause(): void {
+    this.#pause ??= Promise.withResolvers();
+  }
+
+  resume(): void {
+    this.#pause?.resolve();
+    this.#pause = undefined;
+  }
+
+  /** Returns the store with these faults. */
+  wrap(store: Store): Store {
+    return {
+      ...store,
+      db: store.db.withPlugin(this.#plugin()),
+      transaction: async <T>(work: (tx: Tx) => Promise<T>): Promise<T> => {
+        this.underWay += 1;
+        await this.#pass("operation");
+        try {
+          const tables = new Set<string>();
+          const value = await store.transaction(async (tx) => {
+            const result = await work(tx.withPlugin(this.#plugin(tables)));
+            await this.#pass("commit", tables);
+            this.#refuse();
+            return result;
+          });
+          this.commits += 1;
+          await this.#pass("committed", tables);
+          if (this.#plan.losesAnswer()) {
+            this.refusedAt = this.#time.now();
+            throw new StoreProblem("unreachable", "the store of the story", { inDoubt: true });
+          }
+          return value;
+        } catch (error) {
+          // The caller is dead.
+          if (this.#dead) await forever();
+          throw error;
+        } finally {
+          this.underWay -= 1;
+        }
+      },
+    };
+  }
+
+  /** `tables`: collects the tables that a transaction writes into. */
+  #plugin(tables?: Set<string>): KyselyPlugin {
+    return {
+      transformQuery: ({ node }) => {
+        if (this.#dead) throw new Dead("the process is dead");
+        if (tables === undefined) return node;
+        this.#refuse();
+        const table = writtenBy(node);
+        if (table !== undefined) tables.add(table);
+        return node;
+      },
+      transformResult: async ({ result }) => {
+        this.underWay += 1;
+        await this.#pass("operation");
+        this.underWay -= 1;
+        return result;
+      },
+    };
+  }
+
+  #refuse(): void {
+    if (!this.#plan.isFull()) return;
+    this.refusedAt = this.#time.now();
+    throw new StoreProblem("full", "the store of the story");
+  }
+
+  /** `tables`: the tables of the commit, made or to be made. */
+  async #pass(place: Place, tables?: ReadonlySet<string>): Promise<void> {
+    this.operations += 1;
+    this.#plan.passed();
+    const { dieAt } = this.#plan;
+    const counts =
+      dieAt !== undefined &&
+      (dieAt.place === "operation" || dieAt.place === place) &&
+      (dieAt.table === undefined || tables?.has(dieAt.table) === true);
+    if (counts) this.#passed += 1;
+    if (counts && this.#passed === dieAt.count) this.die();
+    if (this.#dead) await forever();
+    const ms = this.#plan.delayMs(place);
+    if (ms > 0) await this.#time.pass(ms);
+    while (this.#pause !== undefined) await this.#pause.promise;
+    if (this.#dead) await forever();
+  }
+}
+
+function nameOf(node: OperationNode | undefined): string | undefined {
+  return node !== undefined && TableNode.is(node) ? node.table.identifier.name : undefined;
+}
+
+/** Returns the table that a statement of the query builder changes. */
+function writtenBy(node: RootOperationNode): string | undefined {
+  switch (node.kind) {
+    case "InsertQueryNode":
+      return node.into?.table.identifier.name;
+    case "UpdateQueryNode":
+      return nameOf(node.table);
+    case "DeleteQueryNode":
+      return nameOf(node.from.froms[0]);
+    default:
+      return undefined;
+  }
+}
+
+function forever(): Promise<never> {
+  return new Promise(() => {});
+}

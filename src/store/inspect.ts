@@ -1,5 +1,5 @@
-// Inspects a store directory from outside, for the doctor: its files, and the process that holds it. Changes
-// nothing.
+// Inspects a store directory without opening the store, for `parley doctor`: checks the files and finds the
+// process that uses them. Changes nothing.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -12,21 +12,26 @@ import { compareAsStart, STORE_FILE } from "./sqlite/sqlite.ts";
 
 export interface StoreInspection {
   readonly state: "absent" | "free" | "in_use" | "problem";
-  /** Text for people, with the remedy of a problem. */
+  /** Description of the state; for a problem, also how to fix it. */
   readonly text: string;
-  /** Objects of the schema that differ from this program's schema, as `unknown trigger "x"`. */
+  /** Schema objects that differ from this program's schema, for example `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** Damaged content and its remedy. Absent: no damage, or not checked. */
+  /**
+   * Describes damaged content and how to repair it. Absent if there is no damage, or if nothing was checked.
+   */
   readonly damage?: string;
 }
 
-/** Returns the differences; none if the file cannot be read as a store, which the text then explains. */
+/**
+ * Returns the schema differences. The list is empty if the file cannot be read as a store; `text` then says
+ * why.
+ */
 function differencesOf(file: string): string[] {
   const known = checkFile(file, { whole: false });
   return known.ok ? known.value.differences.map((one) => `${one.kind} ${shownObject(one)}`) : [];
 }
 
-/** Inspects a store directory. Holds its lock for a moment if no other process does. */
+/** Inspects a store directory. Takes its lock briefly, unless another process holds it. */
 export function inspectStoreDir(dir: string): StoreInspection {
   const file = join(dir, STORE_FILE);
   const look = (state: StoreInspection["state"], text: string): StoreInspection => ({
@@ -41,12 +46,15 @@ export function inspectStoreDir(dir: string): StoreInspection {
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;
     if (error.problem !== "in_use") return look("problem", error.message);
-    // A running gateway is no problem, so its remedy is left out.
+    // A running gateway is not a problem, so the text omits the advice to stop it.
     return look("in_use", error.message.replace(error.wayOut, "").trim());
   }
 }
 
-/** Returns why a start would refuse the store, or the first damaged page; undefined: no damage. */
+/**
+ * Returns the reason why a gateway would refuse to start on this store, or the first damaged page. Returns
+ * undefined if there is no damage.
+ */
 function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: boolean): string | undefined {
   const file = join(settings.dir, STORE_FILE);
   try {
@@ -60,7 +68,7 @@ function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: b
   return `${sound.error}. Stop the gateway, if one runs, and run parley store recover.`;
 }
 
-/** Inspects a store directory, makes the checks of a start, and reads the whole store. */
+/** Inspects a store directory, runs the same checks as a starting gateway, and reads the whole store. */
 export function checkStoreDir(settings: Pick<StoreSettings, "dir" | "durability">): StoreInspection {
   const look = inspectStoreDir(settings.dir);
   if (look.state === "problem" || !existsSync(settings.dir)) return look;

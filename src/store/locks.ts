@@ -1,9 +1,9 @@
-// Owns the locks by which transactions of a shared database serialise. The embedded store runs one
-// transaction at a time and takes none.
-// A transaction that decides by a session, its lane or what belongs to it locks the session's row; by a run,
-// the run's row.
-// The order is sessions (by key), runs, flows, chains, waits, slots, budgets. Where a transaction cannot keep
-// it, the database detects the deadlock and the transaction runs again (`StoreConflict`).
+// Locks rows, so that concurrent transactions of a shared database run as if one after the other. The
+// embedded store runs one transaction at a time and needs no locks.
+// A transaction whose decision depends on a session, its lane or its runs first locks the session's row. If
+// it depends on a single run, it locks the run's row. The order is sessions (by key), runs, flows, chains,
+// waits, slots, budgets. If a transaction cannot keep this order, the database may detect a deadlock; the
+// transaction is then retried (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import { prepared } from "./prepared.ts";
@@ -34,8 +34,8 @@ export async function holdSessions(tx: Tx, keys: readonly string[]): Promise<voi
 }
 
 /**
- * Locks those of these sessions that no other transaction has locked. Returns their keys; on the embedded
- * store, all of them.
+ * Locks those of the given sessions that no other transaction has locked, and returns their keys. On the
+ * embedded store it returns all keys.
  */
 export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise<readonly string[]> {
   if (kindOf(tx) === "sqlite" || keys.length === 0) return keys;
@@ -45,7 +45,9 @@ export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise
   return rows.map((row) => row.key);
 }
 
-/** The recursive table `above`: the spawner of this session, its spawner, and so on. */
+/**
+ * Builds the recursive table `above`: the session's spawner, the spawner's spawner, and so on up to the root.
+ */
 function above(sessionKey: string): RawBuilder<unknown> {
   return sql`above (key) as (
       select s.spawned_by from sessions s where s.key = ${sessionKey} and s.spawned_by is not null
@@ -67,7 +69,9 @@ const HOLD_FOR_END = prepared(
     ) order by key for update`,
 );
 
-/** Locks the sessions that the end of a run changes: its own, those above it, and the parties of its flow. */
+/**
+ * Locks the sessions that the end of a run may change: its own, its ancestors, and both sessions of its flow.
+ */
 export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: string }): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   const { sessionKey, flowId = "" } = run;
@@ -75,8 +79,8 @@ export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: str
 }
 
 /**
- * Locks the sessions that an abort of a session's work changes: also all below it, and those it converses
- * with.
+ * Locks the sessions that an abort in this session may change: its own, its ancestors, its descendants, and
+ * those with an open flow to or from it.
  */
 export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
@@ -94,7 +98,7 @@ export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
     ) order by key for update`.execute(tx);
 }
 
-/** Advisory locks: one transaction of the whole deployment holds each at a time. */
+/** Advisory locks. In the whole deployment only one transaction at a time can hold each of them. */
 type AdvisoryLock = "waits" | "slots" | "budgets";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,

@@ -1,9 +1,9 @@
-// Compiles frequent queries once: for a small query the query builder costs as much as the database.
-// The query builder makes each prepared query, with placeholders for its values: nobody writes it a second
-// time. Its text must not depend on its values.
-// PostgreSQL keeps the plan of a prepared query for all values (postgres/connection.ts), so each of them must
-// find its rows by an index: a constant that an index depends on is part of the text.
-// With a plugin (in tests) each query is compiled again, with its values.
+// Compiles frequent queries once, because for a small query the query builder takes as long as the database.
+// The query builder generates the text of a prepared query, with placeholders for its values, so nobody
+// writes the SQL by hand. The text must not depend on the values.
+// PostgreSQL uses one plan of a prepared query for all values (postgres/connection.ts), so each query must
+// find its rows by an index. A constant that a partial index requires must be in the text itself.
+// If a plugin is installed (in tests), each query is compiled again with its values.
 
 import { createHash } from "node:crypto";
 import type { CompiledQuery, QueryResult } from "kysely";
@@ -11,7 +11,7 @@ import { type Db, kindOf, type StoreKind } from "./sql.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** A query of the builder, or of raw text. */
+/** A query of the query builder, or of raw SQL. */
 interface Query<R> {
   compile(db: Db): CompiledQuery<R>;
 }
@@ -25,24 +25,24 @@ class Placeholder {
   }
 }
 
-/** A compiled query with a name of its own: the same text has the same name in every process. */
+/** A compiled query with a name. Every process gives the same text the same name. */
 interface PreparedQuery<R> extends CompiledQuery<R> {
   readonly statementName: string;
 }
 
-/** Returns the name of a prepared query. Undefined: the query is not prepared. */
+/** Returns the name of a prepared query, or undefined if the query is not prepared. */
 export function statementName(query: CompiledQuery): string | undefined {
   return (query as Partial<PreparedQuery<unknown>>).statementName;
 }
 
-/** Returns a placeholder for each value. */
+/** Returns an object with a placeholder for each field. */
 function placeholdersFor<V extends object>(values: V): V {
   return Object.fromEntries(Object.keys(values).map((name) => [name, new Placeholder(name)])) as V;
 }
 
 /**
- * Returns a function that runs the query of `build`, compiled once per kind of database with placeholders.
- * Pass the same fields each time: an unset one is null, not left out.
+ * Returns a function that runs the query of `build`, which is compiled once per kind of database. Always pass
+ * the same fields: set an unused one to null instead of omitting it.
  */
 export function prepared<V extends object, R>(
   build: (db: Db, values: V) => Query<R>,

@@ -1,12 +1,13 @@
-// Owns the problems of a store that are not bugs, and their texts.
-// P1: a problem names the store and the way out; nothing was overwritten when it is reported.
-// A problem may pass with time or after somebody fixed it; a conflict is over at once. Callers wait for the
-// first and retry the second.
+// Defines the problems of a store that are not bugs, and their texts.
+// Each text names the store and says how to fix the problem. Nothing has been overwritten when a problem is
+// reported.
+// A problem lasts until time passes or somebody fixes it, so callers wait. A conflict is over immediately, so
+// callers retry.
 
 /**
- * `in_use`: by another gateway. `locked`: by another program. `busy`: too many of our own queries wait.
- * `unreachable`: also if the answer to a commit was lost, so that its outcome is unknown. `unfit`: used for
- * something else.
+ * `in_use`: another gateway uses it. `locked`: another program has locked it. `busy`: too many queries of
+ * this gateway wait. `unreachable`: also reported if the answer to a commit was lost, so that its outcome is
+ * unknown. `unfit`: another program uses it, or a requirement is not met.
  */
 export type StoreProblemKind =
   | "newer"
@@ -135,7 +136,7 @@ const WORDS: Record<StoreProblemKind, Words> = {
   },
 };
 
-/** Texts for a database server, where they differ from those for a file. */
+/** Texts for a database server. Only those that differ from the texts for a file. */
 const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   newer: {
     what: WORDS.newer.what,
@@ -162,21 +163,21 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
 interface Circumstances {
   readonly detail?: string;
   readonly cause?: unknown;
-  /** Kind of `place`. Default "file". */
+  /** Whether `place` is a file or a server. Default "file". */
   readonly on?: "file" | "server";
   /** Default false. */
   readonly inDoubt?: boolean;
 }
 
-/** A problem of the store that a person, or time, has to fix. */
+/** A problem of the store that lasts until a person fixes it or time passes. */
 export class StoreProblem extends Error {
   readonly problem: StoreProblemKind;
-  /** The file, or the database's host, port and name; never a password. */
+  /** Path of the file, or host, port and name of the database; never a password. */
   readonly place: string;
-  /** The problem without a path, for clients that may not see it. */
+  /** Description of the problem without a path, for clients that must not see paths. */
   readonly what: string;
   readonly wayOut: string;
-  /** The answer to a commit was lost: the transaction may be committed, now or later, or not. */
+  /** True if the answer to a commit was lost: the transaction may or may not be committed, now or later. */
   readonly inDoubt: boolean;
 
   constructor(problem: StoreProblemKind, place: string, more: Circumstances = {}) {
@@ -210,13 +211,13 @@ export function isInDoubt(error: unknown): boolean {
 }
 
 /**
- * A transaction conflicted with another one, or with a unique row. It was rolled back completely, and may be
- * retried at once.
+ * A transaction conflicted with another one, or violated a unique index. It was rolled back completely and
+ * can be retried immediately.
  */
 export class StoreConflict extends Error {
   /** SQLSTATE. */
   readonly code: string;
-  /** The violated index. */
+  /** Name of the violated index. */
   readonly constraint?: string;
 
   constructor(code: string, message: string, constraint?: string) {
@@ -227,7 +228,7 @@ export class StoreConflict extends Error {
   }
 }
 
-/** SQLite result codes that describe the file and not the statement. */
+/** Maps the SQLite result codes that concern the file rather than the statement. */
 const PROBLEM_OF_RESULT: ReadonlyMap<number, StoreProblemKind> = new Map([
   [3, "readonly"], // PERM
   [5, "locked"], // BUSY
@@ -254,7 +255,7 @@ const PROBLEM_OF_SYSTEM: ReadonlyMap<string, StoreProblemKind> = new Map([
   ["EIO", "io"],
 ]);
 
-/** Returns the error as a problem of `file`, or unchanged if it says nothing about the file. */
+/** Converts an error into a problem of `file`, or returns it unchanged if it does not concern the file. */
 export function asStoreProblem(error: unknown, file: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreProblem) return error;
   const { errcode, code } = error as { errcode?: number; code?: string };

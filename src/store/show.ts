@@ -1,4 +1,5 @@
-// Describes a store for people: location, content, users. Changes nothing, and disturbs no running gateway.
+// Describes a store for `parley store show`: location, content and users. Changes nothing, and does not
+// disturb a running gateway.
 
 import { join } from "node:path";
 import { optional } from "../core/optional.ts";
@@ -18,13 +19,13 @@ export interface StoreFacts {
   readonly kind: "embedded" | "postgres";
   /** Path or address, without secrets. */
   readonly place: string;
-  /** Version of the schema; absent: there is no store yet. `known`: this program's version. */
+  /** Schema version of the store, absent if there is no store yet. `known` is this program's version. */
   readonly schema: { readonly version?: number; readonly known: number };
-  /** Absent: there is no store yet, or this version cannot read it. */
+  /** Absent if there is no store yet, or if this version cannot read it. */
   readonly holds?: { readonly tally: Tally; readonly bytes: number };
-  /** Embedded: the gateway that uses it, for people. */
+  /** Only for the embedded store: describes the gateway that uses it. */
   readonly use?: string;
-  /** PostgreSQL: the gateways that share it, including recently dead ones. */
+  /** Only for PostgreSQL: the gateways that share the store, including recently stopped ones. */
   readonly processes?: readonly ProcessRow[];
 }
 
@@ -57,7 +58,7 @@ async function showPostgres(url: string, world: World): Promise<Result<StoreFact
   });
 }
 
-/** Describes the store. A damaged or unreachable store is a failure. */
+/** Describes the store. Returns a failure if it is damaged or unreachable. */
 export async function showStore(settings: StoreSettings, world: World): Promise<Result<StoreFacts>> {
   const { dir, postgresUrl: url } = settings;
   try {

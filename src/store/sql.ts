@@ -1,75 +1,88 @@
-// Types that every query needs: a database to read from, and transactions to write in. A transaction that
-// throws leaves nothing behind. Transactions of one store run one after the other (embedded) or serialise on
-// row locks (cluster): a transaction locks the rows it decides by first (`locks.ts`).
+// Types for all queries: a database to read from, and transactions to write in. A transaction that throws has
+// no effect. In the embedded store, transactions run one after the other. In a cluster they run concurrently,
+// so a transaction first locks the rows that its decision depends on (`locks.ts`).
 
 import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "./schema/tables.ts";
 
-/** Allows reading. */
+/** A database that can be read. */
 export type Db = Kysely<Tables>;
-/** A transaction, which may write: functions that only read take a `Db`. */
+/** A transaction, which can also write. Functions that only read take a `Db`. */
 export type Tx = Transaction<Tables>;
 
 export type StoreKind = "sqlite" | "postgres";
 
 export interface Store {
   readonly kind: StoreKind;
-  /** Reads the last committed state, outside transactions. */
+  /** Reads the last committed state, outside any transaction. */
   readonly db: Db;
   /**
-   * The same for slow queries: runs them outside the event loop's thread. Absent: `db` never blocks the event
-   * loop.
+   * Like `db`, but runs slow queries in another thread, so that they do not block the event loop. Absent if
+   * queries of `db` never block the event loop.
    */
   readonly readWorker?: Db;
-  /** Runs `work` in one write transaction. Its side effects must wait for the returned promise. */
+  /**
+   * Runs `work` in one write transaction. Start side effects only after the returned promise has resolved.
+   */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Why writes are refused at the moment, without a path. Absent: the store is not watched. */
+  /**
+   * Returns the reason why the store currently refuses writes, without a path. Absent if the store is not
+   * monitored.
+   */
   refusal?(): Promise<string | undefined>;
-  /** Path of a transcript's JSONL copy, whether or not it exists; absent in a cluster. */
+  /**
+   * Returns the path of a transcript's JSONL copy, whether or not the file exists. Undefined in a cluster.
+   */
   transcriptPath(sessionId: string): string | undefined;
-  /** The same, if the copy exists: an empty transcript has none yet. */
+  /** Like `transcriptPath`, but undefined if the file does not exist: an empty transcript has no copy yet. */
   writtenTranscript(sessionId: string): string | undefined;
-  /** Services for several processes that share the store. Absent: this process has it alone. */
+  /** Services for processes that share the store. Absent if only this process uses it. */
   readonly shared?: SharedStore;
   close(): Promise<void>;
 }
 
-/** Services of a shared database besides its tables. */
+/** Services of a shared database in addition to its tables. */
 export interface SharedStore {
-  /** ms since 1970 by the database's clock, as last measured: never queries the database. */
+  /**
+   * Returns the current time by the database's clock, in ms since 1970. Estimates it from the last
+   * measurement, without a query.
+   */
   now(): number;
   /**
-   * Runs a transaction on a reserved connection, ahead of all queued work: one at a time, for the few short
-   * writes that keep the process alive, such as its lease.
+   * Runs a transaction on a reserved connection, ahead of all queued work. Only for the few short writes that
+   * keep the process alive, such as renewing its lease. They run one at a time.
    */
   urgently: Store["transaction"];
   /** Measures the database's clock again. Call it about once a second. */
   syncClock(): Promise<void>;
   /**
-   * Sends messages to the other processes, outside any transaction. A message is a hint: it may be lost, and
-   * the sender does not receive it. Rejects if messages are known to be lost. Each message is at most
-   * `TRANSPORT_MESSAGE_MAX_BYTES` long.
+   * Sends messages to the other processes, outside any transaction. A message is a hint and may be lost. The
+   * sender does not receive its own messages. Rejects if messages are known to be lost. The maximum length of
+   * a message is `TRANSPORT_MESSAGE_MAX_BYTES`.
    */
   notify(texts: readonly string[]): Promise<void>;
-  /** Subscribes to messages of the other processes. `onGap`: some may have been lost; read the rows again. */
+  /**
+   * Subscribes to the messages of the other processes. `onGap` is called when messages may have been lost;
+   * the subscriber must then read the rows again.
+   */
   listen(onText: (text: string) => void, onGap: () => void): Promise<() => Promise<void>>;
 }
 
-/** Maximum bytes of one message between processes: PostgreSQL takes less than 8,000. */
+/** Maximum size of one message between processes. PostgreSQL accepts less than 8,000 bytes. */
 export const TRANSPORT_MESSAGE_MAX_BYTES = 7_800;
 
 /**
- * PostgreSQL type of texts: ordered and compared by their bytes, as in the embedded database. It is part of
- * the migrations: never change it.
+ * PostgreSQL type of texts. They are ordered and compared by their bytes, as in the embedded database. The
+ * migrations contain this type, so never change it.
  */
 export const POSTGRES_TEXT = 'text collate "C"';
 
-/** Returns the kind of database that a query is for. */
+/** Returns the kind of database behind a `Db`. */
 export function kindOf(db: Db): StoreKind {
   return db.getExecutor().adapter.supportsTransactionalDdl ? "postgres" : "sqlite";
 }
 
-/** Returns a column as a field, or no field if it is null. */
+/** Returns an object with this one field, or an empty object if the value is null. */
 export function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
   return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
 }

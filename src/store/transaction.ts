@@ -1,9 +1,9 @@
-// Runs work in one transaction on one connection, for both databases.
-// A failure between begin and commit undoes the whole transaction.
-// TX2: a finished transaction refuses further statements: its connection would run them outside a
-//      transaction, or in another one.
-// Statements that are given together are sent together. The query builder's own transactions wait for each
-// answer, which costs a round trip per statement on a shared database.
+// Runs work in one transaction on one connection, for both databases. If anything fails between begin and
+// commit, the whole transaction is rolled back.
+// TX2: a finished transaction refuses further statements, because its connection would run them outside a
+//      transaction or in another one.
+// Statements that are issued together are sent together. The query builder's own transactions are not used:
+// they wait for the answer to each step, which costs an additional round trip on a shared database.
 
 import {
   type ConnectionProvider,
@@ -25,19 +25,19 @@ export interface TransactionConnection extends DatabaseConnection {
   rollback(): Promise<void> | void;
 }
 
-/** A pool of connections, each used by one caller at a time. */
+/** A pool of connections. Each connection has one user at a time. */
 export interface Connections<C extends TransactionConnection> {
   acquire(): Promise<C>;
   release(connection: C): void;
 }
 
-/** An open transaction, and a function that makes it refuse further statements (TX2). */
+/** An open transaction, and a function after which it refuses further statements (TX2). */
 interface OpenTransaction {
   readonly tx: Tx;
   readonly end: () => void;
 }
 
-/** Makes a `Tx` for a connection on which a transaction has begun. */
+/** Returns a function that makes a `Tx` for a connection on which a transaction has begun. */
 export function transactionOpener<C extends DatabaseConnection>(
   dialect: Dialect,
 ): (connection: C) => OpenTransaction {
@@ -95,8 +95,9 @@ async function committed(connection: TransactionConnection): Promise<void> {
 }
 
 /**
- * Runs parts of a transaction together, started in this order. Waits for all of them, also if one fails, and
- * then rejects with the first failure: no part may continue while the transaction is rolled back.
+ * Runs parts of a transaction concurrently; they start in the given order. Waits until all of them have
+ * ended, even if one fails, and then rejects with the first failure. This ensures that no part is still
+ * running when the transaction is rolled back.
  */
 export async function together<const T extends readonly unknown[]>(
   ...parts: T

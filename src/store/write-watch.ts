@@ -1,6 +1,6 @@
-// Tracks whether a store can be written: on a full disk reads still work. It writes nothing for this while
-// writing works. After a refused transaction, a status query tries to write to an embedded store; for a
-// shared store the process's heartbeat tries each second.
+// Tracks whether a store accepts writes. On a full disk, reads still work and writes fail. As long as writes
+// succeed, tracking writes nothing itself. After a failed transaction, each status query tries to write to an
+// embedded store. For a shared store, the heartbeat of the process tries every second.
 
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,7 +9,7 @@ import { StoreProblem } from "./problems.ts";
 import { SCHEMA_VERSION } from "./schema/sqlite-schema.ts";
 import type { Store } from "./sql.ts";
 
-/** After a failed write a disk with less free space counts as full. */
+/** After a failed write, the disk counts as full while it has less free space than this. */
 const ROOM_BYTES_MIN = 1024 * 1024;
 
 function isFull(file: string): boolean {
@@ -17,7 +17,7 @@ function isFull(file: string): boolean {
   return bavail * bsize < ROOM_BYTES_MIN;
 }
 
-/** Wraps a store so that it reports whether its last transaction could be written. */
+/** Wraps a store so that `refusal` returns the reason if its last transaction could not be written. */
 export function watchWrites(store: Store): Store {
   let refused: StoreProblem | undefined;
   let trying: Promise<void> | undefined;
@@ -29,16 +29,16 @@ export function watchWrites(store: Store): Store {
         refused = undefined;
         return value;
       } catch (error) {
-        // "busy" means too many of our own queries: not a fault of the store.
+        // "busy" means that too many queries of this gateway wait, which is not a problem of the store.
         if (error instanceof StoreProblem && error.problem !== "busy") refused = error;
         throw error;
       }
     };
   const transaction = watched(store.transaction);
-  // Writes the version that it already has: this changes the file's first page, but no data.
+  // Writes the version number that the file already has. This changes the file's first page, but no data.
   const again = (): Promise<void> =>
     transaction(async (tx) => {
-      // On a disk that is nearly full this small change may succeed although messages do not fit.
+      // On a nearly full disk this small write may succeed although messages do not fit.
       if (refused?.problem === "full" && isFull(refused.place)) throw refused;
       await sql`pragma user_version = ${sql.lit(SCHEMA_VERSION)}`.execute(tx);
     }).catch(() => {});

@@ -1,6 +1,5 @@
-// Reads the address of a PostgreSQL database.
-// Problems never quote the address: any part of it may be the password. Its public form is host, port,
-// database and schema, without user and password.
+// Parses the address of a PostgreSQL database. Error texts never quote the address, because any part of it
+// may be the password. The form shown to people has host, port, database and schema, but no user or password.
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
@@ -11,7 +10,7 @@ const DEFAULT_SCHEMA = "parley";
 const DEFAULT_PORT = 5432;
 /** Valid schema names: they need no quotes, and are short enough for a prefixed channel name. */
 const SCHEMA_NAME = /^(?!pg_)[a-z_][a-z0-9_]{0,47}$/;
-/** Schemas that every database reserves. */
+/** Schema names that exist in every database and cannot be used for a store. */
 const TAKEN_SCHEMAS = new Set(["information_schema"]);
 const PARAMETERS = [
   "schema",
@@ -26,7 +25,7 @@ const SSL_MODES = ["disable", "require", "verify-full", "no-verify"];
 const BINDINGS = ["disable", "prefer", "require"];
 
 export interface PostgresAddress {
-  /** Host, credentials and TLS options for the driver. */
+  /** Host, credentials and TLS options in the driver's form. */
   readonly login: {
     readonly host: string;
     readonly port: number;
@@ -37,7 +36,9 @@ export interface PostgresAddress {
     readonly enableChannelBinding?: boolean;
   };
   readonly schema: string;
-  /** Public form: `postgresql://host:port/database`, with the schema if it is not the default. */
+  /**
+   * The form shown to people: `postgresql://host:port/database`, with the schema if it is not the default.
+   */
   readonly place: string;
   /** Removes the password from a text. */
   mask(text: string): string;
@@ -47,7 +48,10 @@ function bad(detail: string): StoreProblem {
   return new StoreProblem("bad_address", "named by store.postgresUrl", { detail });
 }
 
-/** Parses the address; without a host (a socket is given as `?host=`) it inserts a placeholder. */
+/**
+ * Parses the address. An address without a host (a socket path in `?host=`) gets a placeholder host, because
+ * `URL` requires one.
+ */
 function parsed(text: string): URL {
   const url = URL.parse(text) ?? URL.parse(text.replace("@/", "@localhost/"));
   if (url === null) throw bad("it is not a valid URL");
@@ -85,7 +89,7 @@ function fileOf(url: URL, name: (typeof PARAMETERS)[number]): string | undefined
   }
 }
 
-/** Returns a parameter that allows few values; null: it is missing. */
+/** Returns the value of a parameter that has a fixed set of values, or null if the parameter is missing. */
 function choiceOf(url: URL, name: (typeof PARAMETERS)[number], values: readonly string[]): string | null {
   const given = url.searchParams.get(name);
   if (given === null || values.includes(given)) return given;

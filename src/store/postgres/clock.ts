@@ -1,13 +1,13 @@
-// Estimates the database's time without a query.
-// It is the monotonic clock plus an offset, so setting the wall clock does not change it. It never goes
-// backwards.
-// The offset is from the quickest answer of the last minute: a quick answer leaves less room for error. An
-// answer that contradicts it replaces it: a clock was set, or the server changed.
+// Estimates the database's time without a query: the local monotonic clock plus an offset. Changes of the
+// system time therefore have no effect, and the estimate never goes backwards.
+// The offset comes from the fastest answer of the last minute, because a fast answer has the smallest
+// possible error. A new answer that contradicts this offset replaces it: somebody has set the server's clock,
+// or the server has changed.
 
 import type { Clock } from "../../world.ts";
 
 const SAMPLES_KEPT_MS = 60_000;
-/** Tolerance beyond the round trips, for clocks that run at slightly different speeds. */
+/** Tolerance in addition to the round-trip times, for clocks that run at slightly different speeds. */
 const DRIFT_MS = 50;
 
 interface Sample {
@@ -23,7 +23,7 @@ export class DatabaseClock {
   #offsetMs = 0;
   #latestMs = 0;
 
-  /** `query` reads the database's time (ms since 1970), and calls back when it sends the query. */
+  /** `query` reads the database's time (ms since 1970), and calls `onSent` when it sends the query. */
   constructor(clock: Clock, query: (onSent: () => void) => Promise<number>) {
     this.#clock = clock;
     this.#query = query;
@@ -34,7 +34,10 @@ export class DatabaseClock {
     return this.#latestMs;
   }
 
-  /** Measures the offset once. If the database does not answer, it rejects and changes nothing. */
+  /**
+   * Measures the offset once. If the database does not answer, the promise rejects and the offset stays the
+   * same.
+   */
   async sync(): Promise<void> {
     let beforeMs = this.#clock.monotonic();
     const databaseMs = await this.#query(() => {

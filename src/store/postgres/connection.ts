@@ -1,9 +1,11 @@
-// Owns one connection to a PostgreSQL server: its settings, and the queries on it.
-// PC1: statements run in the order of the calls; those given together travel together and cost one round
-//      trip. Results are numbers, texts and null.
-// A lost connection, or one in an unknown state, is not used again.
-// A query of store/prepared.ts is planned once for each connection. Any other one is planned with its
-// values at each execution: a plan for all values would be wrong for an agent or a word with many rows.
+// Owns one connection to a PostgreSQL server: its settings and its queries.
+// PC1: statements run in the order of the calls. Statements that are issued together are sent together and
+//      cost one round trip.
+// Result values are numbers, strings and null. A connection that is lost, or whose state is unknown, is never
+// used again.
+// The server plans a query from store/prepared.ts once per connection. It plans every other query again at
+// each execution, for the actual values, because a generic plan would be slow for an agent or a word that has
+// many rows.
 
 import type { CompiledQuery, QueryResult } from "kysely";
 import type { Client, ClientConfig, QueryResult as PgResult, QueryConfig } from "pg";
@@ -15,8 +17,8 @@ import type { PostgresAddress } from "./address.ts";
 import { asPostgresProblem } from "./problems.ts";
 
 /**
- * How long the server's own limit may be overdue before a query is cancelled, and then before the connection
- * is dropped.
+ * After a timeout of the server has passed, wait this long before cancelling the query, and as long again
+ * before dropping the connection.
  */
 const OVERDUE_MS = 2_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
@@ -25,17 +27,18 @@ const END_TIMEOUT_MS = 1_000;
 
 /** 0: never. */
 export interface Timeouts {
-  /** How long the server may take to accept a connection. */
+  /** Maximum time for establishing a connection. */
   readonly connectMs: number;
   /**
-   * The server ends a statement, a wait for a lock, or a session with an idle transaction after this time.
+   * The server aborts a statement, a wait for a lock, or a session with an idle transaction after these
+   * times.
    */
   readonly statementMs: number;
   readonly lockMs: number;
   readonly idleInTransactionMs: number;
 }
 
-/** Parameters of every connection of a store. */
+/** Parameters that all connections of a store share. */
 export interface Connecting {
   readonly Client: new (config: ClientConfig) => Client;
   readonly address: PostgresAddress;
@@ -52,7 +55,7 @@ const TYPES = {
   },
 } as unknown as NonNullable<ClientConfig["types"]>;
 
-/** PostgreSQL stores any text without U+0000. */
+/** Replaces U+0000, the only character that PostgreSQL cannot store in a text. */
 function storable(value: unknown): unknown {
   if (typeof value === "string") return value.includes("\0") ? value.replaceAll("\0", "\ufffd") : value;
   return Array.isArray(value) ? value.map(storable) : value;
@@ -63,20 +66,21 @@ function configOf(connecting: Connecting): ClientConfig {
   const settings = {
     search_path: address.schema,
     plan_cache_mode: "auto",
-    // A kept plan of a table that was small must not read all of it when it is large. Every frequent query
-    // has an index.
+    // A plan that was made while a table was small must not scan the whole table once it is large. Every
+    // frequent query has an index.
     enable_seqscan: "off",
-    // The costs of a plan with such a step would make the server compile it.
+    // The server would JIT-compile plans that still contain such a scan, because their estimated cost is
+    // high.
     jit: "off",
-    // Frequently used pages are in memory: an index scan costs hardly more than a sequential read.
+    // Frequently used pages are cached in memory, so an index scan costs little more than a sequential read.
     random_page_cost: "1.1",
     default_transaction_isolation: "read\\ committed",
     statement_timeout: timeouts.statementMs,
     lock_timeout: timeouts.lockMs,
     idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
-    // A listening connection is idle for hours.
+    // A connection that only listens for notifications is idle for hours.
     idle_session_timeout: 0,
-    // An accepted request is on disk, whatever the server's default is (I2).
+    // An accepted request must be on disk (I2), so the server's default does not apply.
     synchronous_commit: "on",
   };
   return {
@@ -95,7 +99,7 @@ function configOf(connecting: Connecting): ClientConfig {
   };
 }
 
-/** Connects a new client. Rejects with a `StoreProblem`. */
+/** Opens a connection to the server. Rejects with a `StoreProblem`. */
 export async function connectClient(connecting: Connecting, more: ClientConfig = {}): Promise<Client> {
   const client = new connecting.Client({ ...configOf(connecting), ...more });
   // An "error" event without a listener would end the process.
@@ -109,7 +113,7 @@ export async function connectClient(connecting: Connecting, more: ClientConfig =
   }
 }
 
-/** Closes the connection, also if the server does not answer. */
+/** Closes the connection, even if the server does not answer. */
 export async function endClient(client: Client, world: World): Promise<void> {
   const { clock } = world;
   const timer = clock.at(clock.now() + END_TIMEOUT_MS, () => client.connection.stream.destroy());
@@ -118,18 +122,18 @@ export async function endClient(client: Client, world: World): Promise<void> {
 }
 
 export class PostgresConnection implements TransactionConnection {
-  /** When it was last returned to the pool, by the monotonic clock. */
+  /** Time on the monotonic clock when the connection was last returned to the pool. */
   idleSinceMs = 0;
   readonly #client: Client;
   readonly #connecting: Connecting;
   readonly #onLost: (lost: PostgresConnection, reason: unknown) => void;
   #inTransaction = false;
-  /** Tables have changed since the plans were made. */
+  /** True if tables have changed since the server made the plans. */
   #stale = false;
   #lost: unknown;
-  /** A transaction's `begin` that the server has not confirmed yet. */
+  /** Pending `begin` statement that the server has not confirmed yet. */
   #beginning: Promise<void> | undefined;
-  /** True if a write waits for `#beginning`; all later statements then wait, too. */
+  /** True if a write waits for `#beginning`. All later statements then wait as well. */
   #isHeldBack = false;
 
   private constructor(
@@ -142,7 +146,7 @@ export class PostgresConnection implements TransactionConnection {
     this.#onLost = onLost;
   }
 
-  /** `onLost` runs once, with the reason, when the connection is lost, in use or not. */
+  /** `onLost` is called once, with the reason, when the connection is lost, whether or not it is in use. */
   static async open(
     connecting: Connecting,
     onLost: (lost: PostgresConnection, reason: unknown) => void,
@@ -161,7 +165,7 @@ export class PostgresConnection implements TransactionConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const beginning = this.#beginning;
     if (beginning !== undefined && (this.#isHeldBack || !isRead(query.sql))) {
-      // A write outside of its transaction would be permanent.
+      // If `begin` failed, a write would run outside a transaction and could not be rolled back.
       this.#isHeldBack = true;
       await beginning;
     }
@@ -173,10 +177,10 @@ export class PostgresConnection implements TransactionConnection {
 
   // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new Error("queries of the store are not streamed: read pages");
+    throw new Error("the store cannot stream queries: read page by page");
   }
 
-  /** Sent with the first statement; a failure appears at the next one. */
+  /** Sends `begin` together with the first statement. If it fails, the next statement reports the failure. */
   async begin(): Promise<void> {
     const beginning = this.#send("begin").then(() => {
       this.#beginning = undefined;
@@ -196,7 +200,10 @@ export class PostgresConnection implements TransactionConnection {
     }
   }
 
-  /** Never fails: a connection that cannot roll back is dropped, and the server undoes the transaction. */
+  /**
+   * Never rejects. If the rollback fails, the connection is dropped, and the server then rolls back the
+   * transaction.
+   */
   async rollback(): Promise<void> {
     try {
       await this.#send("rollback");
@@ -249,7 +256,7 @@ export class PostgresConnection implements TransactionConnection {
 
   async #forgetPlans(): Promise<void> {
     await this.#send("deallocate all");
-    // The driver's cache of statements that the server knows.
+    // Clears the driver's record of the statements that the server has prepared.
     Object.assign(this.#client.connection, { parsedStatements: {} });
     this.#stale = false;
   }
@@ -257,7 +264,7 @@ export class PostgresConnection implements TransactionConnection {
   #problemOf(error: unknown): unknown {
     const said = this.#lost ?? error;
     const problem = asPostgresProblem(said, this.#connecting.address);
-    // Closes the connection, because the next one may reach a healthy server.
+    // This server may be failing over. A new connection may reach a healthy one.
     if (problem instanceof StoreProblem && problem.problem === "unreachable" && codeOf(said) !== TOO_SLOW) {
       this.#lose(problem);
     }
@@ -271,12 +278,12 @@ export class PostgresConnection implements TransactionConnection {
   }
 }
 
-/** Whether a statement changes no row: locking rows is harmless outside a transaction. */
+/** Whether a statement only reads. Row locks count as reading: outside a transaction they have no effect. */
 function isRead(text: string): boolean {
   return /^\s*(select|with recursive)\s/i.test(text);
 }
 
-/** The server cancelled a statement: the connection is still usable. */
+/** The server cancelled a slow statement. The connection is still usable. */
 const TOO_SLOW = "57014";
 
 function codeOf(error: unknown): unknown {

@@ -1,5 +1,6 @@
-// Inspects a PostgreSQL store from outside, for people: server, fitness, users. Creates, migrates and changes
-// nothing; leaves out facts that need more rights.
+// Inspects a PostgreSQL store for `parley doctor` and `parley store show`: the server, its suitability and
+// the gateways that use it. Changes nothing, and does not create or migrate a store. Facts that need more
+// rights than the user has are missing from the result.
 
 import { Kysely } from "kysely";
 import type { Client } from "pg";
@@ -17,7 +18,7 @@ import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
 import { CONNECTIONS_OF_PROCESS, TIMEOUTS } from "./postgres.ts";
 import { asPostgresProblem } from "./problems.ts";
 
-/** No time limit: counting the rows of a large store is slow. */
+/** No time limits, because counting the rows of a large store is slow. */
 const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
 
 export interface PostgresInspection {
@@ -27,30 +28,30 @@ export interface PostgresInspection {
   readonly server: string;
   readonly schema: {
     readonly name: string;
-    /** Absent: a gateway's first start will create the schema. */
+    /** Schema version. Absent if there is no schema yet; the first start of a gateway creates it. */
     readonly version?: number;
-    /** The version that this program writes. */
+    /** Schema version that this program writes. */
     readonly known: number;
   };
-  /** Objects of the schema that differ from this program's schema, as `unknown trigger "x"`. */
+  /** Schema objects that differ from this program's schema, for example `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** Rights that the user lacks and a gateway needs, as statements that an administrator can run. */
+  /** SQL statements with which an administrator grants the rights that a gateway needs and the user lacks. */
   readonly missingRights: readonly string[];
-  /** This machine's clock minus the database's, within the accuracy of the round trip. */
+  /** Local time minus the database's time, as accurate as the round trip allows. */
   readonly clockAheadMs: number;
   readonly connections: {
-    /** Connections that the user can have in this database, shared with all others. */
+    /** Maximum number of connections to this database for the user, including those of other programs. */
     readonly max: number;
     /** Connections of programs other than gateways. */
     readonly others: number;
     /** Maximum number of connections of one gateway. */
     readonly ofProcess: number;
   };
-  /** Settings that can lose a committed transaction: `fsync = off`. */
+  /** Server settings that can lose a committed transaction, for example `fsync = off`. */
   readonly unsafe: readonly string[];
-  /** All known gateways, newest first; none without a schema. */
+  /** All known gateways, newest first. Empty if there is no schema. */
   readonly processes: readonly ProcessRow[];
-  /** Set if `counted` was given. */
+  /** Row counts and size in bytes. Absent unless the caller passed `counted`. */
   readonly holds?: { readonly tally: Tally; readonly bytes: number };
 }
 
@@ -67,7 +68,7 @@ interface Facts {
   readonly fullPages: string;
 }
 
-/** Facts that any user can read on a supported server. A limit of -1 means none. */
+/** Reads facts that every user may read, on all supported server versions. A limit of -1 means "no limit". */
 const FACTS = `select
     (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
     quote_ident(current_user) as user,
@@ -86,7 +87,10 @@ const FACTS = `select
     current_setting('synchronous_commit') as synchronous,
     current_setting('full_page_writes') as "fullPages"`;
 
-/** Tables without the rights that a gateway needs, and whether the user may add to the schema. */
+/**
+ * Counts tables on which the user lacks a right that a gateway needs, and reads whether the user may create
+ * objects in the schema.
+ */
 const SCHEMA_RIGHTS = `select
     has_schema_privilege(n.oid, 'usage') and has_schema_privilege(n.oid, 'create') as "mayAdd",
     (select count(*)::int from pg_class c where c.relnamespace = n.oid and c.relkind in ('r', 'p') and not (
@@ -98,7 +102,7 @@ const SCHEMA_RIGHTS = `select
       where c.relnamespace = n.oid and c.relkind in ('r', 'p')) as bytes
   from pg_namespace n where n.nspname = $1`;
 
-/** Objects that can change the effect of a statement, without those of extensions. */
+/** Lists objects that can change the effect of a statement, except those that belong to extensions. */
 const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigger t
     join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = $1 and not t.tgisinternal
@@ -131,7 +135,7 @@ async function differencesIn(client: Client, schema: string): Promise<string[]> 
 interface SchemaFacts {
   readonly mayAdd: boolean;
   readonly closed: number;
-  /** Owner of tables that the user is no member of. */
+  /** A role that owns tables and that the user is not a member of. */
   readonly owner: string | null;
   readonly bytes: number;
 }
@@ -148,7 +152,7 @@ function missingRights(facts: Facts, schema: string, inSchema: SchemaFacts | und
   if (inSchema.closed > 0) {
     missing.push(`grant select, insert, update, delete on all tables in schema "${schema}" to ${user}`);
   }
-  // Only the owner can alter the tables in an upgrade.
+  // A later migration must alter the tables, and only their owner can do so.
   if (inSchema.owner !== null) missing.push(`grant ${inSchema.owner} to ${user}`);
   return missing;
 }
@@ -161,7 +165,7 @@ function unsafeSettings({ fsync, synchronous, fullPages }: Facts): string[] {
   ];
 }
 
-/** Reads the schema's content as a gateway does. */
+/** Opens the schema as a gateway does, and reads the processes and the row counts. */
 async function rowsOf(
   connecting: Connecting,
   counted: boolean,
@@ -210,8 +214,8 @@ async function lookThrough(
 }
 
 /**
- * Inspects the store. `counted`: also counts its rows. Rejects with a `StoreProblem` if there is no store and
- * none can be made.
+ * Inspects the store. `counted` also counts its rows. Rejects with a `StoreProblem` if there is no store and
+ * the user could not create one.
  */
 export async function inspectPostgres(
   url: string,
@@ -221,7 +225,7 @@ export async function inspectPostgres(
   const address = postgresAddress(url);
   const { default: driver } = await import("pg");
   const connecting: Connecting = { Client: driver.Client, address, timeouts: UNHURRIED, world };
-  // An old server does not know all settings of our connections.
+  // Passes no settings: an old server would reject those that it does not know.
   const client = await connectClient(connecting, { options: "" });
   try {
     return await lookThrough(client, connecting, address, counted);

@@ -1,8 +1,8 @@
 // Checks a PostgreSQL database before use, and migrates it to this version's schema.
-// Each migration is one transaction under one lock of the whole deployment: processes that start at once run
-// it once.
-// An unfit server, database or schema is left unchanged, and so is a store that is only inspected or read.
-// postgres-schema.ts says which versions work with which schema.
+// Each migration is one transaction under a lock of the whole deployment. If several processes start at the
+// same time, only one of them runs it.
+// A server, database or schema that does not meet the requirements is left unchanged, and so is a store that
+// is only inspected or read. postgres-schema.ts documents which program versions work with which schema.
 
 import type { Client } from "pg";
 import { StoreConflict, StoreProblem } from "../problems.ts";
@@ -11,12 +11,14 @@ import { asPostgresProblem, postgresProblem } from "./problems.ts";
 
 /** The oldest supported server, as `server_version_num`. */
 const SERVER_MIN = 150_000;
-/** How long a starting process waits for another one's migration. */
+/** Maximum time that a starting process waits while another one migrates. */
 const TURN_TIMEOUT = "10min";
-/** How long a migration waits for a locked table: during this time it blocks all others. */
+/**
+ * Maximum time that a migration waits for a table lock. Other processes cannot use the table while it waits.
+ */
 const TABLE_TIMEOUT = "20s";
 
-/** Facts about a database, read before anything of the store. */
+/** Facts about a database. They are read before anything else in it. */
 export interface Look {
   /** As `server_version_num`. */
   readonly server: number;
@@ -29,7 +31,7 @@ export interface Look {
   readonly tables: number;
 }
 
-/** Reads the facts, on a connection to any kind of server. */
+/** Reads the facts. Works on every kind and version of server. */
 export async function look(client: Client, schema: string): Promise<Look> {
   const { rows } = await client.query({
     text: `select current_setting('server_version_num')::int as server,
@@ -44,7 +46,7 @@ export async function look(client: Client, schema: string): Promise<Look> {
   return rows[0] as Look;
 }
 
-/** Returns the version of a schema of this program. */
+/** Returns the version of an existing Parley schema. */
 export async function schemaVersion(client: Client, schema: string): Promise<number> {
   const { rows } = await client.query(`select version from "${schema}".schema_version`);
   return Number(rows[0]?.version);
@@ -118,7 +120,7 @@ async function bringUp(client: Client, connecting: Connecting, migrations: reado
   }
 }
 
-/** Refuses a schema of any other version. */
+/** Throws unless the schema has exactly this program's version. */
 async function refuseOther(
   client: Client,
   connecting: Connecting,
@@ -135,8 +137,8 @@ async function refuseOther(
 }
 
 /**
- * Refuses an unfit database, and creates or migrates the schema. `asItIs`: does neither, and refuses any
- * other version. Rejects with a `StoreProblem`.
+ * Checks the database, and creates or migrates the schema. With `asItIs` it does not change anything, and
+ * refuses every version of the schema but its own. Rejects with a `StoreProblem`.
  */
 export async function migratePostgres(
   connecting: Connecting,
@@ -144,7 +146,7 @@ export async function migratePostgres(
   asItIs: boolean,
 ): Promise<void> {
   const { address, world } = connecting;
-  // An old server does not know all settings of our connections.
+  // Passes no settings: an old server would reject those that it does not know.
   const client = await connectClient(connecting, { options: "", query_timeout: 0 });
   try {
     await (asItIs ? refuseOther : bringUp)(client, connecting, migrations);

@@ -1,17 +1,16 @@
-// Owns a pool of connections for one kind of work, and connects the query builder to them.
-// A connection has one user at a time; if none is free, callers wait in order.
-// A lost connection is dropped, and a new one is opened when it is needed: after a restart of the server the
-// same store works again.
-// If no connection is left and none can be opened, all waiting callers fail at once.
+// Owns a pool of connections for one kind of work, and makes them available to the query builder.
+// Each connection serves one caller at a time. If none is free, callers wait in order. A lost connection is
+// dropped, and a new one is opened on demand, so the store works again after a restart of the server. If no
+// connection is left and none can be opened, all waiting callers fail at once.
 
 import { type Dialect, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
 import { type Connections, NO_TRANSACTIONS } from "../transaction.ts";
 import { type Connecting, PostgresConnection } from "./connection.ts";
 import { postgresProblem } from "./problems.ts";
 
-/** Maximum number of callers that wait for a connection; further ones are refused at once. */
+/** Maximum number of callers that wait for a connection. The pool refuses further callers immediately. */
 const WAITING_MAX = 10_000;
-/** Connections beyond the first are closed after this idle time. */
+/** Idle time after which connections are closed, except for the first one. */
 const IDLE_MS = 300_000;
 
 interface Waiting {
@@ -19,7 +18,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Logs once that the database is unreachable, and once that it is back. */
+/** Logs one message when the database becomes unreachable, and one when it is reachable again. */
 export class Outage {
   readonly #connecting: Connecting;
   #away = false;
@@ -39,7 +38,7 @@ export class Outage {
     if (!this.#away) return;
     this.#away = false;
     const { world, address } = this.#connecting;
-    world.log.info({ place: address.place }, "the store answers again");
+    world.log.info({ place: address.place }, "the store is reachable again");
   }
 }
 
@@ -50,7 +49,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
   readonly #idle: PostgresConnection[] = [];
   readonly #open = new Set<PostgresConnection>();
   readonly #waiting: Waiting[] = [];
-  /** Open connections, and those being opened. */
+  /** Number of connections that are open or being opened. */
   #count = 0;
   #closed = false;
 
@@ -91,7 +90,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
     if (longest !== undefined && now - longest.idleSinceMs > IDLE_MS) this.#drop(longest);
   }
 
-  /** Running queries fail, and the server rolls back their transactions. */
+  /** Closes all connections. Running queries fail, and the server rolls back their transactions. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) waiting.reject(new Error("the store is closed"));
@@ -132,7 +131,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
   }
 }
 
-/** Returns the query builder's dialect over a pool of `PostgresConnection`s. */
+/** Returns a dialect with which the query builder uses a pool of `PostgresConnection`s. */
 export function postgresDialect(pool: PostgresPool): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),

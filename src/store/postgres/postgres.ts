@@ -1,8 +1,10 @@
-// Owns the store that many gateway processes share: one PostgreSQL database, with several connections.
-// An unfit server, database or schema is refused before anything is written to it.
+// Owns the store that several gateway processes share: one PostgreSQL database, used over several
+// connections. A server, database or schema that does not meet the requirements is refused before anything is
+// written.
 // A transaction is committed when its promise resolves. If the commit rejects with the problem `unreachable`,
-// its outcome is unknown: check it before you repeat the transaction.
-// Transactions and readers have separate connections, and so has the lease: none of them waits for another.
+// its outcome is unknown: check whether it was committed before you repeat the transaction.
+// Transactions, readers and the renewal of leases have separate connections, so none of them waits for
+// another.
 
 import { Kysely } from "kysely";
 import type { World } from "../../world.ts";
@@ -23,13 +25,13 @@ export interface PostgresOptions {
   readonly world: World;
   /** Maximum number of concurrent transactions; further ones wait. Default 10. */
   readonly writersMax?: number;
-  /** Connections for reading. Default 4. */
+  /** Number of connections for reading. Default 4. */
   readonly readersMax?: number;
   /** Default: 5 s to connect, 30 s per statement, 1 s per lock, 5 s idle in a transaction. */
   readonly timeouts?: Partial<Timeouts>;
-  /** The schema's history. Default: this version's. */
+  /** Ordered list of migrations. Default: those of this version. */
   readonly migrations?: readonly string[];
-  /** Neither creates nor migrates the schema, and refuses any other version. */
+  /** Do not create or migrate the schema, and refuse every version of it but this program's. */
   readonly asItIs?: boolean;
 }
 
@@ -41,23 +43,27 @@ export const TIMEOUTS: Timeouts = {
   lockMs: 1_000,
   idleInTransactionMs: 5_000,
 };
-/** For the connection that renews the lease: if it hangs, there is time for another one. */
+/**
+ * Timeouts of the connection that renews the lease. They are short: if this connection hangs, there is still
+ * time to open another.
+ */
 const URGENT: Timeouts = { connectMs: 1_000, statementMs: 750, lockMs: 500, idleInTransactionMs: 1_000 };
 /**
- * Maximum number of connections of a gateway: both kinds, the listener, the side connection and the lease.
+ * Maximum number of connections of one gateway: writers, readers, the listener, the side connection and the
+ * one for the lease.
  */
 export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
-/** Measurements of the database's clock at the start: the first one may be slow. */
+/** Number of clock measurements at the start. A single one could be slow, and therefore inaccurate. */
 const FIRST_SAMPLES = 5;
 
 /**
- * Opens the shared store, and creates or migrates it if necessary. Rejects with a `StoreProblem` if a person
- * has to fix something.
+ * Opens the shared store. Creates or migrates it if necessary. Rejects with a `StoreProblem` if a person has
+ * to fix something.
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const { world } = options;
   const address = postgresAddress(options.url);
-  // A gateway with an embedded store never loads the driver.
+  // Loaded on demand, so that a gateway with an embedded store never loads the driver.
   const { default: driver } = await import("pg");
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const connecting: Connecting = { Client: driver.Client, address, timeouts, world };

@@ -1,12 +1,13 @@
-// Classifies errors of the database server and its driver: a conflict, a problem, or a bug. Thrown errors
-// contain no text of a row and no password, because they are logged (I14).
+// Classifies errors of the database server and its driver as a conflict, a problem or a bug. The errors that
+// it returns are logged, so they contain no row content and no password (I14).
 
 import { StoreConflict, StoreProblem, type StoreProblemKind } from "../problems.ts";
 import type { PostgresAddress } from "./address.ts";
 
 /**
- * Rolled back for certain, and worth an immediate retry: serialisation failure, deadlock, lock timeout,
- * duplicate key, or a transaction that was idle for too long because this process was blocked.
+ * SQLSTATE codes of transactions that were certainly rolled back and can be retried immediately:
+ * serialisation failure, deadlock, lock timeout, duplicate key, and a transaction that was idle for too long
+ * because this process was blocked.
  */
 const CONFLICTS = new Set(["40001", "40P01", "55P03", "23505", "25P03"]);
 
@@ -39,7 +40,7 @@ const PROBLEM_OF_CODE: ReadonlyMap<string, StoreProblemKind> = new Map([
   ["EACCES", "refused"],
 ]);
 
-/** Errors of the driver without a code. */
+/** Messages of driver errors that have no code. */
 const PROBLEM_OF_TEXT: readonly (readonly [RegExp, StoreProblemKind])[] = [
   [/^(Connection terminated|timeout expired|Query read timeout)/, "unreachable"],
   [/^Client (has encountered a connection error|was closed)/, "unreachable"],
@@ -63,7 +64,7 @@ interface ServerError extends Error {
   where?: string;
 }
 
-/** A failed connection to a name with several addresses nests its reasons. */
+/** Returns the error's text. If all addresses of a host name failed, the reasons are in nested errors. */
 function textOf(error: Error): string {
   if (!(error instanceof AggregateError)) return error.message;
   return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join("; ");
@@ -79,8 +80,8 @@ export function postgresProblem(
 }
 
 /**
- * Returns the error as a conflict or a store problem; a bug is returned unchanged. `otherwise`: the problem
- * of an error that says nothing itself.
+ * Converts the error into a conflict or a store problem, and returns a bug unchanged. `otherwise` is the
+ * problem for an error that matches no rule.
  */
 export function asPostgresProblem(
   error: unknown,
@@ -94,7 +95,7 @@ export function asPostgresProblem(
   if (code !== undefined && CONFLICTS.has(code)) return new StoreConflict(code, text, constraint);
   const problem = problemOf(code, text) ?? otherwise;
   if (problem !== undefined) return postgresProblem(problem, address, text);
-  // The server quotes the rejected row.
+  // The server's `detail` quotes the rejected row.
   delete (error as ServerError).detail;
   delete (error as ServerError).where;
   error.message = text;

@@ -1,7 +1,7 @@
-// The message transport between processes: short messages over the database, received by all other processes.
-// A message is a hint and may be lost. A listener is notified of a gap, and reads the rows again.
-// Messages use separate connections: no transaction waits for them or contains them. A process does not
-// receive its own messages.
+// Sends short messages between processes over the database. Each process receives the messages of all others,
+// but not its own.
+// A message is only a hint and may be lost. After a gap the listener is notified, and reads the rows again.
+// Messages use separate connections: transactions neither wait for them nor contain them.
 
 import type { Client, Notification } from "pg";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "../sql.ts";
@@ -9,19 +9,19 @@ import { type Connecting, connectClient, endClient } from "./connection.ts";
 import type { Outage } from "./pool.ts";
 import { asPostgresProblem } from "./problems.ts";
 
-/** Messages per statement, and messages that may wait; further ones are dropped. */
+/** Maximum number of messages per statement, and of messages that wait. Further messages are dropped. */
 const BATCH_MAX = 256;
 const PENDING_MAX = 10_000;
 const QUERY_TIMEOUT_MS = 3_000;
 const RECONNECT_MIN_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 
-/** Returns the name of the PostgreSQL channel that the processes of one schema share. */
+/** Returns the name of the PostgreSQL notification channel for the processes of one schema. */
 function channelOf(schema: string): string {
   return `parley:${schema}`;
 }
 
-/** A connection for short queries outside transactions, opened on first use. */
+/** A connection for short queries outside transactions. It is opened on first use. */
 export class SideConnection {
   readonly #connecting: Connecting;
   readonly #outage: Outage;
@@ -35,8 +35,8 @@ export class SideConnection {
   }
 
   /**
-   * Runs a statement and returns its rows. `onSent` is called when it is sent: all earlier ones have been
-   * answered.
+   * Runs a statement and returns its rows. Calls `onSent` when it sends the statement, after all earlier ones
+   * have been answered.
    */
   query(text: string, values: unknown[], onSent?: () => void): Promise<Record<string, unknown>[]> {
     const answer = this.#turn.then(async () => {
@@ -77,7 +77,7 @@ export class SideConnection {
   }
 }
 
-/** Sends messages in order, several in one statement if they arrive fast. */
+/** Sends messages in order. Messages that arrive in quick succession share a statement. */
 export class Notifier {
   readonly #side: SideConnection;
   readonly #connecting: Connecting;
@@ -85,10 +85,10 @@ export class Notifier {
   #pending: string[] = [];
   #sending: Promise<void> | undefined;
   #count = 0;
-  /** Messages lost since the last one that was sent. */
+  /** Number of messages lost since the last one that was sent. */
   #lostCount = 0;
   #lostInAll = 0;
-  /** Why the last messages were lost. */
+  /** Error that caused the latest loss. */
   #lostFor: unknown;
 
   constructor(side: SideConnection, connecting: Connecting, sender: string) {
@@ -97,16 +97,16 @@ export class Notifier {
     this.#sender = sender;
   }
 
-  /** Sends messages. Rejects if any is lost: the sender must then announce a gap. */
+  /** Sends messages. Rejects if any of them is lost; the caller must then announce a gap. */
   async notify(texts: readonly string[]): Promise<void> {
     const lostBefore = this.#lostInAll;
     const tooLong = texts.find((text) => Buffer.byteLength(text) > TRANSPORT_MESSAGE_MAX_BYTES);
     if (tooLong !== undefined)
-      throw new Error(`a text of ${tooLong.length} characters is too long for a message`);
+      throw new Error(`a text of ${tooLong.length} characters is too long for one message between processes`);
     const room = PENDING_MAX - this.#pending.length;
-    if (texts.length > room) this.#lost(texts.length - room, new Error("too many messages wait to be sent"));
+    if (texts.length > room) this.#lost(texts.length - room, new Error("too many messages are waiting"));
     for (const text of texts.slice(0, Math.max(0, room))) {
-      // Numbered, because PostgreSQL merges equal messages of one statement.
+      // Each message gets a number, because PostgreSQL merges identical messages of one statement.
       this.#count += 1;
       this.#pending.push(`${this.#sender}.${this.#count.toString(36)}:${text}`);
     }
@@ -138,7 +138,7 @@ export class Notifier {
     }
   }
 
-  /** Warns once: an outage loses many messages. */
+  /** Logs one warning per outage, because an outage loses many messages. */
   #lost(count: number, reason: unknown): void {
     if (this.#lostCount === 0) {
       this.#connecting.world.log.warn({ err: reason, count }, "messages to other processes were lost");
@@ -149,7 +149,7 @@ export class Notifier {
   }
 }
 
-/** A connection that listens, and reconnects after a loss. */
+/** A connection that listens for messages and reconnects after a loss. */
 export class Listener {
   readonly #connecting: Connecting;
   readonly #outage: Outage;
@@ -214,7 +214,7 @@ export class Listener {
           if (!this.#stopped) this.#call(this.#onGap);
         },
         (error: unknown) => {
-          log.debug({ err: error }, "still not listening to the other processes");
+          log.debug({ err: error }, "still cannot receive messages from other processes");
           if (!this.#stopped) this.#again();
         },
       );
@@ -227,7 +227,7 @@ export class Listener {
     this.#call(() => this.#onText(payload.slice(colon + 1)));
   }
 
-  /** An exception in a listener must not reach the connection. */
+  /** An exception in a callback must not reach the connection. */
   #call(listener: () => void): void {
     try {
       listener();

@@ -1,27 +1,30 @@
-// Declares the tables of channels for the query builder, like tables.ts.
+// Declares the types of the channel tables for the query builder, as tables.ts does for the others.
 
 import type { Generated } from "kysely";
 
-/** Incoming messages of channels: each is taken once, also after a restart. */
+/**
+ * Incoming messages of channels. Each message is accepted once, even if the channel delivers it again after a
+ * restart.
+ */
 export interface InboundTable {
   seq: Generated<number>;
   channel: string;
   account_id: string;
   chat_id: string;
   message_id: string;
-  /** Version of an edited message; empty: the original. */
+  /** Version of an edited message; empty for the original. */
   edit: string;
   /** `pending` until it is part of a run; `done | refused | ignored`. */
   state: string;
-  /** Pending messages of one key are joined to one run. */
+  /** Pending messages with the same key are joined into one run. */
   burst_key: string;
-  /** Set when the message is settled: later edits are compared with it. */
+  /** Set when the message is no longer pending, so that later edits can be compared with it. */
   body_json: string;
   run_id: string | null;
   received_at: number;
 }
 
-/** A person who writes to an account directly, and whom an operator approves or blocks. */
+/** A person who writes to an account directly. An operator approves or blocks the person. */
 export interface ChannelPeerTable {
   channel: string;
   account_id: string;
@@ -29,17 +32,17 @@ export interface ChannelPeerTable {
   name: string | null;
   /** `pending | approved | blocked`. */
   state: string;
-  /** Set while the person is pending. */
+  /** Pairing code; set while the person waits for approval. */
   code: string | null;
   asked_at: number;
-  /** When the code was last sent. */
+  /** Time when the person was last sent the code. */
   told_at: number;
   decided_at: number | null;
-  /** Where to send the operator's decision. */
+  /** Route on which the person is told about the operator's decision. */
   route_json: string | null;
 }
 
-/** Read position of a channel account. */
+/** Position up to which the messages of a channel account have been read. */
 export interface ChannelCursorTable {
   channel: string;
   account_id: string;
@@ -47,9 +50,9 @@ export interface ChannelCursorTable {
   value: string;
 }
 
-/** A thread or chat of a channel whose messages go to a separate session. */
+/** A thread or chat whose messages go to a separate session. */
 export interface ThreadBindingTable {
-  /** As in `deliveries`. */
+  /** Same form as in `deliveries`. */
   route_key: string;
   route_json: string;
   session_key: string;

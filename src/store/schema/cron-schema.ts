@@ -1,8 +1,9 @@
-// Owns the tables of scheduled jobs, on both databases: part of the migrations, never edited once released.
+// Defines the tables of scheduled jobs for both databases. The texts are part of the migrations: never edit
+// them after a release.
 
 import { POSTGRES_TEXT as T } from "../sql.ts";
 
-/** The schema on the embedded database. */
+/** Schema for the embedded database. */
 export const CRON = `
 create table cron_jobs (
   id text primary key,
@@ -35,7 +36,7 @@ create table cron_runs (
 create index cron_runs_of_job on cron_runs (job_id, seq);
 `;
 
-/** The same on PostgreSQL. */
+/** Schema for PostgreSQL. */
 export const CRON_ON_POSTGRES = `
 create table cron_jobs (
   id ${T} primary key,
@@ -68,6 +69,6 @@ create table cron_runs (
 create index cron_runs_of_job on cron_runs (job_id, seq);
 `;
 
-/** Name of the token whose rights a job has. */
+/** Name of the token whose rights the job has. */
 export const CRON_CREATORS = "alter table cron_jobs add column created_by text;";
 export const CRON_CREATORS_ON_POSTGRES = `alter table cron_jobs add column created_by ${T};`;

@@ -1,8 +1,9 @@
-// Owns the tables of paired devices, on both databases: part of the migrations, never edited once released.
+// Defines the tables of paired devices for both databases. The texts are part of the migrations: never edit
+// them after a release.
 
 import { POSTGRES_TEXT as T } from "../sql.ts";
 
-/** The schema on the embedded database. */
+/** Schema for the embedded database. */
 export const NODES = `
 create table nodes (
   id text primary key,
@@ -35,7 +36,7 @@ create table node_requests (
 ) strict, without rowid;
 `;
 
-/** The same on PostgreSQL. */
+/** Schema for PostgreSQL. */
 export const NODES_ON_POSTGRES = `
 create table nodes (
   id ${T} primary key,
@@ -68,11 +69,11 @@ create table node_requests (
 );
 `;
 
-/** The token whose rights a paired device has. */
+/** Token whose rights the paired device has. */
 export const NODE_CREATORS = "alter table nodes add column created_by text;";
 export const NODE_CREATORS_ON_POSTGRES = `alter table nodes add column created_by ${T};`;
 
-/** Devices with a token. */
+/** Table of devices that have a token of their own. */
 export const DEVICE_TOKENS = `
 create table device_tokens (
   device_id text not null,
@@ -88,7 +89,7 @@ create table device_tokens (
 ) strict, without rowid;
 `;
 
-/** The same on PostgreSQL. */
+/** Same table for PostgreSQL. */
 export const DEVICE_TOKENS_ON_POSTGRES = `
 create table device_tokens (
   device_id ${T} not null,

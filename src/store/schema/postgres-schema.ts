@@ -1,10 +1,12 @@
-// Owns the PostgreSQL schema and its history: an ordered list of migrations; a released one is never edited.
-// Several processes share it, and while they are upgraded one by one, the old version runs beside the new:
-// PG1: a process works on the schema of its own version or of the next one, upgrades an older one, and
-//      refuses any other.
-// PG2: hence a migration only adds: a column with a default or nullable, a table, an index. Anything that the
-//      previous version uses is renamed, dropped or tightened by the version after, not by this one.
-// postgres/migrate.ts applies it.
+// Defines the PostgreSQL schema and its history: an ordered list of migrations. A migration never changes
+// after its release.
+// Several processes share the schema. While they are upgraded one by one, two versions of the program run on
+// it:
+// PG1: a process works with the schema of its own version or of the next one. It migrates an older schema,
+//      and refuses any other.
+// PG2: therefore a migration may only add columns with a default or nullable columns, tables, and indexes. To
+//      rename, drop or tighten anything that the previous version uses, wait for one more release.
+// postgres/migrate.ts applies the migrations.
 
 import { POSTGRES_TEXT as T } from "../sql.ts";
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
@@ -64,8 +66,8 @@ create table session_ids (
 create index session_ids_by_key on session_ids (session_key);
 `;
 
-// Names are in a separate table, because a session's row changes at every run. They are in lower case: for
-// every script, if the server has the collation for it.
+// Session names are in a separate table, because a session's row changes with every run. They are stored in
+// lower case; letters beyond ASCII are converted if the server has a suitable collation.
 const SESSION_NAMES = `
 create table session_names (row_id bigint primary key, name ${T} not null);
 do $do$
@@ -98,7 +100,7 @@ end $$;
 create trigger session_unnamed after delete on sessions for each row execute function session_unnamed();
 `;
 
-// Without the extension, or the right to create it, a search by name reads all names.
+// Without the pg_trgm extension, and without the right to create it, a search by name reads all names.
 const NAME_INDEX = `
 do $$
 declare
@@ -371,19 +373,19 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
-// The root session of the spawn tree, and the day.
+// Adds the root session of each expense, for totals per spawn tree, and an index by time for totals per day.
 const USAGE = `
 alter table ledger add column root_key ${T};
 create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
-// The same as in the embedded store.
+// See sqlite-schema.ts.
 const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-// The same as in the embedded store.
+// See sqlite-schema.ts.
 const JOB_WAITS = `
 create table job_waits (
   call_id ${T} not null,
@@ -401,7 +403,7 @@ create index job_waits_of_session on job_waits (waiter_session_key) where state 
 alter table flows add column outcome_json ${T};
 `;
 
-// The spent and reserved part of the budgets of unfinished runs.
+// Tokens and cost that unfinished runs have spent, and have reserved for their current model call.
 const RESERVATIONS = `
 alter table runs add column spent_tokens bigint not null default 0;
 alter table runs add column spent_cost double precision not null default 0;
@@ -409,25 +411,25 @@ alter table runs add column reserved_tokens bigint not null default 0;
 alter table runs add column reserved_cost double precision not null default 0;
 `;
 
-// Waits of callers that end with their process, including those whose outcome has not been written to the
-// client.
+// Index of the waits of callers that are not runs. They end with their process. Includes waits whose outcome
+// has not been sent to the caller yet.
 const READY_WAITS = `
 create index waits_of_callers_left on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;
 
-// The owner of the idempotency key of a run.
+// Owner of the idempotency key with which a run was requested.
 const RUN_OWNERS = `alter table runs add column asked_by ${T};`;
 
-// The process that currently works on a call with an idempotency key.
+// Process that currently works on a call with an idempotency key.
 const KEYS_BEGUN = `alter table idempotency add column begun_by ${T};`;
 
-// Lost attempts of a run without progress in between.
+// Number of attempts of a run that were lost without progress between them.
 const CRASHES_IN_ROW = `
 alter table runs add column crashes_in_row bigint not null default 0;
 alter table runs add column calls_answered bigint not null default 0;
 `;
 
-// As in the embedded store.
+// See sqlite-schema.ts.
 const INBOX_MARKS = `
 create table inbox_marks (
   run_id ${T} primary key,
@@ -442,7 +444,7 @@ create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_a
 create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
 `;
 
-// As in the embedded store.
+// See sqlite-schema.ts.
 const HEARD = `
 alter table runs add column heard_at bigint;
 update runs set heard_at = (select m.created_at from messages m where m.run_id = runs.run_id

@@ -1,6 +1,6 @@
-// Owns the embedded schema and its history: an ordered list of migrations; a released one is never edited.
-// The version of a file is its `user_version`; a newer file is left unchanged. Each migration is one
-// transaction.
+// Defines the embedded schema and its history: an ordered list of migrations. A migration never changes after
+// its release. The version of a file is its `user_version`. A file with a newer version is left unchanged.
+// Each migration is one transaction.
 
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
@@ -8,7 +8,8 @@ import { CRON, CRON_CREATORS } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
 
 /**
- * Marks a file as this program's (`application_id`), so that another program's database is never migrated.
+ * Identifies a file as this program's (`application_id`), so that the database of another program is never
+ * migrated.
  */
 export const APPLICATION_ID = 0x5061726c;
 
@@ -100,7 +101,7 @@ create trigger message_text_gone after delete on messages when old.role in ('use
 end;
 `;
 
-// Indexes over the states are not partial: SQLite does not use a partial one for `state in (?, ?)`.
+// The indexes on `state` are not partial, because SQLite does not use a partial index for `state in (?, ?)`.
 const RUNS = `
 create table runs (
   run_id text primary key,
@@ -234,8 +235,9 @@ create table idempotency (
 create index idempotency_by_age on idempotency (created_at);
 `;
 
-// Statistics for the query planner of a new file: a lane has many ended runs and few unfinished ones, so an
-// index on the state is best. Figures: rows, then rows per value.
+// Statistics for the query planner of a new file. A lane has many ended runs and few unfinished ones, so an
+// index on the state is the best choice. The figures are the number of rows, then rows per value of each
+// column.
 const STATISTICS = `
 analyze sqlite_schema;
 delete from sqlite_stat1;
@@ -329,20 +331,20 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
-// The root session of the spawn tree, and the day.
+// Adds the root session of each expense, for totals per spawn tree, and an index by time for totals per day.
 const USAGE = `
 alter table ledger add column root_key text;
 create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
-// Few sessions of a kind among many of an agent: one index range instead of a scan.
+// An agent may have many sessions, few of them of one kind. This index lists those without a scan.
 const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-// Waits of runs for jobs of sub-agents: one row per job of a call. A job keeps its outcome, so that a wait
-// can return it after the sub-agent was deleted.
+// Runs that wait for jobs of sub-agents: one row per job that a call waits for. The job stores its outcome,
+// so that the wait can return it even if the sub-agent has been deleted.
 const JOB_WAITS = `
 create table job_waits (
   call_id text not null,
@@ -360,7 +362,7 @@ create index job_waits_of_session on job_waits (waiter_session_key, state);
 alter table flows add column outcome_json text;
 `;
 
-// The spent and reserved part of the budgets of unfinished runs.
+// Tokens and cost that unfinished runs have spent, and have reserved for their current model call.
 const RESERVATIONS = `
 alter table runs add column spent_tokens integer not null default 0;
 alter table runs add column spent_cost real not null default 0;
@@ -368,20 +370,20 @@ alter table runs add column reserved_tokens integer not null default 0;
 alter table runs add column reserved_cost real not null default 0;
 `;
 
-// The owner of the idempotency key of a run.
+// Owner of the idempotency key with which a run was requested.
 const RUN_OWNERS = "alter table runs add column asked_by text;";
 
-// The process that currently works on a call with an idempotency key.
+// Process that currently works on a call with an idempotency key.
 const KEYS_BEGUN = "alter table idempotency add column begun_by text;";
 
-// Lost attempts of a run without progress in between.
+// Number of attempts of a run that were lost without progress between them.
 const CRASHES_IN_ROW = `
 alter table runs add column crashes_in_row integer not null default 0;
 alter table runs add column calls_answered integer not null default 0;
 `;
 
-// The index of long texts in parts: a part's row id is its message's number times 4096, plus its own number
-// (search-text.ts).
+// Splits long texts into parts in the full-text index. The row id of a part is its message's number times
+// 4096, plus the number of the part (search-text.ts).
 const TEXT_PARTS = `
 create virtual table message_parts
   using fts5 (text, place, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
@@ -390,7 +392,7 @@ create trigger message_parts_gone after delete on messages when old.role in ('us
 end;
 `;
 
-// The marks of messages in inboxes: offered, acknowledged, answered or expired.
+// Records when a message in an inbox was offered, acknowledged, and answered or expired.
 const INBOX_MARKS = `
 create table inbox_marks (
   run_id text primary key,
@@ -405,14 +407,14 @@ create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_a
 create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
 `;
 
-// When the recipient's model first answered, for the receipts of messages between sessions.
+// Records when the recipient's model first answered a message between sessions. Receipts show this time.
 const HEARD = `
 alter table runs add column heard_at integer;
 update runs set heard_at = (select m.created_at from messages m where m.run_id = runs.run_id
   and m.role = 'assistant' order by m.seq limit 1) where flow_step in ('round1', 'reply');
 `;
 
-// The run of a session's last turn, if that failed; which sessions a caller wrote to.
+// Links a session to its last turn if that failed, and indexes the sessions that a caller wrote to.
 const LAST_FAILURES = `
 alter table sessions add column failed_run text;
 update sessions set failed_run = (
@@ -426,7 +428,7 @@ create index sessions_failed_below on sessions (spawned_by, archived) where fail
 create index runs_asked on runs (session_key, asked_by) where asked_by is not null;
 `;
 
-// An operator's decision about a failed turn or a question: it needs nobody any more.
+// Records that an operator dismissed a failed turn or a question, so that it no longer needs attention.
 const RUN_DISMISSALS = `
 alter table runs add column dismissed_at integer;
 `;
@@ -457,7 +459,10 @@ const MIGRATIONS: readonly string[] = [
 /** The version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Migrates an open file from `version` to version `to`; the caller has refused newer files. */
+/**
+ * Migrates an open file from `version` to version `to`. The caller must have refused files with a newer
+ * version.
+ */
 export function migrate(database: DatabaseSync, version: number, to = SCHEMA_VERSION): void {
   MIGRATIONS.slice(version, to).forEach((text, index) => {
     database.exec("begin immediate");

@@ -1,6 +1,6 @@
-// Checks a database file before it is opened. SQLite opens an emptied file as a new database and may not
-// notice a missing end; a store that lost its content or its end is refused, because a new store would
-// overwrite the rest of it. Reads only.
+// Checks a database file before SQLite opens it. SQLite would treat an emptied file as a new database, and
+// may not notice that the end of a file is missing. Such a file is refused, because a new store in its place
+// would destroy the remaining data. Only reads.
 
 import {
   closeSync,
@@ -30,7 +30,8 @@ const PAGES_VALID_FOR_AT = 92;
 const COPY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl$/;
 
 /**
- * Bytes of a file; 0 if it does not exist. Refuses a directory, a pipe or a device: opening it could hang.
+ * Returns the size of a file in bytes, or 0 if it does not exist. Throws for a directory, a pipe or a device,
+ * because opening one could block forever.
  */
 export function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
@@ -38,12 +39,15 @@ export function sizeOf(path: string): number {
   return found?.size ?? 0;
 }
 
-/** The JSONL copies of transcripts in a directory, by name. */
+/** Returns the names of the JSONL copies of transcripts in a directory. */
 export function copiesIn(dir: string): string[] {
   return readdirSync(dir).filter((name) => COPY.test(name));
 }
 
-/** File size according to its own header; 0: the header does not say. Undefined: there is no header. */
+/**
+ * Returns the file size that the file's own header implies. Returns 0 if the header's figure is outdated, and
+ * undefined if there is no header.
+ */
 function bytesInHeader(file: string): number | undefined {
   const header = Buffer.alloc(HEADER_BYTES);
   const handle = openSync(file, "r");
@@ -53,14 +57,15 @@ function bytesInHeader(file: string): number | undefined {
     closeSync(handle);
   }
   if (header.toString("latin1", 0, MAGIC.length) !== MAGIC) return undefined;
-  // Two bytes cannot hold 65,536: the header has 1 instead.
+  // 65,536 does not fit into two bytes, so the header contains 1 instead.
   const pageBytes = header.readUInt16BE(PAGE_BYTES_AT) === 1 ? 65_536 : header.readUInt16BE(PAGE_BYTES_AT);
   const isCurrent = header.readUInt32BE(CHANGES_AT) === header.readUInt32BE(PAGES_VALID_FOR_AT);
   return isCurrent ? pageBytes * header.readUInt32BE(PAGES_AT) : 0;
 }
 
 /**
- * Whether SQLite finds a whole store in the file and its log. Tries it on a copy, so that neither changes.
+ * Whether SQLite can read a database from the file and its log together. Opens a copy, so that neither file
+ * changes.
  */
 function isWholeInLog(file: string): boolean {
   const dir = mkdtempSync(join(tmpdir(), "parley-look-"));
@@ -82,8 +87,8 @@ function isWholeInLog(file: string): boolean {
 }
 
 /**
- * Refuses a damaged file that SQLite would open without an error. A missing file is a new store.
- * Returns whether the end of the file is missing and may still be in the log.
+ * Throws for a damaged file that SQLite would open without an error. A missing file is a new store.
+ * Returns true if the end of the file is missing but may still be in the log.
  */
 export function refuseDamagedFile(dir: string, file: string): boolean {
   const refuse = (detail: string): never => {
@@ -96,7 +101,7 @@ export function refuseDamagedFile(dir: string, file: string): boolean {
     if (mark !== undefined && mark !== "damaged" && claimsAnything(mark)) {
       refuse(`it is empty or gone, but its ${MARK_ENDING} file says that it held data`);
     }
-    // When SQLite creates the database again, it deletes the -wal file that was left.
+    // If SQLite created the database again, it would delete this -wal file.
     if (logSize > 0) refuse("it is empty, but its -wal file holds data");
     if (copiesIn(dir).length > 0) {
       refuse("it is empty or gone, but copies of its transcripts, <session id>.jsonl, are beside it");
@@ -105,7 +110,7 @@ export function refuseDamagedFile(dir: string, file: string): boolean {
   }
   const whole = size < PAGE_BYTES_MIN ? undefined : bytesInHeader(file);
   if (whole === undefined) {
-    // A power loss may leave any page half written, also the first one, if the log has all of it.
+    // After a power loss any page may be half written, even the first one, as long as the log contains it.
     if (logSize > 0 && isWholeInLog(file)) return false;
     return refuse(
       size < PAGE_BYTES_MIN ? `it has ${size} bytes, and no database is so short` : "it is no database",

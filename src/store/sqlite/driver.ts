@@ -1,10 +1,12 @@
 // Connects the query builder to one `node:sqlite` connection: prepared statements and transactions.
-// D1: one connection is used by one transaction at a time (`sqlite/groups.ts`).
-// D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
-// D3: a statement's plan is made once. SQLite would plan again for each value of a limit, or of a column of a
-//     partial index, that is given as a parameter: such values are written into the text
+// D1: only one transaction at a time uses the connection (`sqlite/groups.ts`).
+// D2: after SQLite has rolled back a transaction by itself (full disk, I/O error), no further statement of it
+//     runs.
+// D3: SQLite plans each statement only once. It would plan again for each new value of a bound limit, or of a
+//     column that a partial index tests, so such values are written into the SQL text
 //     (tests/store/plans.test.ts).
-// D4: a long transaction yields to other work between two statements. The statements keep their order.
+// D4: a long transaction yields to other work between two statements. The order of its statements does not
+//     change.
 
 import type { DatabaseSync } from "node:sqlite";
 import {
@@ -27,9 +29,9 @@ import { afterSync, type LogSync } from "./log-sync.ts";
 import { Statements } from "./statements.ts";
 
 interface TransactionParts {
-  /** Returns the pace of a new transaction. Absent: transactions never yield. */
+  /** Returns the pace of a new transaction: when it must yield. If absent, transactions never yield. */
   readonly paceOf?: PaceOf | undefined;
-  /** Puts commits on disk. Absent: the system does so some time later. */
+  /** Syncs commits to disk. If absent, the operating system writes them some time later. */
   readonly sync?: LogSync | undefined;
 }
 
@@ -39,7 +41,7 @@ class SqliteConnection implements GroupConnection {
   readonly #statements: Statements;
   readonly #paceOf: PaceOf | undefined;
   readonly #sync: LogSync | undefined;
-  /** The pace of the current transaction. */
+  /** Pace of the current transaction. */
   #pace: Pace | undefined;
   #resting: Promise<void> | undefined;
   #inTransaction = false;
@@ -54,7 +56,7 @@ class SqliteConnection implements GroupConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     while (this.#resting !== undefined) await this.#resting;
-    // After its own pause a statement runs, even if another pause is due by then.
+    // A statement runs after its own pause, even if the next pause is already due.
     const rest = this.rest();
     if (rest !== undefined) await rest;
     try {
@@ -70,10 +72,13 @@ class SqliteConnection implements GroupConnection {
 
   // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new Error("queries of the embedded store are not streamed: read pages");
+    throw new Error("the store cannot stream queries: read page by page");
   }
 
-  /** Yields to other work if that is due. Statements continue in the order in which they were called. */
+  /**
+   * Yields to other work if a pause is due. Afterwards statements continue in the order in which they were
+   * called.
+   */
   rest(): Promise<void> | undefined {
     this.#resting ??= this.#pace?.()?.then(() => {
       this.#resting = undefined;
@@ -101,7 +106,7 @@ class SqliteConnection implements GroupConnection {
     try {
       this.#control("rollback");
     } catch {
-      // Must not fail. If the rollback failed, the next `begin` fails and reports it.
+      // A rollback must not throw. If it failed, the next `begin` fails and reports the error.
     }
   }
 
@@ -137,8 +142,8 @@ class SqliteConnection implements GroupConnection {
 }
 
 /**
- * Writes limits into the text: SQLite plans a query again each time a limit is bound as a parameter. A query
- * has few different limits.
+ * Writes limits into the SQL text, because SQLite plans a query again for each bound limit. A query has only
+ * a few different limits.
  */
 class QueryCompiler extends SqliteQueryCompiler {
   protected override visitLimit(node: LimitNode): void {
@@ -148,14 +153,17 @@ class QueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-/** Allows several queries at once without a lock: the connection itself keeps them in order. */
+/**
+ * Tells the query builder that queries may run concurrently without its lock. The connection itself keeps
+ * their order.
+ */
 class Adapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
   }
 }
 
-/** Returns the query builder's dialect for reading through one connection. */
+/** Returns a dialect with which the query builder reads through one connection. */
 export function dialectOf(connection: DatabaseConnection): Dialect {
   return {
     createAdapter: () => new Adapter(),
@@ -170,10 +178,10 @@ export function dialectOf(connection: DatabaseConnection): Dialect {
 }
 
 /**
- * Returns the query builder's dialect for reading committed rows. Each query is one step and never waits.
- * `writer` is the connection that writes the same file. It also reads while it has no transaction open,
- * because each of its commits empties the page cache of every other connection. Default: `reader` reads
- * everything.
+ * Returns a dialect with which the query builder reads committed rows. A query never waits for a transaction.
+ * `writer` is the connection that writes the same file. While it has no open transaction, it also serves
+ * reads, because each commit empties the page caches of all other connections. Without it, `reader` serves
+ * all reads.
  */
 export function sqliteDialect(
   reader: DatabaseSync,
@@ -193,8 +201,8 @@ export function sqliteDialect(
 }
 
 /**
- * Runs transactions on an open connection, one after the other. Transactions that are ready at once share a
- * commit.
+ * Runs transactions on an open connection, one after the other. Transactions that are queued at the same time
+ * share a commit.
  */
 export function sqliteTransactions(
   database: DatabaseSync,

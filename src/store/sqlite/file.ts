@@ -1,6 +1,6 @@
-// Checks, reads and copies an embedded store's file from outside, also while another process has it open.
-// Checking and reading change nothing and see a single snapshot. A copy is one file without a log, and only
-// its owner may read it from its first byte on.
+// Checks, reads and copies the file of an embedded store, even while another process has it open. Checking
+// and reading change nothing, and use a single snapshot. A copy is one file without a log, and from its
+// creation only its owner may read it.
 
 import { closeSync, fdatasyncSync, openSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
@@ -13,21 +13,23 @@ import { sqliteDialect } from "./driver.ts";
 import { type SchemaDifference, schemaDifferences, shownObject, unreadableTable } from "./schema.ts";
 import { distrust } from "./trust.ts";
 
-/** How long reading waits for a program that has locked the file. */
+/** Maximum time to wait for a program that has locked the file. */
 const BUSY_TIMEOUT_MS = 5_000;
-/** Pages that are copied between two checks of the signal. */
+/** Number of pages to copy between two checks of the signal. */
 const COPY_PAGES = 1_000;
-/** SQLite result codes: not a database; pages contradict each other; locked by another program. */
+/**
+ * SQLite result codes: the file is not a database; the database is damaged; another program has locked it.
+ */
 const NOT_A_DATABASE = 26;
 const CORRUPT = 11;
 const BUSY = 5;
 
-/** Bytes of a file; 0 if it does not exist. */
+/** Returns the size of a file in bytes, or 0 if it does not exist. */
 export function sizeOf(file: string): number {
   return statOf(file)?.size ?? 0;
 }
 
-/** Reads one snapshot of a file. */
+/** Runs `work` with a snapshot of the file. */
 export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): Promise<T> {
   const database = openSnapshot(file);
   try {
@@ -37,7 +39,7 @@ export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): P
   }
 }
 
-/** Puts the rows of a snapshot on disk: a running gateway may still wait for its sync. */
+/** Syncs the log to disk before its rows are read, because a running gateway may not have synced them yet. */
 function syncLog(file: string): void {
   const log = `${file}-wal`;
   if (statOf(log) === undefined) return;
@@ -66,7 +68,10 @@ function openSnapshot(file: string): DatabaseSync {
 
 const NAME_A_BACKUP = "Name a file that parley store backup wrote.";
 
-/** Returns a readable failure for a file that could not be read; undefined if the error is a bug. */
+/**
+ * Returns a failure with an explanation for a file that could not be read, or undefined if the error is a
+ * bug.
+ */
 export function fileFailure(error: unknown, file: string): Failure | undefined {
   if (!(error instanceof Error)) return undefined;
   const { errcode, code } = error as { errcode?: number; code?: string };
@@ -100,17 +105,17 @@ function statOf(file: string): Stats | undefined {
   return statSync(file, { throwIfNoEntry: false });
 }
 
-/** A checked file of an embedded store. */
+/** An embedded store's file that passed the checks. */
 export interface KnownFile {
   readonly version: number;
-  /** Differences from this program's schema. They are never copied. */
+  /** Schema objects that differ from this program's schema. They are never copied. */
   readonly differences: readonly SchemaDifference[];
 }
 
-/** Endings of the files that SQLite opens with a database. */
+/** Suffixes of the files that SQLite opens together with a database. */
 const BESIDE = ["", "-wal", "-shm", "-journal"];
 
-/** Refuses pipes and devices: opening one could block forever. */
+/** Refuses pipes and devices, because opening one could block forever. */
 function refuseIrregular(file: string): Result<void> {
   const found = statOf(file);
   if (found === undefined) return fail("store_unavailable", `there is no file ${file}`);
@@ -122,14 +127,14 @@ function refuseIrregular(file: string): Result<void> {
   return fail("store_unavailable", `${odd} is not a regular file`, { hint: NAME_A_BACKUP });
 }
 
-/** How much is read: the schema; every page; every page and every index entry. */
+/** Extent of a check. `false`: the schema; `"pages"`: also every page; `true`: also every index entry. */
 interface Reading {
   readonly whole: boolean | "pages";
 }
 
 /**
- * Checks that a file is a store of this program; otherwise returns a failure that says what it is. `whole`:
- * reads all of it and requires that it is sound.
+ * Checks that a file is a store of this program, and returns a failure that describes the problem if it is
+ * not. `whole` determines how much is read and must be undamaged.
  */
 export function checkFile(file: string, what: Reading): Result<KnownFile> {
   try {
@@ -168,11 +173,11 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
   if (unreadable === undefined) return ok({ version, differences });
   const text = `${file} was altered: ${shownObject(unreadable)} is not a table of this program`;
   return fail("store_unavailable", text, {
-    hint: "Use a backup that nobody changed. Nothing was copied.",
+    hint: "Use a backup that was not altered. Nothing was copied.",
   });
 }
 
-/** Copies a file to a new path, also while another process writes it. */
+/** Copies a file to a new path, even while another process writes to it. */
 export async function copyFile(from: string, to: string, signal: AbortSignal): Promise<void> {
   writeFileSync(to, "", { flag: "wx", mode: 0o600 });
   const source = openSnapshot(from);
@@ -189,7 +194,7 @@ export async function copyFile(from: string, to: string, signal: AbortSignal): P
 export function packFile(file: string): void {
   const database = new DatabaseSync(file);
   try {
-    // The copy is in WAL mode, and even reading it would need a log beside it.
+    // The copy is still in WAL mode, in which even reading requires a log file beside the database.
     database.exec("pragma journal_mode = delete");
   } finally {
     database.close();

@@ -1,23 +1,23 @@
-// Lets transactions of the embedded store share a commit: those that are ready at once become one transaction
-// of the database, written and synced together.
-// SG1: a transaction's promise settles after the commit that contains it, so that nobody sees a result that
-//      is not on disk (I2).
-// SG2: transactions run one after the other, in the order of the calls; one that fails undoes only its own
-//      part.
-// SG3: if the database rolls back the whole group (full disk, I/O error) or the commit fails, every member of
-//      it fails.
-// SG4: a group never waits for more members: it takes those that are queued when it begins.
+// Lets transactions of the embedded store share a commit. Transactions that are queued at the same time
+// become one database transaction, which is written and synced once.
+// SG1: a transaction's promise settles after the commit that contains it, so nobody sees a result that is not
+//      on disk (I2).
+// SG2: transactions run one after the other, in the order of the calls. If one fails, only its own changes
+//      are undone.
+// SG3: if the database rolls back the whole group (full disk, I/O error) or the commit fails, all members of
+//      the group fail.
+// SG4: a group never waits for more members. It contains those that are queued when it begins.
 
 import { StoreProblem } from "../problems.ts";
 import type { Store, Tx } from "../sql.ts";
 import type { TransactionConnection } from "../transaction.ts";
 
-/** Maximum number of transactions that share a commit: they all wait for it. */
+/** Maximum number of transactions that share a commit, because each of them waits for the whole group. */
 const GROUP_MAX = 32;
 
 export interface GroupConnection extends TransactionConnection {
   begin(): void;
-  /** Resolves after other work had a turn. Undefined: no pause is due. */
+  /** Lets other work run, and resolves afterwards. Undefined if no pause is due. */
   rest(): Promise<void> | undefined;
   /** Resolves when the commit is on disk. Fails if the database has already rolled back the transaction. */
   commit(): Promise<void> | undefined;
@@ -34,17 +34,20 @@ interface Member {
   reject(error: unknown): void;
 }
 
-/** Hooks that run before and after a group. */
+/** Callbacks before and after a group. */
 export interface GroupHooks {
-  /** Runs before a group begins, so that more callers can queue. Default: only those of the same step. */
+  /**
+   * Called before a group begins, so that more callers can queue. Without it, a group contains only
+   * transactions that were started in the same step.
+   */
   readonly gather?: (() => Promise<void>) | undefined;
-  /** Runs after a group was committed. Must not throw. */
+  /** Called after a group was committed. Must not throw. */
   readonly committed?: () => void;
 }
 
 interface GroupParts extends GroupHooks {
   readonly connection: GroupConnection;
-  /** Opens the transaction of one member; `end` makes it refuse further statements. */
+  /** Opens the transaction of one member. After `end` it refuses further statements. */
   readonly open: () => { readonly tx: Tx; readonly end: () => void };
 }
 
@@ -52,11 +55,11 @@ async function gathered({ gather }: GroupParts): Promise<void> {
   try {
     await gather?.();
   } catch {
-    // A failure here only makes the group smaller.
+    // After a failure the group contains fewer members, which does no harm.
   }
 }
 
-/** Runs transactions in groups, on a connection that nothing else writes through. */
+/** Runs transactions in groups. Nothing else may write through the connection. */
 export function groupedTransactions(parts: GroupParts): Store["transaction"] {
   const waiting: Member[] = [];
   let isBusy = false;
@@ -86,7 +89,7 @@ export function groupedTransactions(parts: GroupParts): Store["transaction"] {
 }
 
 interface Done {
-  /** Settles the member's promise once the group is on disk. */
+  /** Resolves or rejects the member's promise. Called after the group's commit. */
   tell(): void;
   reject(error: unknown): void;
 }
@@ -115,8 +118,8 @@ async function runGroup({ connection, committed }: GroupParts, waiting: Member[]
 }
 
 /**
- * Runs the first member without a savepoint: if it fails, the whole transaction is rolled back. Undefined:
- * the member failed, so the group does not exist yet.
+ * Runs the first member without a savepoint: if it fails, the whole transaction can be rolled back. Then
+ * returns undefined, because the group has no member yet.
  */
 async function runFirst(connection: GroupConnection, member: Member): Promise<Done | undefined> {
   const { reject } = member;
@@ -130,7 +133,10 @@ async function runFirst(connection: GroupConnection, member: Member): Promise<Do
   }
 }
 
-/** Runs a further member in a savepoint. Throws if the member's failure rolled back the whole group. */
+/**
+ * Runs another member in a savepoint. Throws if the database rolled back the whole group when the member
+ * failed.
+ */
 async function runPart(connection: GroupConnection, member: Member): Promise<Done> {
   const { reject } = member;
   try {
@@ -145,13 +151,13 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
       reject(error);
       throw lost(error);
     }
-    // The statement may have failed because of uncommitted rows of other members, so it waits for their
-    // commit, too.
+    // The failure may be due to uncommitted rows of other members, so the error is reported only after their
+    // commit.
     return { tell: () => reject(error), reject };
   }
 }
 
-/** Returns the error of a member that was rolled back with another one. It may be retried. */
+/** Returns the error for members that were rolled back because another one failed. They may be retried. */
 function lost(error: unknown): StoreProblem {
   if (error instanceof StoreProblem) return error;
   const why = error instanceof Error ? error.message : String(error);

@@ -1,14 +1,14 @@
-// Owns the JSONL copy of each transcript: `<store dir>/<sessionId>.jsonl`, a header line, then one entry per
-// line.
-// MI1: the table is authoritative: a copy is written after the commit, from the table and in its order, and
-//      repaired from it. Nothing reads a transcript from its copy.
-// A failed write is logged and retried at the next entry; no run fails because of it.
-// After a crash each copy that may be behind is found by a progress file: the position up to which all
-//      copies are complete. Copies are synced before it is written, so that it is valid after a power loss,
-//      too. A start always checks the newest sessions.
-// The copy of a deleted transcript is deleted; one that a crash left is deleted at the next start. An
-//      unknown copy stays: it may be all that is left of another database.
-// A copy that is ahead of the store is never cut: it is kept under another name, and logged.
+// Owns the JSONL copy of each transcript: `<store dir>/<sessionId>.jsonl`, with a header line and one entry
+// per line.
+// MI1: the table is authoritative. A copy is written after the commit, from the table and in its order, and
+//      is repaired from the table. Transcripts are never read from their copies. A failed write is logged and
+//      retried at the next entry; it makes no run fail.
+// A progress file records the position up to which all copies are complete. After a crash it shows which
+// copies may be behind. The copies are synced before the progress file is written, so it is still valid after
+// a power loss. Each start also checks the newest sessions.
+// The copy of a deleted transcript is deleted, if necessary at the next start. An unknown copy is kept,
+// because it may be all that is left of another database. A copy with messages that the store lacks is never
+// truncated: it is kept under another name, and a warning is logged.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,21 +19,27 @@ import type { Log } from "../../world.ts";
 import type { Db } from "../sql.ts";
 import { CopyWriter } from "./jsonl-copy-file.ts";
 
-/** File with the position up to which all copies are complete. */
+/** Name of the progress file: the position up to which all copies are complete. */
 export const PROGRESS_FILE = "mirror.progress";
-/** Entries after which the progress file is written again: the most that a start after a crash reads. */
+/**
+ * Number of entries after which the progress file is written again. A start after a crash reads at most this
+ * many.
+ */
 const PROGRESS_STEP = 1_000;
-/** Time in which entries gather: those of one session are then one write. */
+/** Time to wait for further entries, so that those of one session need only one write. */
 const GATHER_MS = 100;
 /** Number of newest sessions whose copies are checked when the gateway starts. */
 const CHECKED_AT_START = 200;
 
 export interface JsonlCopies {
-  /** Call it after entries of this session were committed, or the session was made. Returns at once. */
+  /**
+   * Reports that entries of this session were committed, or that the session was created. Returns
+   * immediately.
+   */
   note(sessionId: string): void;
-  /** Resolves when all noted entries are written, or have failed and are logged. */
+  /** Resolves when each reported entry was written, or its failure was logged. */
   flush(): Promise<void>;
-  /** Removes the copy of a deleted transcript. */
+  /** Deletes the copy of a deleted transcript. */
   remove(sessionId: string): Promise<void>;
   /** Writes the remaining entries. */
   close(): Promise<void>;
@@ -43,28 +49,28 @@ interface Parts {
   readonly dir: string;
   readonly log: Log;
   readonly db: Db;
-  /** Lets entries gather. Absent: each is written as soon as possible. */
+  /** Clock for the wait for further entries. If absent, each entry is written as soon as possible. */
   readonly clock?: Clock;
 }
 
-/** Opens the copies of a store directory and updates them in the background. */
+/** Opens the copies of a store directory, and updates them in the background. */
 export function openJsonlCopies(parts: Parts): JsonlCopies {
   return new CopyQueue(parts);
 }
 
-/** The queue of copies to write; one worker at a time writes them. */
+/** The queue of copies to write. A single worker writes them. */
 class CopyQueue implements JsonlCopies {
   readonly #parts: Parts;
   readonly #writer: CopyWriter;
   readonly #noted = new Set<string>();
   /** Sessions whose last write failed. */
   readonly #behind = new Set<string>();
-  /** Copies written since the progress file. */
+  /** Copies that were written after the last update of the progress file. */
   readonly #unsynced = new Set<string>();
   #working: Promise<void> | undefined;
-  /** All copies are complete up to this position. */
+  /** Position up to which all copies are complete. */
   #written = 0;
-  /** Number of callers that wait for the queue to be empty. */
+  /** Number of callers that are waiting for the queue to become empty. */
   #flushes = 0;
   #gathering = new AbortController();
 
@@ -104,7 +110,7 @@ class CopyQueue implements JsonlCopies {
 
   async close(): Promise<void> {
     await this.flush();
-    // A commit whose answer was lost has called no `note`.
+    // If the answer to a commit was lost, `note` was not called for its entries.
     for (const sessionId of await lateSince(this.#parts.db, this.#written).catch(() => []))
       this.note(sessionId);
     await this.flush();
@@ -118,7 +124,7 @@ class CopyQueue implements JsonlCopies {
     void running.finally(() => {
       if (this.#working !== running) return;
       this.#working = undefined;
-      // A session was noted after the work's last check and before this callback.
+      // A session may have been reported after the worker's last check and before this callback.
       if (this.#noted.size > 0) this.#start();
     });
   }
@@ -165,7 +171,7 @@ class CopyQueue implements JsonlCopies {
 
   async #noteAll(): Promise<void> {
     const { dir, db } = this.#parts;
-    // Without a valid progress file, as at the first start, each copy counts as behind.
+    // Without a valid progress file, for example at the first start, all copies count as behind.
     const text = await readFile(join(dir, PROGRESS_FILE), "utf8").catch(() => "");
     const noted = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
     try {
@@ -207,7 +213,7 @@ async function lastSeq(db: Db): Promise<number> {
   return row?.seq ?? 0;
 }
 
-/** Returns sessions with entries after this position. */
+/** Returns the sessions that have entries after this position. */
 async function lateSince(db: Db, seq: number): Promise<string[]> {
   const late = await db
     .selectFrom("messages")

@@ -1,6 +1,6 @@
-// Writes single JSONL copies: finds a copy's end, appends missing entries, repairs torn ends.
-// CW1: a copy grows only by whole lines; a torn end is cut off, a foreign file is replaced. A copy with
-//      messages that the store lacks is first kept under another name.
+// Writes single JSONL copies: finds the end of a copy, appends missing entries, and repairs incomplete lines.
+// A copy only grows by complete lines. An incomplete last line is cut off, and a file with other content is
+// replaced. A copy with messages that the store lacks is first renamed.
 
 import { appendFile, type FileHandle, open, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,32 +10,32 @@ import type { Db } from "../sql.ts";
 
 /** Entries per query and write. */
 const BATCH_ENTRIES = 64;
-/** Larger entries are read one by one. */
+/** Larger entries are read one at a time. */
 const SMALL_BYTES = 16 * 1024;
-/** Files per query. */
+/** Number of files per query. */
 const BATCH_FILES = 500;
-/** Maximum number of copies whose last position is cached; other positions are read from the file's end. */
+/** Maximum number of copies whose last position is cached. For others it is read from the end of the file. */
 const KNOWN_MAX = 1_000;
 const TAIL_BYTES = 16 * 1024;
 /** Maximum length of a header line. */
 const HEAD_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 const ENDING = ".jsonl";
-/** With a number, the ending of a copy that was ahead of the store. */
+/** Suffix of a renamed copy that had messages the store lacks; a number follows. */
 const AHEAD = ".ahead-";
-/** Session ids become file names: other ids get no copy. */
+/** Session ids are used as file names. A session whose id is not a safe file name gets no copy. */
 const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
 
-/** Writes single copies. Call one method at a time. */
+/** Writes single copies. Its methods must not run concurrently. */
 export class CopyWriter {
   readonly #dir: string;
   readonly #db: Db;
-  /** The last position in each copy, for the most recently used ones. */
+  /** Last position in each of the most recently used copies. */
   readonly #known = new Map<string, number>();
 
   readonly #onAhead: (sessionId: string, keptAs: string) => void;
 
-  /** `onAhead` runs when a copy was kept because it is ahead of the store. */
+  /** `onAhead` is called when a copy was renamed because it has messages that the store lacks. */
   constructor(dir: string, db: Db, onAhead: (sessionId: string, keptAs: string) => void) {
     this.#dir = dir;
     this.#db = db;
@@ -54,11 +54,11 @@ export class CopyWriter {
     this.#known.delete(sessionId);
     if (!PLAIN_ID.test(sessionId)) return;
     await rm(this.fileOf(sessionId), { force: true });
-    // Kept copies under other names hold the same conversation.
+    // Renamed copies belong to the same conversation, so they are deleted, too.
     for (let number = 1; await removed(`${this.fileOf(sessionId)}${AHEAD}${number}`); number += 1);
   }
 
-  /** Syncs a copy, so that it survives a power loss. A missing copy needs no sync. */
+  /** Syncs a copy to disk, so that it survives a power loss. Does nothing if the copy is missing. */
   async sync(sessionId: string): Promise<void> {
     if (!PLAIN_ID.test(sessionId)) return;
     const handle = await openIfThere(this.fileOf(sessionId), "r");
@@ -69,7 +69,7 @@ export class CopyWriter {
     }
   }
 
-  /** Deletes leftovers of a crash: copies of deleted transcripts, and half-written headers. */
+  /** Deletes files that a crash has left: copies of deleted transcripts, and unfinished headers. */
   async removeDeleted(): Promise<void> {
     const names = await readdir(this.#dir);
     const halves = names.filter((name) => name.endsWith(`${ENDING}.new`));
@@ -145,8 +145,8 @@ export class CopyWriter {
   }
 
   /**
-   * Cuts off a torn line and returns the position at which the file ends; undefined: the transcript does not
-   * exist.
+   * Cuts off an incomplete last line, or writes a new header if the content is invalid. Returns the position
+   * of the last entry, or undefined if the transcript does not exist.
    */
   async #repaired(sessionId: string): Promise<number | undefined> {
     const owner = await this.#ownerOf(sessionId);
@@ -160,17 +160,18 @@ export class CopyWriter {
         .select(["seq", "session_id", "entry_json"])
         .where("id", "=", id)
         .executeTakeFirst();
-      // Compares the whole line: a damaged one may name another message.
+      // Compares the whole line, because a damaged line may contain the id of another message.
       if (row?.session_id === sessionId && row.entry_json === line) return row.seq;
     }
     if (await this.#isAhead(sessionId)) {
-      // The transcript was deleted meanwhile, with its messages: its copy is not ahead of anything.
+      // The transcript and its messages have just been deleted, so nothing in the copy needs to be kept.
       if ((await this.#ownerOf(sessionId)) === undefined) return undefined;
       await this.#keep(sessionId);
     }
     const { session_key: key, created_at: createdAt } = owner;
     const header = { type: "session", version: 1, id: sessionId, key, createdAt };
-    // Renamed into place, so that a reader never sees half a header.
+    // Writes the header to another name and renames the file, so that a reader never sees an incomplete
+    // header.
     const file = this.fileOf(sessionId);
     await writeFile(`${file}.new`, `${JSON.stringify(header)}\n`, { mode: 0o600 });
     await rename(`${file}.new`, file);
@@ -217,7 +218,7 @@ export class CopyWriter {
   }
 }
 
-/** Returns the last whole line of a file, and cuts off what follows it. */
+/** Returns the last complete line of a file, and cuts off anything after it. */
 async function lastWholeLine(file: string): Promise<string | undefined> {
   const handle = await openIfThere(file, "r+");
   if (handle === undefined) return undefined;
@@ -239,7 +240,7 @@ async function lastWholeLine(file: string): Promise<string | undefined> {
   }
 }
 
-/** Removes a file; false: it did not exist. */
+/** Removes a file. Returns false if it did not exist. */
 async function removed(file: string): Promise<boolean> {
   return rm(file).then(
     () => true,
@@ -257,7 +258,7 @@ async function openIfThere(file: string, flags: "r" | "r+"): Promise<FileHandle 
   });
 }
 
-/** Returns the session key in a copy's first line. */
+/** Returns the session key from the header line of a copy. */
 async function keyInHead(file: string): Promise<string | undefined> {
   const handle = await open(file, "r");
   try {

@@ -1,8 +1,9 @@
-// Keeps the files of an open embedded store current: the high-water mark follows the commits, and the log is
-// checkpointed into the database after a bounded time. No commit waits for it.
-// KP1: mark and checkpoint wait for a sync of the log that is under way, so that the mark names no row that
-//      is not on disk (I2).
-// With durability "normal" the mark names no log position: a power loss may remove the end of the log.
+// Updates the files of an open embedded store in the background: writes the high-water mark after commits,
+// and checkpoints the log into the database after a limited time. No commit waits for this.
+// KP1: mark and checkpoint wait for a running sync of the log, so the mark never names a row that is not on
+//      disk (I2).
+// With durability "normal" the mark contains no log position, because a power loss may remove the end of the
+// log.
 
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -14,13 +15,13 @@ import type { LogSync } from "./log-sync.ts";
 import { numbersGiven } from "./loss.ts";
 import type { Mark, MarkWriter } from "./mark.ts";
 
-/** Maximum delay of the mark behind the last commit. */
+/** Maximum time between a commit and the mark that includes it. */
 const MARK_DELAY_MS = 100;
-/** A commit reaches the database file after this time at the latest. */
+/** Maximum time until a commit is in the database file. */
 const CHECKPOINT_DELAY_MS = 30_000;
 /**
- * Checkpoints the log when it has this many pages (16 MB). Pages that change often are then written once for
- * many changes, and a start after a crash reads little more than that.
+ * Number of pages in the log at which it is checkpointed (16 MB). A page that changed many times is then
+ * written only once, and a start after a crash has little more than this to read.
  */
 export const CHECKPOINT_PAGES = 4_000;
 
@@ -31,7 +32,7 @@ interface KeeperParts {
   readonly sync: LogSync | undefined;
   readonly writer: MarkWriter;
   readonly durability: Mark["durability"];
-  /** Absent: writes the mark at each commit, and checkpoints only a long log. */
+  /** If absent, writes the mark at each commit, and checkpoints only when the log is long. */
   readonly clock?: Clock | undefined;
   readonly log: Log;
 }
@@ -44,13 +45,13 @@ export class StoreKeeper {
   #warned = false;
   #isClosed = false;
 
-  /** `isCurrent`: the existing mark is valid even if a power loss damages the new one. */
+  /** `isCurrent` is true if the existing mark stays valid should a power loss damage the new one. */
   constructor(parts: KeeperParts, { isCurrent }: { isCurrent: boolean }) {
     this.#parts = parts;
     this.#mark(!isCurrent);
   }
 
-  /** Call it when a commit is on disk, before the next one. */
+  /** Call this after a commit is on disk and before the next commit. */
   committed(): void {
     const { clock } = this.#parts;
     if (this.#isClosed) return;
@@ -62,7 +63,7 @@ export class StoreKeeper {
       this.#marking = undefined;
       this.#onceSynced(() => {
         this.#mark();
-        // Not in the step of the commit, which may already be long.
+        // Checkpoints here and not at the commit, whose step may already take long.
         if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
       });
     });
@@ -72,7 +73,7 @@ export class StoreKeeper {
     });
   }
 
-  /** Does the work now, or right after the sync that is under way: before another commit begins. */
+  /** Does the work now, or right after a running sync and before another commit begins. */
   #onceSynced(work: () => void): void {
     const pending = this.#parts.sync?.pending;
     if (pending === undefined) {
@@ -106,7 +107,7 @@ export class StoreKeeper {
   /** Call it after the connections are closed. */
   closed(): void {
     const { file, writer, view } = this.#parts;
-    // SQLite removes the log once all of it is in the database.
+    // SQLite deletes the log after it has written all of it to the database.
     const isWhole = statSync(`${file}-wal`, { throwIfNoEntry: false }) === undefined;
     if (isWhole) this.#write({ state: "closed", rows: this.#rows }, true);
     view.close();
@@ -129,7 +130,7 @@ export class StoreKeeper {
     this.#tried(() => writer.write({ durability, ...mark }, { sync }), "could not write the high-water mark");
   }
 
-  /** Logs a failure once and continues: an older mark is valid, too. */
+  /** Logs only the first failure and continues, because an older mark is also valid. */
   #tried(work: () => void, text: string): void {
     try {
       work();

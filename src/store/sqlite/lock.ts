@@ -1,6 +1,5 @@
-// Owns the lock of one process on a store directory.
-// The operating system holds it on an open file, so it ends with the process. The note beside it (process,
-// start time) only informs.
+// Owns the lock of one process on a store directory. The operating system holds the lock for an open file, so
+// it ends with the process. A file beside it names the process and its start time, only for information.
 
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +10,7 @@ const LOCK_FILE = "gateway.lock";
 const NOTE_FILE = "gateway.pid";
 const SQLITE_BUSY = 5;
 
-/** Returns the holder of the directory, according to the note. */
+/** Returns a text about the process that holds the lock, from the file beside it. */
 function holder(noteFile: string): string {
   try {
     const pid = Number.parseInt(readFileSync(noteFile, "utf8"), 10);
@@ -23,8 +22,8 @@ function holder(noteFile: string): string {
 }
 
 /**
- * Locks a store directory for this process; returns the function that unlocks it. Throws a `StoreProblem`
- * that names the process if another gateway holds it.
+ * Locks a store directory for this process, and returns a function that unlocks it. If another gateway holds
+ * the lock, throws a `StoreProblem` that names its process.
  */
 export function lockStore(dir: string): () => void {
   const noteFile = join(dir, NOTE_FILE);
@@ -33,7 +32,7 @@ export function lockStore(dir: string): () => void {
   try {
     writeFileSync(lockFile, "", { flag: "a", mode: 0o600 });
     database = new DatabaseSync(lockFile, { timeout: 0 });
-    // An open transaction on an empty database is an advisory lock that works on every platform.
+    // A transaction on an empty SQLite database serves as a lock that works on all platforms.
     database.exec("pragma journal_mode = memory; begin exclusive");
     writeFileSync(noteFile, `${process.pid}\n`, { mode: 0o600 });
   } catch (error) {

@@ -1,12 +1,14 @@
-// Syncs the log of an open embedded store outside SQLite, so that the event loop waits for no slow disk.
-// SQLite writes a commit into the log and syncs only for a checkpoint and for a new round of the log.
-// Nobody sees a row that is not on disk: members of a group, readers and the high-water mark wait for
-//      the sync of each commit before them. Nothing is committed while a sync is under way.
-// LS2: a failed sync is final, because the system may have dropped the pages: the store refuses everything
-//      from then on, and no checkpoint reads the log. A start compares the log with its checksums.
-// LS3: one descriptor is kept: the system reports a failed write only to descriptors that were open then.
-// LS4: a disk that was fast for some time is synced on the event loop, which saves the way to a thread and
-//      back; the first slow sync ends that.
+// Syncs the log of an open embedded store outside SQLite, so that the event loop does not wait for a slow
+// disk. SQLite itself only syncs for a checkpoint and when it begins a new round of the log.
+// Nobody sees a row that is not on disk: other members of the group, readers and the high-water mark wait for
+// the sync of every earlier commit. Nothing is committed during a sync.
+// LS2: after a failed sync the store stays closed, because the system may have discarded the pages: every
+//      request is refused, and no checkpoint reads the log. The next start verifies the log with its
+//      checksums.
+// A single file descriptor stays open, because the system reports a failed write only to descriptors that
+// were open at that time.
+// LS4: once the disk has been fast for some time, the log is synced on the event loop, which saves a switch
+//      to another thread. The first slow sync ends this.
 
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -16,18 +18,21 @@ import { StoreProblem } from "../problems.ts";
 import type { LogView } from "./log.ts";
 
 interface SyncParts {
-  /** Path of the database. A connection in WAL mode has it open. */
+  /** Path of the database. A connection in WAL mode must have it open. */
   readonly file: string;
   readonly view: LogView;
-  /** Absent: every commit is synced outside the event loop. */
+  /** If absent, every commit is synced outside the event loop. */
   readonly clock?: Pick<Clock, "monotonic"> | undefined;
-  /** Runs once, when a sync failed. Closes every connection of this process that could checkpoint. */
+  /** Called once, after a sync failed. Must close all connections of this process that could checkpoint. */
   readonly failed: (problem: StoreProblem) => void;
 }
 
-/** A sync is fast below this. Includes the way back from the thread, so a busy event loop finds none fast. */
+/**
+ * A sync that takes less time than this is fast. The time includes the return from the other thread, so on a
+ * busy event loop no sync counts as fast.
+ */
 const FAST_MS = 1;
-/** After this many fast syncs in a row, commits are synced on the event loop. */
+/** Number of consecutive fast syncs after which commits are synced on the event loop. */
 const FAST_SYNCS = 64;
 
 type LogEnd = NonNullable<ReturnType<LogView["index"]>>;
@@ -38,22 +43,24 @@ const isSame = (one: LogEnd, other: LogEnd | undefined): boolean =>
 export class LogSync {
   readonly #parts: SyncParts;
   readonly #log: number;
-  /** While it is open, no other connection is the last one, which would checkpoint when it is closed. */
+  /**
+   * Prevents a checkpoint: SQLite checkpoints when the last connection is closed, and this one stays open.
+   */
   readonly #guard: DatabaseSync;
-  /** End of the log at the last commit. Undefined: not known. */
+  /** End of the log at the last commit, or undefined if it is unknown. */
   #end: LogEnd | undefined;
   #pending: Promise<void> | undefined;
-  /** Fast syncs in a row. */
+  /** Number of consecutive fast syncs. */
   #fastSyncs = 0;
   #problem: StoreProblem | undefined;
 
   constructor(parts: SyncParts) {
     this.#parts = parts;
     this.#guard = new DatabaseSync(parts.file, { readOnly: true });
-    // The first read opens the log.
+    // SQLite opens the log at the first read.
     this.#guard.prepare("pragma user_version").get();
     this.#log = openSync(`${parts.file}-wal`, "r+");
-    // The log may hold commits of a killed process.
+    // Syncs commits that a killed process may have left in the log.
     fdatasyncSync(this.#log);
     this.#end = parts.view.index();
   }
@@ -63,14 +70,14 @@ export class LogSync {
     if (this.#problem !== undefined) throw this.#problem;
   }
 
-  /** Settles with the sync that is under way. Undefined: every commit is on disk. */
+  /** The running sync, or undefined if every commit is on disk. */
   get pending(): Promise<void> | undefined {
     return this.#pending;
   }
 
   /**
-   * Call it in the same step as a commit. Resolves when the commit is on disk. Undefined: it is there, or has
-   * written nothing. Throws or rejects if the sync failed.
+   * Syncs the last commit. Call this in the same step as the commit. Returns a promise that resolves when the
+   * commit is on disk, or undefined if it already is or wrote nothing. Throws or rejects if the sync fails.
    */
   commit(): Promise<void> | undefined {
     const before = this.#end;
@@ -109,18 +116,18 @@ export class LogSync {
     const more = { detail: cause.message, cause };
     this.#problem = new StoreProblem("unsynced", file, more);
     failed(this.#problem);
-    // Its rows are in the log, and may be there after a restart, too.
+    // The rows are in the log, and may still be there after a restart, so the outcome is in doubt.
     return new StoreProblem("unsynced", file, { ...more, inDoubt: true });
   }
 
-  /** Call it before the other connections are closed. */
+  /** Call this before the other connections are closed. */
   close(): void {
     this.#guard.close();
     closeSync(this.#log);
   }
 }
 
-/** Returns a connection for reading whose answers wait until the rows in them are on disk. */
+/** Returns a connection for reading that delays each answer until the rows in it are on disk. */
 export function afterSync(connection: DatabaseConnection, sync: LogSync | undefined): DatabaseConnection {
   if (sync === undefined) return connection;
   return {
@@ -128,7 +135,7 @@ export function afterSync(connection: DatabaseConnection, sync: LogSync | undefi
       sync.refuse();
       const answer = await connection.executeQuery<R>(...asked);
       await sync.pending;
-      // A sync on the event loop may have failed meanwhile.
+      // Meanwhile a sync on the event loop may have failed.
       sync.refuse();
       return answer;
     },

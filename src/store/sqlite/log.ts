@@ -1,18 +1,18 @@
 // Reads the position of an embedded store's write-ahead log: its round and the number of committed frames.
-// WL1: the shared index (-shm) stays open as long as the database. Closing any descriptor of it would release
-//      the locks that SQLite holds on it in this process.
+// The shared index (-shm) must stay open as long as the database. If this process closed any descriptor of
+// it, the system would release the locks that SQLite holds on it.
 
 import { closeSync, openSync, readSync } from "node:fs";
 import { crc32 } from "node:zlib";
 
-/** The last committed frame of a log. */
+/** Position of the last committed frame in a log. */
 export interface LogPlace {
-  /** First salt in the log's header: grows by one with each round of the log. */
+  /** First salt in the log's header. It increases by one with each new round of the log. */
   readonly salt: number;
   readonly salt2: number;
-  /** Committed frames in this round. */
+  /** Number of committed frames in this round. */
   readonly frames: number;
-  /** Number of the page in the last frame, from 1, and the checksum of its content. */
+  /** Page number (from 1) of the last frame, and the checksum of its content. */
   readonly page: number;
   readonly pageBytes: number;
   readonly crc: number;
@@ -25,16 +25,16 @@ const FRAMES_AT = 16;
 const SALT_AT = 32;
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** Means 65,536, which two bytes cannot hold. */
+/** This value stands for 65,536, which does not fit into two bytes. */
 const LARGEST_PAGE = 1;
 
-/** Reads exactly these bytes; undefined: the file is too short. */
+/** Reads this range of bytes, or returns undefined if the file is too short. */
 function bytesAt(handle: number, at: number, length: number): Buffer | undefined {
   const bytes = Buffer.alloc(length);
   return readSync(handle, bytes, 0, length, at) === length ? bytes : undefined;
 }
 
-/** Opens a file for reading; undefined if it does not exist. */
+/** Opens a file for reading. Returns undefined if it does not exist. */
 function openIfThere(file: string): number | undefined {
   try {
     return openSync(file, "r");
@@ -45,8 +45,8 @@ function openIfThere(file: string): number | undefined {
 }
 
 /**
- * Whether the database file holds the last frame of a log. Call it only while nobody in this process has the
- * file open: see WL1.
+ * Whether the database file contains the page of a log's last frame. Call this only while nobody in this
+ * process has the database open, because closing the file releases the locks on it.
  */
 export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boolean {
   const handle = openIfThere(file);
@@ -59,7 +59,7 @@ export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boo
   }
 }
 
-/** Content of the shared index. */
+/** Fields of the shared index. */
 interface Index {
   readonly salt: number;
   readonly salt2: number;
@@ -67,25 +67,25 @@ interface Index {
   readonly pageBytes: number;
 }
 
-/** The log of one open database. Close it after every connection to the database. */
+/** Reads the log of one open database. Close it only after all connections to the database. */
 export class LogView {
   readonly #file: string;
   #index: number | undefined;
 
-  /** `file` is the database's path. */
+  /** `file` is the path of the database. */
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** Reads the index. Undefined: there is none, or it is being written. */
+  /** Reads the index. Returns undefined if there is none, or if SQLite is just writing it. */
   index(): Index | undefined {
     this.#index ??= openIfThere(`${this.#file}-shm`);
     const bytes = this.#index === undefined ? undefined : bytesAt(this.#index, 0, INDEX_BYTES);
     if (bytes === undefined) return undefined;
-    // The index is stored twice; while it is being written the copies differ.
+    // The file contains the index twice. While SQLite writes it, the two differ.
     const copy = bytes.subarray(INDEX_COPY_BYTES);
     if (!bytes.subarray(0, INDEX_COPY_BYTES).equals(copy)) return undefined;
-    // The machine's byte order, except for the salts, which have the log's order.
+    // The index has the machine's byte order, except for the salts, which are stored as in the log.
     const view = new DataView(new Uint8Array(bytes).buffer);
     const isLittle = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
     const pageBytes = view.getUint16(PAGE_BYTES_AT, isLittle);
@@ -97,7 +97,7 @@ export class LogView {
     };
   }
 
-  /** Returns the log's position. Undefined: nothing is committed in this round. */
+  /** Returns the log's position, or undefined if nothing is committed in this round. */
   place(): LogPlace | undefined {
     const index = this.index();
     if (index === undefined || index.frames === 0) return undefined;

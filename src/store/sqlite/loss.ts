@@ -1,7 +1,7 @@
-// Detects a loss of data: compares an embedded store with its high-water mark and with the JSONL copies of
-// its transcripts. A store that is behind either of them has lost data.
-// SL1: neither a killed process nor a power loss makes a store fail this comparison.
-// SL2: it only reads, and reads a bounded amount.
+// Detects a loss of data. A store is compared with its high-water mark and with the JSONL copies of its
+// transcripts. If it is behind either of them, it has lost data.
+// SL1: this comparison never fails just because a process was killed or the power failed.
+// SL2: it only reads, and the amount is limited.
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -11,29 +11,29 @@ import { copiesIn } from "./check.ts";
 import type { LogPlace, LogView } from "./log.ts";
 import { claimsAnything, type Mark } from "./mark.ts";
 
-/** Tables whose numbers are never reused; the mark holds their last numbers. */
+/** Tables whose row numbers are never reused. The mark contains their last numbers. */
 const NUMBERED = ["messages", "deliveries", "ledger", "cron_runs", "inbound"];
 /** Number of newest sessions whose copies are compared with the store after an unplanned stop. */
 const COMPARED = 200;
 const TAIL_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
-/** Ids that can have a copy. */
+/** Session ids that are safe file names, and can therefore have a copy. */
 const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
 const EMPTY = "nothing is left in it";
-/** Maximum number of rounds that a log may have begun since the mark was written. */
+/** Maximum number of rounds that the log may have begun since the mark was written. */
 const ROUNDS_MAX = 1_000_000;
 
-/** Returns the last number that each numbered table has used. */
+/** Returns the last number that was used in each of these tables. */
 export function numbersGiven(database: DatabaseSync): Mark["rows"] {
   const rows = database.prepare("select name, seq from sqlite_sequence").all();
   const numbers = rows.map(({ name, seq }): [string, number] => [String(name), Number(seq)]);
   return Object.fromEntries(numbers.filter(([name]) => NUMBERED.includes(name)));
 }
 
-/** The part of a log's position that the comparison needs. The salts change when a new round begins. */
+/** Part of a log's position that the comparison needs. The salts change with each new round. */
 type Round = Pick<LogPlace, "salt" | "salt2" | "frames">;
 
-/** Compares the round of a log with the round of the mark. */
+/** Compares the current round of the log with the round in the mark. */
 export function roundOf(marked: Round, found: Round | undefined): "same" | "later" | "unknown" {
   if (found === undefined) return "unknown";
   if (found.salt === marked.salt && found.salt2 === marked.salt2) return "same";
@@ -43,12 +43,12 @@ export function roundOf(marked: Round, found: Round | undefined): "same" | "late
 
 interface Opened {
   readonly file: string;
-  /** Opened for reading only. */
+  /** Opened read-only. */
   readonly database: DatabaseSync;
-  /** Schema version; 0: the database is empty. */
+  /** Schema version, or 0 if the database is empty. */
   readonly version: number;
   readonly view: LogView;
-  /** Whether the database file alone holds the last frame that the mark names. */
+  /** Whether the database file itself contains the last frame of the log that the mark names. */
   readonly hasPage: boolean;
 }
 
@@ -56,14 +56,14 @@ function lostOfLog({ rows, log }: Mark, { file, database, view, hasPage }: Opene
   if (log === undefined) return undefined;
   const found = view.index();
   const round = roundOf(log, found);
-  // SQLite begins the log again (a new round) only after a checkpoint has put all of it into the database.
+  // SQLite only begins a new round after a checkpoint has written the whole log to the database.
   if (round === "later") return undefined;
   if (round === "same") {
     const frames = found?.frames ?? 0;
     if (frames >= log.frames) return undefined;
     return `its log ${file}-wal can be read up to page ${frames} of ${log.frames} only`;
   }
-  // Another program may have checkpointed the log and removed it.
+  // Another program may have checkpointed and removed the log.
   if (hasPage) return undefined;
   const given = numbersGiven(database);
   if (Object.entries(given).some(([name, seq]) => seq > (rows[name] ?? 0))) return undefined;
@@ -78,13 +78,15 @@ function lostNumbers({ rows }: Mark, database: DatabaseSync): string | undefined
   return words.join(", ");
 }
 
-/** Returns what a store has lost since its mark was written; undefined: nothing. */
+/**
+ * Describes the data that a store has lost since its mark was written. Returns undefined if it has lost none.
+ */
 export function lostSinceMark(mark: Mark, opened: Opened): string | undefined {
   if (opened.version === 0) return claimsAnything(mark) ? EMPTY : undefined;
   return lostOfLog(mark, opened) ?? lostNumbers(mark, opened.database);
 }
 
-/** Returns the id in the last whole line of a copy; undefined if there is none. */
+/** Returns the id in the last complete line of a copy, or undefined if there is none. */
 function lastIdIn(file: string): string | undefined {
   let handle: number;
   try {
@@ -98,7 +100,8 @@ function lastIdIn(file: string): string | undefined {
     readSync(handle, tail, 0, tail.length, size - tail.length);
     const end = tail.lastIndexOf(NEWLINE);
     const start = end <= 0 ? -1 : tail.lastIndexOf(NEWLINE, end - 1);
-    // Skips a longer line. The JSONL copy writer compares it later, and never cuts a copy that is ahead.
+    // The last line is longer than the part that was read. It is not checked here, because the writer of the
+    // copies compares it later, and keeps a copy that is ahead.
     if (end < 0 || (start < 0 && tail.length < size)) return undefined;
     const value = jsonOf(tail.subarray(start + 1, end));
     return isObject(value) && typeof value.id === "string" ? value.id : undefined;
@@ -107,7 +110,10 @@ function lastIdIn(file: string): string | undefined {
   }
 }
 
-/** Returns which copies of the newest sessions end with a message that the store lacks. */
+/**
+ * Describes those copies of the newest sessions that end with a message the store lacks. Returns undefined if
+ * there are none.
+ */
 export function lostSinceCopies(
   { database, version }: Pick<Opened, "database" | "version">,
   dir: string,

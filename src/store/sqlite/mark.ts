@@ -1,31 +1,33 @@
-// Owns the high-water mark of an embedded store: a small file beside it that records the last state, so that
-// a start notices when the store has lost data.
-// The mark never claims more than the disk holds. It may claim less: it is written after commits.
-// It has two slots, written in turn, each in its own sector: a power loss damages at most the slot that was
-// being written.
+// Owns the high-water mark of an embedded store: a small file beside the database that records its last
+// state. With it, a start can detect that the store has lost data.
+// The mark is written after commits. It never claims more than the disk holds, but may claim less. It has two
+// slots, each in its own disk sector, that are written alternately. A power loss can only damage the slot
+// that is being written.
 
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
 import { isObject, jsonOf } from "../../core/json.ts";
 import type { LogPlace } from "./log.ts";
 
-/** Ending of the mark's file. Moving `parley.sqlite*` moves the mark, too. */
+/** Suffix of the mark's file. Moving `parley.sqlite*` also moves the mark. */
 export const MARK_ENDING = "-mark";
 
 export interface Mark {
-  /** `closed`: after a planned stop, with the whole log in the database. */
+  /** `closed` after a planned stop, when the whole log is in the database. */
   readonly state: "open" | "closed";
   readonly durability: "full" | "normal";
-  /** The last number that each numbered table has used. Numbers are never reused. */
+  /** Last number used in each numbered table. Numbers are never reused. */
   readonly rows: Readonly<Record<string, number>>;
-  /** The log that must exist unless the database holds its content. Absent: none is required. */
+  /**
+   * Log position that must exist, unless the database contains its content. If absent, no log is required.
+   */
   readonly log?: LogPlace;
 }
 
 const SLOT_BYTES = 512;
 const SLOTS = 2;
 
-/** Encodes a slot: checksum, then JSON with the number of this write. */
+/** Encodes a slot: a checksum, then JSON that includes the number of this write. */
 function slotOf(mark: Mark, number: number): Buffer {
   const text = JSON.stringify({ number, ...mark });
   const slot = Buffer.alloc(SLOT_BYTES);
@@ -66,13 +68,13 @@ function bytesOf(file: string): Buffer {
   }
 }
 
-/** Reads the mark of a database file. "damaged": the mark exists but cannot be read. */
+/** Reads the mark of a database file. Returns "damaged" if it exists but cannot be read. */
 export function readMark(file: string): Mark | "damaged" | undefined {
   const bytes = bytesOf(`${file}${MARK_ENDING}`);
   return newest(bytes)?.mark ?? (bytes.every((byte) => byte === 0) ? undefined : "damaged");
 }
 
-/** Whether the mark says that something was stored. */
+/** Whether the mark says that the store contains data. */
 export function claimsAnything({ rows, log }: Mark): boolean {
   return log !== undefined || Object.values(rows).some((seq) => seq > 0);
 }
@@ -89,7 +91,7 @@ export class MarkWriter {
     this.#handle = openSync(name, "r+");
   }
 
-  /** `sync`: the mark is on disk when this returns. */
+  /** With `sync`, the mark is on disk when this returns. */
   write(mark: Mark, { sync }: { sync: boolean }): void {
     this.#number += 1;
     writeSync(this.#handle, slotOf(mark, this.#number), 0, SLOT_BYTES, (this.#number % SLOTS) * SLOT_BYTES);

@@ -1,6 +1,6 @@
-// Checks an open embedded store for damaged pages, in a thread that lives only during the check. It checks
-// one table at a time and pauses for as long as the check of a table took, so that reads and writes do not
-// wait.
+// Checks an open embedded store for damaged pages. A separate thread does this and ends afterwards. It checks
+// one table at a time. After each table it pauses for as long as the check took, so that reads and writes are
+// not delayed.
 
 import { CompiledQuery } from "kysely";
 import type { Clock, Timer } from "../../world/plain.ts";
@@ -9,10 +9,10 @@ import { StoreProblem } from "../problems.ts";
 import { ReadWorkerConnection } from "./read-connection.ts";
 import type { ReadWorkerOptions } from "./read-worker.ts";
 
-/** Delay after the start, so that the first requests are served before. */
+/** Delay after the start, so that the check does not slow down the first requests. */
 const FIRST_MS = 10 * 60_000;
 const EVERY_MS = 24 * 3_600_000;
-/** Each page is read once: a larger cache would save nothing, and its memory stays allocated. */
+/** Cache size. Each page is read only once, so a larger cache would just keep memory allocated. */
 const CACHE_KIB = 1_024;
 
 const TABLES = `select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'
@@ -35,7 +35,7 @@ export class PageCheck {
     this.#plan(FIRST_MS);
   }
 
-  /** Resolves when the check has closed the file. */
+  /** Resolves when the check has ended and its file is closed. */
   async close(): Promise<void> {
     this.#stop.abort();
     this.#timer?.cancel();
@@ -72,7 +72,7 @@ export class PageCheck {
     }
   }
 
-  /** Returns the first damage in each table. */
+  /** Returns the first damage found in each table. */
   async #damageIn(ask: (sql: string) => Promise<string[]>): Promise<string[]> {
     const { clock } = this.#parts;
     const damage: string[] = [];

@@ -1,10 +1,11 @@
-// Runs slow reads of the embedded store, such as a search in a million messages, in a read worker: a thread,
-// so that the event loop is not blocked.
-// The first request starts the thread: a gateway without requests does not pay for it.
-// SA2: runs one request at a time, in order; drops a waiting request whose caller has aborted. A running one
-//      is finished and its result discarded: SQLite has no way to interrupt it.
-// SA3: at most `WAITING_MAX` requests wait; further ones are refused at once.
-// If the thread dies, only its current request fails: the next one starts a new thread.
+// Runs slow reads of the embedded store, for example a search in a million messages, in the read worker: a
+// thread, so that the event loop is not blocked. The first request starts the thread, so a gateway without
+// such requests does not pay for it.
+// SA2: requests run one at a time and in order. A waiting request is dropped if its caller has aborted. A
+//      running request cannot be interrupted, because SQLite does not offer that: it completes, and its
+//      result is discarded.
+// SA3: at most `WAITING_MAX` requests wait; further ones are refused immediately. If the thread dies, only
+//      the current request fails. The next one starts a new thread.
 
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
@@ -13,7 +14,10 @@ import { asStoreProblem, StoreProblem } from "../problems.ts";
 import type { ReadRequest, ReadResponse, ReadWorkerOptions } from "./read-worker.ts";
 
 const WAITING_MAX = 256;
-/** Rows of a page are copied between threads: a small young generation keeps the garbage from growing old. */
+/**
+ * Size of the thread's young generation. Copying rows between threads makes much short-lived garbage, and a
+ * small young generation collects it early.
+ */
 const YOUNG_GENERATION_MB = 8;
 
 interface PendingRead {
@@ -22,13 +26,13 @@ interface PendingRead {
   readonly reject: (error: unknown) => void;
 }
 
-/** Path of the thread's file: beside this one, built or not. */
+/** Returns the path of the thread's file, which is in this folder in the sources and in the build. */
 function workerFile(): string {
   const source = fileURLToPath(new URL("./read-worker.ts", import.meta.url));
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
-/** A connection whose queries run in the read worker. */
+/** A connection that sends its queries to the read worker. */
 export class ReadWorkerConnection implements DatabaseConnection {
   readonly #start: ReadWorkerOptions;
   #worker: Worker | undefined;
@@ -69,10 +73,10 @@ export class ReadWorkerConnection implements DatabaseConnection {
 
   // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new Error("queries of the embedded store are not streamed: read pages");
+    throw new Error("the store cannot stream queries: read page by page");
   }
 
-  /** Resolves when the thread has closed the file. Rejects waiting requests at once. */
+  /** Rejects waiting requests immediately. Resolves when the thread has closed the database. */
   async close(): Promise<void> {
     this.#closed = true;
     const worker = this.#worker;

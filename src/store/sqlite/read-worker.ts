@@ -1,20 +1,20 @@
-// The read worker: a thread that runs slow reads of the embedded store (sqlite/read-connection.ts starts it).
-// It imports little, because a caller waits for its start.
-// AW1: it only reads, through its own connection, and each request sees the last committed state.
+// The read worker: a thread that runs slow reads of the embedded store. sqlite/read-connection.ts starts it.
+// It imports few modules, because a caller waits while it starts.
+// AW1: it only reads, through its own connection. Each request sees the last committed state.
 
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { optional } from "../../core/optional.ts";
 import { Statements } from "./statements.ts";
 
-/** Options of the thread. */
+/** Start options of the thread. */
 export interface ReadWorkerOptions {
   readonly file: string;
   readonly busyTimeoutMs: number;
   readonly cacheKib: number;
 }
 
-/** One request at a time; `undefined` ends the thread. */
+/** A single request. `undefined` ends the thread. */
 export type ReadRequest = { readonly sql: string; readonly parameters: readonly unknown[] } | undefined;
 
 export type ReadResponse =

@@ -1,5 +1,5 @@
-// Compares the schema of an embedded file with this program's schema, so that an object that somebody planted
-// in a file (a trigger, a view in place of a table) is never run or trusted.
+// Compares the schema of an embedded file with this program's schema. A foreign object in the file (a
+// trigger, or a view in place of a table) is therefore never executed or trusted.
 
 import { DatabaseSync } from "node:sqlite";
 import { migrate } from "../schema/sqlite-schema.ts";
@@ -8,13 +8,13 @@ import { distrust } from "./trust.ts";
 
 /** An object of a schema that differs from this program's schema. */
 export interface SchemaDifference {
-  /** SQLite's name for its type: `table`, `trigger`, `view` or `index`. */
+  /** Type in SQLite's terms: `table`, `trigger`, `view` or `index`. */
   readonly type: string;
   readonly name: string;
   readonly kind: "unknown" | "changed" | "missing";
 }
 
-/** Returns an object's text for people: `trigger "approve_all"`. */
+/** Formats an object for people, for example `trigger "approve_all"`. */
 export function shownObject({ type, name }: SchemaDifference): string {
   return `${type} ${JSON.stringify(name)}`;
 }
@@ -22,14 +22,14 @@ export function shownObject({ type, name }: SchemaDifference): string {
 interface SchemaObject {
   readonly type: string;
   readonly name: string;
-  /** Objects with equal shapes behave alike. */
+  /** Normalised definition. Objects with the same shape behave in the same way. */
   readonly shape: string;
 }
 
-/** Matches SQLite's internal tables for statistics and numbering. */
+/** Matches SQLite's internal tables for statistics and row numbers. */
 const OWN_NAME = /^sqlite_/;
 
-/** Returns the columns of an ordinary table; for anything else its text, ignoring white space. */
+/** Returns the columns of an ordinary table, and the SQL text without white space of any other object. */
 function shapeOf(database: DatabaseSync, type: string, name: string, text: string): string {
   if (type !== "table" || /^\s*create\s+virtual\s/i.test(text)) return text.replaceAll(/\s+/g, " ").trim();
   const columns = database.prepare("select name, type, pk, hidden from pragma_table_xinfo(?)").all(name);
@@ -57,7 +57,7 @@ function expectedObjects(version: number): Map<string, SchemaObject> {
   }
 }
 
-/** Returns all differences between an open file and this program's schema of that version. */
+/** Returns all differences between an open file and this program's schema of the given version. */
 export function schemaDifferences(database: DatabaseSync, version: number): SchemaDifference[] {
   const [found, expected] = [objectsOf(database), expectedObjects(version)];
   const differences: SchemaDifference[] = [];
@@ -74,7 +74,7 @@ export function schemaDifferences(database: DatabaseSync, version: number): Sche
 }
 
 /**
- * Returns a table whose rows cannot be read: it is another type of object, has other columns, or is missing.
+ * Returns the first table that cannot be read, because it is missing, has other columns or is not a table.
  */
 export function unreadableTable(differences: readonly SchemaDifference[]): SchemaDifference | undefined {
   const copied: readonly string[] = COPIED_TABLES;
@@ -82,7 +82,8 @@ export function unreadableTable(differences: readonly SchemaDifference[]): Schem
 }
 
 /**
- * Creates a new file with this program's schema of that version, and copies the rows of another file into it.
+ * Creates a file with this program's schema of the given version, and copies the rows of another file into
+ * it.
  */
 export function copyIntoOwnSchema(from: string, to: string, version: number): void {
   const database = new DatabaseSync(to);
@@ -97,7 +98,7 @@ export function copyIntoOwnSchema(from: string, to: string, version: number): vo
         .all(table)
         .map(({ name }) => `"${String(name)}"`)
         .join(", ");
-      // An older version lacks this table.
+      // An older version does not have this table.
       if (columns === "") continue;
       database.exec(`insert into main."${table}" (${columns}) select ${columns} from source."${table}"`);
     }

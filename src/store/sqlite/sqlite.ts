@@ -1,8 +1,8 @@
-// Owns the embedded store: one database file that one process writes.
-// A file that is newer, damaged, foreign or not writable is refused before anything is written to it.
-// Rows of a transaction are on disk when its promise resolves (durability "full": also after a power loss).
-// Reads never wait for an open transaction; they see the last committed state, once it is on disk. Slow reads
-// run in the read worker (sqlite/read-connection.ts).
+// Owns the embedded store: one database file, to which only one process writes. A file that is newer,
+// damaged, not a Parley store or not writable is refused before anything is written to it.
+// The rows of a transaction are on disk when its promise resolves; with durability "full" they also survive a
+// power loss. Reads never wait for an open transaction. They see the last committed state that is on disk.
+// Slow reads run in the read worker (sqlite/read-connection.ts).
 
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,35 +30,43 @@ import { ReadWorkerConnection } from "./read-connection.ts";
 import { distrust } from "./trust.ts";
 
 interface SqliteOptions {
-  /** Absolute path of the store directory; created, for its owner only, if it does not exist. */
+  /**
+   * Absolute path of the store directory. If it does not exist, it is created with access only for its owner.
+   */
   readonly dir: string;
   /**
-   * `full`: a commit survives a power loss. `normal`: it survives a crash of the process; a power loss may
-   * undo the last few.
+   * `full`: a commit survives a power loss. `normal`: a commit survives a crash of the process, but a power
+   * loss may undo the last few commits.
    */
   readonly durability: "full" | "normal";
   readonly log: Log;
-  /** Timers for work some time after a commit. Absent: see `StoreKeeper`. */
+  /** Clock for work that is delayed after a commit. For its absence see `StoreKeeper`. */
   readonly clock?: Clock;
-  /** Lets pending callers begin their transactions, so that they share a commit. Default: no waiting. */
+  /**
+   * Lets waiting callers begin their transactions, so that they share a commit. If absent, a group does not
+   * wait.
+   */
   readonly gather?: () => Promise<void>;
 }
 
 /** File name of the database in the store directory. */
 export const STORE_FILE = "parley.sqlite";
 
-/** How long a statement waits for another program's lock. Short, because waiting blocks the process. */
+/** Maximum wait for the lock of another program. It is short, because waiting blocks the process. */
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
-/** Small, because the reader is used only while a transaction is open: otherwise the writer reads. */
+/**
+ * Cache size of the reader. It is small, because the reader is used only while a transaction is open; at
+ * other times the writer reads.
+ */
 const READER_CACHE_KIB = 2_048;
-/** Length of the log at which a commit checkpoints it, if the keeper has not done so before. */
+/** Length of the log at which a commit itself checkpoints, if the keeper has not done so earlier. */
 const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
 /** Maximum number of cached paths of existing JSONL copies. */
 const WRITTEN_KNOWN_MAX = 10_000;
 
 /**
- * Opens one gateway's store, and creates or migrates it if necessary. Holds the directory's lock until
+ * Opens the store of one gateway. Creates or migrates it if necessary. Holds the lock of the directory until
  * `close`. Rejects with a `StoreProblem` if a person has to fix something.
  */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
@@ -74,18 +82,18 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
     look = lookBefore(options, { file, view, isShort });
     if (look.mark === "damaged")
-      log.warn({ file }, "could not read the high-water mark; the store is used without it");
+      log.warn({ file }, "could not read the high-water mark; opening the store without it");
     writer = openWriter(file);
     const { version } = look;
     const journal = writer.prepare("pragma journal_mode = wal").get();
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
-    // A checkpoint and a new round of the log are synced; `LogSync` syncs the commits.
+    // SQLite syncs only checkpoints and new rounds of the log; `LogSync` syncs the commits.
     writer.exec(`pragma synchronous = normal; pragma cache_size = -${CACHE_KIB}`);
     migrate(writer, version);
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
     const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
-    // Set after the migrations, whose sorts may not fit into memory.
+    // Set only now, because the migrations may sort more rows than fit into memory.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);
@@ -103,14 +111,14 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Makes a start's checks, and throws a start's errors. Changes nothing. */
+/** Runs the checks of a starting gateway, and throws the same errors. Changes nothing. */
 export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability">): void {
   const file = join(options.dir, STORE_FILE);
   const unlock = lockStore(options.dir);
   const view = new LogView(file);
   try {
     const isShort = refuseDamagedFile(options.dir, file);
-    // The start itself undoes an interrupted transaction.
+    // When a gateway starts, SQLite first undoes the interrupted transaction.
     if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
     lookBefore(options, { file, view, isShort }).database.close();
   } catch (error) {
@@ -127,15 +135,18 @@ function openWriter(file: string): DatabaseSync {
   return writer;
 }
 
-/** The state of a store before anything was written to it. */
+/** State of a store before anything is written to it. */
 interface Look {
-  /** Opened read-only. Closed only after the writer was opened, so that SQLite reads the WAL only once. */
+  /**
+   * Read-only connection. It is closed only after the writer was opened, so that SQLite reads the WAL only
+   * once.
+   */
   readonly database: DatabaseSync;
   readonly version: number;
   readonly mark: ReturnType<typeof readMark>;
 }
 
-/** Checks a file before it is opened for writing. Refuses one that has lost data. */
+/** Checks a file before it is opened for writing. Throws if it has lost data. */
 function lookBefore(
   { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
   { file, view, isShort }: { file: string; view: LogView; isShort: boolean },
@@ -143,7 +154,7 @@ function lookBefore(
   const mark = readMark(file);
   const known = mark === "damaged" ? undefined : mark;
   const hasPage = known?.log !== undefined && holdsPage(file, known.log);
-  // Opening a file with a journal undoes its interrupted transaction, which needs write access.
+  // If there is a journal, opening the file undoes an interrupted transaction, which needs write access.
   const readOnly = sizeOf(`${file}-journal`) === 0;
   const database = new DatabaseSync(file, { readOnly, timeout: BUSY_TIMEOUT_MS });
   try {
@@ -163,20 +174,20 @@ function lookBefore(
   }
 }
 
-/** Refuses a short file whose end is not in its log. */
+/** Throws if a file is too short and its end is not in the log either. */
 function refuseUnsound(database: DatabaseSync, file: string): void {
   const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
   if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
 }
 
-/** Undefined with durability "normal": then nobody waits for the disk. */
+/** Returns undefined with durability "normal", because commits then do not wait for the disk. */
 function syncOf(
   { durability, clock, log }: SqliteOptions,
   { file, view, writer, reader }: Pick<KeptFiles, "file" | "view" | "reader"> & { writer: DatabaseSync },
 ): LogSync | undefined {
   if (durability === "normal") return undefined;
   const failed = (problem: StoreProblem): void => {
-    log.error({ err: problem, file }, "a sync of the log failed; the store is closed");
+    log.error({ err: problem, file }, "could not sync the log; closed the store");
     reader.close();
     writer.close();
   };
@@ -197,7 +208,7 @@ function keeperOf(
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
-  // A mark that names a missing log may be all that a power loss leaves.
+  // If a power loss damages the next mark, this one applies again. So it must not name a log that is gone.
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&
@@ -215,7 +226,10 @@ async function makeDirectory(dir: string): Promise<void> {
   }
 }
 
-/** Returns the file's schema version; 0 for an empty file. Reads only. */
+/**
+ * Checks that the file is a store of this program and returns its schema version, or 0 for an empty file.
+ * Only reads.
+ */
 function checkedVersion(database: DatabaseSync, file: string): number {
   const read = (name: string): number => Number(database.prepare(`pragma ${name}`).get()?.[name]);
   const version = read("user_version");
@@ -282,7 +296,8 @@ function storeOf(parts: Parts): Store {
 }
 
 /**
- * Returns a function that finds existing copies. It caches the found ones: a list of sessions names hundreds.
+ * Returns a function that finds existing copies. It caches those that it found, because a list of sessions
+ * asks for hundreds.
  */
 function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscript"] {
   const found = new Map<string, string>();

@@ -2,7 +2,7 @@
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 
-/** Statements kept prepared; the least recently used one is evicted first. */
+/** Maximum number of cached statements. The least recently used one is evicted first. */
 const STATEMENTS_MAX = 256;
 
 interface Prepared {
@@ -12,7 +12,7 @@ interface Prepared {
 
 export interface Ran {
   readonly rows: Record<string, unknown>[];
-  /** Result of a statement without rows. */
+  /** Result of a statement that returns no rows. */
   readonly did?: { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
 }
 

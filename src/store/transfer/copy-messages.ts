@@ -1,5 +1,5 @@
-// Copies messages of a store and indexes them for search. The stored text of an entry is never changed: an
-// unreadable one is copied as it is, without an index.
+// Copies the messages of a store and indexes them for full-text search. The stored text of an entry never
+// changes. An entry that cannot be read is copied as it is and not indexed.
 
 import { sql } from "kysely";
 import type { Entry } from "../../core/shapes/message.ts";
@@ -9,11 +9,12 @@ import { placeTokens } from "../queries/transcripts/search-text.ts";
 import { indexEmbedded, type Searchable, searchableText } from "../queries/transcripts/transcripts.ts";
 import { kindOf, type Tx } from "../sql.ts";
 
-/** A row of any table, as both databases return and accept it. */
+/** A row of any table, in the form that both databases return and accept. */
 export type Row = Readonly<Record<string, string | number | null>>;
 
 /**
- * Returns a row's searchable text; empty if there is none. Of a damaged entry it returns the readable rest.
+ * Returns the searchable text of a row, or an empty text. If the entry is damaged, returns the part that can
+ * be read.
  */
 async function textIn(row: Row, redactor: Redactor): Promise<string> {
   try {
@@ -30,7 +31,7 @@ async function textIn(row: Row, redactor: Redactor): Promise<string> {
 const hasText = (block: unknown): boolean =>
   typeof (block as { readonly text?: unknown } | null)?.text === "string";
 
-/** Writes rows without their numbers, and indexes each for full-text search. */
+/** Inserts rows, which get new numbers, and indexes each for full-text search. */
 export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Redactor): Promise<void> {
   const added = await tx
     .insertInto("messages")
@@ -54,9 +55,9 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
   else if (found.length > 0) await indexOnServer(tx, found);
 }
 
-/** Returns the agents of these sessions, if they exist. */
+/** Returns the agents of those sessions that exist. */
 async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string; agent_id: string }[]> {
-  // One parameter for any number of keys.
+  // Passes all keys as one parameter, so that the text of the query does not depend on their number.
   const wanted =
     kindOf(tx) === "sqlite"
       ? sql<string>`(select value from json_each(${JSON.stringify(keys)}))`
@@ -67,7 +68,7 @@ async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string;
 async function indexOnServer(tx: Tx, found: readonly Searchable[]): Promise<void> {
   const entries = found.flatMap(({ seq, sessionKey, agentId, text }) => {
     const vectors = vectorsOf(text, placeTokens(sessionKey, agentId));
-    // A message in several parts numbers them from 1; a single part is 0: see transcripts.ts.
+    // The parts of a split message are numbered from 1. An unsplit message is part 0 (transcripts.ts).
     return vectors.map((words, at) => ({ seq, part: vectors.length === 1 ? 0 : at + 1, words }));
   });
   const [seqs, parts, words] = [

@@ -1,8 +1,8 @@
-// Copies all rows from one database to another, of the same or the other kind.
-// Every column is copied unchanged, except for numbers that the target generates; those keep their order.
-// State of running processes (who is alive, open listeners, live events) is not copied.
-// Memory holds at most one page: limited by rows and bytes, or a single larger row.
-// Written rows are counted: a table that would get fewer rows than the source has is an error.
+// Copies all rows from one database to another, which may be of the other kind. Columns are copied unchanged,
+// except for numbers that the target generates; rows keep their order.
+// The state of running processes (heartbeats, open listeners, live events) is not copied.
+// The copy holds at most one page in memory. A page is limited by rows and bytes, but has at least one row.
+// After each table the rows are counted, and a difference between source and target is an error.
 
 import { sql } from "kysely";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -13,22 +13,22 @@ import { type Row, writeMessages } from "./copy-messages.ts";
 /** Maximum rows and bytes of one page. */
 const PAGE_ROWS = 256;
 const PAGE_BYTES = 4 * 1024 * 1024;
-/** Rows per statement: few sizes, so that the databases see few different texts. */
+/** Rows per statement. Using only a few sizes keeps the number of different SQL texts small. */
 const STATEMENT_ROWS = [128, 16, 1];
 
 type PassingTable = "processes" | "holdings" | "live_payloads";
 type CopiedTable = Exclude<keyof Tables, PassingTable>;
 
 interface Plan {
-  /** Columns with a unique order of the rows. */
+  /** Columns that sort the rows in a unique order. */
   readonly order: readonly string[];
   /** Columns that may hold long texts. */
   readonly long?: readonly string[];
-  /** Columns that the target generates. */
+  /** Columns whose values the target generates. */
   readonly made?: readonly string[];
 }
 
-/** The copied tables, in this order. */
+/** The tables to copy, in this order. */
 const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   sessions: { order: ["row_id"], long: ["spawn_json"], made: ["row_id", "archived"] },
   session_ids: { order: ["session_id"] },
@@ -65,7 +65,7 @@ function keyValuesOf({ order }: Plan, row: Row) {
   return sql.join(order.map((name) => row[name] ?? null));
 }
 
-/** Returns the last row of the page after `last`; undefined: there is none. */
+/** Returns the last row of the page that follows `last`, or undefined if there are no more rows. */
 async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Promise<Row | undefined> {
   const plan = PLANS[table];
   const columns = sql.join(plan.order.map((name) => sql.ref(name)));
@@ -91,7 +91,7 @@ async function pageUpTo(db: Db, table: CopiedTable, last: Row | undefined, end: 
   return (await query.execute(db)).rows;
 }
 
-/** Splits rows into groups of the statement sizes. */
+/** Splits rows into groups whose sizes are in `STATEMENT_ROWS`. */
 function* statements(rows: readonly Row[]): Generator<readonly Row[]> {
   let at = 0;
   while (at < rows.length) {
@@ -121,9 +121,9 @@ async function write(tx: Tx, table: CopiedTable, rows: readonly Row[], redactor:
 export interface CopyWatch {
   /** Cancels the copy at the next page. */
   readonly signal: AbortSignal;
-  /** Keeps secrets out of the copy's search index. */
+  /** Removes secrets from the text that the search index stores. */
   readonly redactor: Redactor;
-  /** Called from time to time with the number of rows so far. */
+  /** Called from time to time with the number of rows copied so far. */
   copied?(rows: number): void;
 }
 
@@ -140,12 +140,12 @@ async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<C
     last = end;
   }
   const [wanted, got] = [await numberOf(from, table), (await numberOf(to, table)) - before];
-  if (wanted !== got) throw new Error(`${got} of ${wanted} rows of ${table} were copied`);
+  if (wanted !== got) throw new Error(`copied ${got} of ${wanted} rows of ${table}`);
 }
 
 /**
- * Copies all rows. `from` must not change meanwhile: a store without writers, or a snapshot transaction. If
- * this rejects, the caller must roll back.
+ * Copies all rows. `from` must not change while it is copied: use a store without writers, or a snapshot
+ * transaction. If the promise rejects, the caller must roll back `to`.
  */
 export async function copyRows(from: Db, to: Tx, { signal, redactor, copied }: CopyWatch): Promise<void> {
   let sum = 0;

@@ -1,14 +1,14 @@
-// Decides whether a store counts as empty, so that another one may be copied into it. A gateway that only
-// started leaves sessions: untouched ones, without messages, runs or changes, do not count.
+// Decides whether a store counts as empty, so that another one may be copied into it. The first start of a
+// gateway already creates sessions. Sessions without messages, runs or changes are therefore ignored.
 
 import { sql } from "kysely";
 import { type Db, kindOf, type Tx } from "../sql.ts";
 import { COPIED_TABLES } from "./copy.ts";
 import type { Row } from "./copy-messages.ts";
 
-/** A start alone never makes more sessions than this. */
+/** A store with this many sessions does not count as empty, because a start alone creates fewer. */
 const SESSIONS_MAX = 1_000;
-/** Columns that every session fills. */
+/** Columns that are set in every new session. */
 const OF_EVERY_SESSION = new Set([
   "row_id",
   "key",
@@ -20,7 +20,7 @@ const OF_EVERY_SESSION = new Set([
   "archived",
 ]);
 
-/** Returns the copied tables in this database: an older file lacks some. */
+/** Returns those of the copied tables that this database has. A file of an older version lacks some. */
 async function tablesOf(db: Db): Promise<readonly string[]> {
   if (kindOf(db) === "postgres") return COPIED_TABLES;
   const { rows } = await sql<{ name: string }>`select name from sqlite_schema where type = 'table'`.execute(
@@ -30,7 +30,7 @@ async function tablesOf(db: Db): Promise<readonly string[]> {
   return COPIED_TABLES.filter((table) => names.has(table));
 }
 
-/** Whether nothing was ever set in a session, and no run was accepted for it. */
+/** Whether a session has only default values, and no run was ever accepted for it. */
 function isUntouched(row: Row): boolean {
   return Object.entries(row).every(
     ([name, value]) =>
@@ -38,7 +38,7 @@ function isUntouched(row: Row): boolean {
   );
 }
 
-/** Returns the tables with content; none: the store is empty. */
+/** Returns the names of the tables with content; an empty list means that the store is empty. */
 export async function nonEmptyTables(db: Db): Promise<string[]> {
   const held: string[] = [];
   for (const table of await tablesOf(db)) {

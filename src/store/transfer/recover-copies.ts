@@ -1,5 +1,6 @@
-// Restores messages from the JSONL copy of a transcript into a store that lacks them. Keeps the copy's order:
-// a transcript that lacks messages in its middle is written again. A deleted transcript stays deleted.
+// Restores messages that a store lacks from the JSONL copy of their transcript. Keeps the order of the copy:
+// if messages are missing in the middle, the whole transcript is written again. A deleted transcript is not
+// restored.
 
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isObject, jsonOf } from "../../core/json.ts";
@@ -10,7 +11,7 @@ import { insertSession, wasDeleted } from "../queries/sessions/sessions.ts";
 import type { Store, Tx } from "../sql.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 
-/** Facts about a session that its copy lacks. */
+/** Facts that a JSONL copy does not contain. */
 interface CopyRules {
   readonly keys: KeyRules;
   /** Tables that may have lost rows. */
@@ -52,7 +53,7 @@ function copyLineOf(text: string): CopyLine | undefined {
   return ROLES.includes(value.role) ? { id, timestamp, text, role: String(value.role) } : undefined;
 }
 
-/** Yields the whole lines of a file. */
+/** Yields the complete lines of a file. Skips an incomplete last line. */
 function* linesIn(file: string): Generator<string> {
   const handle = openSync(file, "r");
   try {
@@ -78,7 +79,7 @@ interface Brought {
   readonly unread: number;
 }
 
-/** Inserts the session of a copy if it is missing. Returns 1 if it was. */
+/** Inserts the session of a copy if the store lacks it. Returns the number of inserted sessions, 0 or 1. */
 async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: KeyRules): Promise<number> {
   const current = await tx
     .selectFrom("sessions")
@@ -110,7 +111,7 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
     .values({ session_id: id, session_key: key, created_at: createdAt })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
-  // The store has lost a reset.
+  // This transcript is newer than all that the store knows: the store has lost a reset of the session.
   if (createdAt > Number(newest?.at ?? 0)) {
     await tx.updateTable("sessions").set({ session_id: id }).where("key", "=", key).execute();
   }
@@ -118,8 +119,8 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
 }
 
 /**
- * Writes a transcript again with the copy's messages in their positions. Keeps the run of each message that
- * the store had.
+ * Writes a transcript again, with the messages of the copy in their positions. Messages that the store had
+ * keep their link to a run.
  */
 async function writeAnew(
   tx: Tx,
@@ -152,7 +153,7 @@ function rowOf(
   return { id, session_id, session_key, run_id: null, role, entry_json: text, created_at: timestamp };
 }
 
-/** Returns the ids of the lines that the store lacks. */
+/** Returns the ids of those messages in the copy that the store lacks. */
 async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string>> {
   const missing = new Set(lines.map(({ id }) => id));
   for (let at = 0; at < lines.length; at += BATCH_ENTRIES) {
@@ -163,7 +164,7 @@ async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string
   return missing;
 }
 
-/** Restores messages that only the copy has, in one transaction. */
+/** Restores the messages that only the copy has, in one transaction. */
 export async function bringBack(
   store: Store,
   file: string,

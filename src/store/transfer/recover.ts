@@ -1,7 +1,7 @@
-// Recovers an embedded store that is damaged or has lost data: builds a new store from the readable rows and
+// Recovers an embedded store that is damaged or has lost data. Builds a new store from the readable rows and
 // the JSONL copies of the transcripts.
-// No old file is changed or deleted: they move into a separate folder; the copies stay. All or nothing: until
-// the new store is complete, the old files stay where they were.
+// No old file is changed or deleted: the database files move into a separate folder, and the copies stay
+// where they are. If anything fails, nothing changes: the old files only move once the new store is complete.
 
 import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -23,14 +23,14 @@ import { tallyOf } from "./tally.ts";
 import { giveStore, type Moved, type MoveJob, noStoreIn, told, withFolder, withStore } from "./transfer.ts";
 
 export interface Recovered extends Moved {
-  /** The folder with the old files. */
+  /** Folder to which the old files were moved. */
   readonly kept: string;
-  /** Sessions and messages that existed only in the copies. */
+  /** Number of sessions that existed only in the copies; likewise for messages. */
   readonly sessionsFromCopies: number;
   readonly messagesFromCopies: number;
-  /** Tables with unreadable rows. */
+  /** Tables that had unreadable rows. */
   readonly incomplete: readonly string[];
-  /** Number of unreadable lines of copies. */
+  /** Number of lines in the copies that could not be read. */
   readonly unreadLines: number;
 }
 
@@ -39,7 +39,7 @@ const BATCH_ROWS = 128;
 
 type Writer = (rows: readonly Row[]) => Promise<void>;
 
-/** Reads a table's rows in one direction. Returns whether it reached the end. */
+/** Reads the rows of a table in one direction. Returns false if damage stopped it before the end. */
 async function readRows(source: DatabaseSync, query: string, write: Writer): Promise<boolean> {
   let batch: Row[] = [];
   let isWhole = true;
@@ -51,7 +51,7 @@ async function readRows(source: DatabaseSync, query: string, write: Writer): Pro
       batch = [];
     }
   } catch (error) {
-    // A damaged page ends the read. Any other error is a bug.
+    // SQLite reports a damaged page with `errcode`. Any other error is a bug.
     if ((error as { errcode?: number }).errcode === undefined) throw error;
     isWhole = false;
   }
@@ -59,7 +59,10 @@ async function readRows(source: DatabaseSync, query: string, write: Writer): Pro
   return isWhole;
 }
 
-/** Writes the readable rows of a table: from its beginning, and from its end back to the damaged page. */
+/**
+ * Writes the readable rows of a table: from the first row to the damage, and from the last row back to the
+ * damage.
+ */
 async function salvageTable(
   source: DatabaseSync,
   tx: Tx,
@@ -95,7 +98,7 @@ async function salvageTable(
   return false;
 }
 
-/** Opens a copy of the old files, or as much as SQLite accepts. Undefined: nothing is readable. */
+/** Opens a copy of the old database. Returns undefined if SQLite cannot read it or its version differs. */
 function openOld(file: string): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {
@@ -110,7 +113,7 @@ function openOld(file: string): DatabaseSync | undefined {
   return undefined;
 }
 
-/** Copies the old files, so that SQLite may change the copy. */
+/** Copies the old files and opens the copy, which SQLite may change. */
 async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise<DatabaseSync | undefined> {
   const copy = join(folder, STORE_FILE);
   for (const ending of ["", "-wal"]) {
@@ -118,18 +121,18 @@ async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise
     if (existsSync(file)) copyFileSync(file, `${copy}${ending}`);
   }
   if (sizeOf(copy) === 0) return undefined;
-  // An older version is migrated first, if possible.
+  // Tries to migrate a database of an older version.
   const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
   if (openOld(copy) === undefined) await withStore(open, async () => {}).catch(() => {});
   return openOld(copy);
 }
 
-/** Moves the old files into a separate folder. Returns the folder. */
+/** Moves the old files into a new folder, and returns its path. */
 function keepOld(dir: string): string {
   const folder = mkdtempSync(join(dir, "damaged-"));
   const old = (ending: string): string => join(dir, `${STORE_FILE}${ending}`);
   const kept = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
-  // Until the new store is renamed into place, the old database keeps its name, too.
+  // The old database also keeps its name until the new store is renamed to it, so the store never disappears.
   if (existsSync(old(""))) {
     try {
       linkSync(old(""), kept(""));
@@ -187,7 +190,7 @@ export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recov
   const { dir, postgresUrl } = job.settings;
   return told<Recovered>(job, join(dir, STORE_FILE), "store.postgresUrl", async () => {
     if (postgresUrl !== undefined) {
-      return fail("store_unavailable", "only the embedded store can be rebuilt", {
+      return fail("store_unavailable", "only an embedded store can be recovered", {
         hint: "Restore the database with the tools of its server. Nothing was changed.",
       });
     }

@@ -1,4 +1,4 @@
-// Counts the content of a store, for people.
+// Counts the content of a store, to show it to people.
 
 import { sql } from "kysely";
 import type { Db } from "../sql.ts";
@@ -7,9 +7,9 @@ export interface Tally {
   readonly sessions: number;
   readonly messages: number;
   readonly runs: number;
-  /** Accepted runs that have not ended. A gateway that starts on the store continues them. */
+  /** Accepted runs that have not ended. The next gateway on this store continues them. */
   readonly unfinishedRuns: number;
-  /** Texts that a gateway that starts on the store will deliver. */
+  /** Texts that the next gateway on this store will send. */
   readonly pendingDeliveries: number;
 }
 
@@ -21,6 +21,6 @@ export async function tallyOf(db: Db): Promise<Tally> {
     (select count(*) from runs where state in ('queued', 'running', 'waiting')) as "unfinishedRuns",
     (select count(*) from deliveries where state = 'pending') as "pendingDeliveries"`.execute(db);
   const [row] = rows;
-  if (row === undefined) throw new Error("the count returned no row");
+  if (row === undefined) throw new Error("the count query returned no row");
   return { ...row };
 }

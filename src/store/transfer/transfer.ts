@@ -1,9 +1,9 @@
-// Moves a whole store: from the embedded one to PostgreSQL, to a backup file, and back from it.
-// A backup is an embedded file, whichever store it is from, and can be restored into both kinds.
-// The source is only read, and not migrated. A move copies one snapshot of it.
-// All or nothing: a target that holds anything is refused, and a failure or crash leaves it empty. No file is
-// ever overwritten.
-// Only rows move, never a schema: a trigger or a view in the source is reported and left out.
+// Moves a whole store: from an embedded store to PostgreSQL, to a backup file, and back from a backup file. A
+// backup is an embedded database file, whichever kind of store it was made from. It can be restored into both
+// kinds.
+// The source is never written or migrated. A move copies one snapshot of it. A target that contains anything
+// is refused. After a failure or a crash the target is still empty. No file is ever overwritten.
+// Only rows are moved, not the schema: unknown triggers and views in the source are reported and left out.
 
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -38,36 +38,42 @@ import { clearSessions, nonEmptyTables } from "./empty-store.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
-  /** Names of source and target to show to people, without secrets. */
+  /** Names of source and target for people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: Tally;
   /** Size of the backup file. */
   readonly bytes?: number;
-  /** Other objects in the source's schema, such as `trigger "x"`, that were left out. Absent: none. */
+  /**
+   * Unknown schema objects of the source that were not copied, for example `trigger "x"`. Absent if there
+   * were none.
+   */
   readonly leftOut?: readonly string[];
 }
 
-/** `signal` cancels the move and leaves nothing behind. */
+/** Parameters of a move. Aborting `signal` cancels it, and nothing is left behind. */
 export interface MoveJob extends Omit<CopyWatch, "redactor"> {
   readonly settings: StoreSettings;
   readonly world: World;
 }
 
-/** SQLSTATE classes: invalid data, or over a limit of the program. */
+/** SQLSTATE classes for invalid data and for exceeded limits of the server. */
 const UNFIT_ROW = /^(22|54)...$/;
 
 const otherVersion = (place: string) =>
-  fail("store_unavailable", `${place} has another version's schema`, {
-    hint: "Use the version that runs on it. Nothing was changed.",
+  fail("store_unavailable", `${place} has the schema of another version`, {
+    hint: "Use the program version that the store belongs to. Nothing was changed.",
   });
 
 export const noStoreIn = (dir: string) =>
   fail("store_unavailable", `there is no embedded store in ${dir}`, {
-    hint: "Check store.dir and --config: parley store shows where the state is.",
+    hint: "Check store.dir and --config: parley store shows where the store is.",
   });
 
-/** A row that fits into the file but not into the database: its key is too long for an index. */
+/**
+ * Returns a failure for a row that SQLite can store but PostgreSQL cannot, for example because its key is too
+ * long for an index.
+ */
 function rowFailure(error: unknown): Failure | undefined {
   const { code, message } = error as { code?: unknown; message?: string };
   if (typeof code !== "string" || !UNFIT_ROW.test(code)) return undefined;
@@ -77,8 +83,8 @@ function rowFailure(error: unknown): Failure | undefined {
 }
 
 /**
- * Runs a move and turns problems that a person has to fix into failures. `named`: the setting or argument
- * with the database's address.
+ * Runs a move, and converts problems that a person has to fix into failures. `named` is the setting or option
+ * that contains the database's address.
  */
 export async function told<T extends Moved>(
   { signal }: MoveJob,
@@ -89,13 +95,13 @@ export async function told<T extends Moved>(
   try {
     return await work();
   } catch (error) {
-    if (signal.aborted) return fail("store_unavailable", "stopped: nothing was written, nothing was changed");
+    if (signal.aborted) return fail("store_unavailable", "stopped; nothing was written or changed");
     if (error instanceof StoreProblem) {
       const code = error.problem === "bad_address" ? "invalid_argument" : "store_unavailable";
       return fail(code, error.message.replaceAll("store.postgresUrl", named));
     }
     if (error instanceof StoreConflict) {
-      return fail("store_unavailable", `the database was in use at that moment (${error.message})`, {
+      return fail("store_unavailable", `the database was in use (${error.message})`, {
         hint: "Nothing was changed. Try again; a gateway may be starting or stopping there.",
       });
     }
@@ -117,7 +123,10 @@ export async function withStore<T>(
   }
 }
 
-/** Makes a private folder for the time of a move, next to `beside`, where there is room for a store. */
+/**
+ * Runs `work` with a temporary private folder. The folder is next to `beside`, where a store has enough
+ * space.
+ */
 export async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {
   await ensureFolder(dirname(beside));
   const folder = mkdtempSync(`${beside}-`);
@@ -128,13 +137,13 @@ export async function withFolder<T>(beside: string, work: (folder: string) => Pr
   }
 }
 
-/** Rows read from a file, and other objects of its schema. */
+/** Counts of the rows read from a file, and its unknown schema objects. */
 interface ReadOut {
   readonly tally: Tally;
   readonly leftOut?: readonly string[];
 }
 
-/** Reads the rows of an embedded file, as this version stores them. */
+/** Passes a database to `work` from which the rows of a file can be read in this version's schema. */
 async function withSource(
   file: string,
   { version, differences }: KnownFile,
@@ -157,7 +166,7 @@ async function withSource(
 function notEmpty(place: string, held: readonly string[], wayOut: string): Result<void> {
   if (held.length === 0) return ok(undefined);
   return fail("store_unavailable", `${place} is not empty: it has ${held.join(", ")}`, {
-    hint: `${wayOut}; nothing was changed.`,
+    hint: `${wayOut}. Nothing was changed.`,
   });
 }
 
@@ -243,13 +252,13 @@ export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> 
   });
 }
 
-/** Publishes the finished file under its name; fails if the name was taken meanwhile. */
+/** Gives the finished file its name. Fails if another file has taken the name in the meantime. */
 function giveName(made: string, file: string): void {
   try {
     linkSync(made, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
-    // Not every file system supports links.
+    // Some file systems do not support hard links.
     renameSync(made, file);
   }
 }
@@ -296,7 +305,7 @@ export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>>
   });
 }
 
-/** Fails if a directory already holds a store. */
+/** Fails if a directory already contains a store that is not empty. */
 async function refuseHeld(dir: string): Promise<Result<void>> {
   const file = join(dir, STORE_FILE);
   if (sizeOf(file) === 0 && sizeOf(`${file}-wal`) === 0) return ok(undefined);
@@ -305,17 +314,19 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
   return notEmpty(dir, await withFile(file, nonEmptyTables), wayOut);
 }
 
-/** Moves a store that was made elsewhere into a directory. */
+/** Moves a finished store into a directory. */
 export function giveStore(made: string, dir: string): void {
   const to = join(dir, STORE_FILE);
-  // SQLite would take another file's log for this one's; the same goes for the mark.
+  // Removes files of an earlier database: SQLite would use its log, and the high-water mark would not match.
   for (const beside of ["-wal", "-shm", MARK_ENDING]) rmSync(`${to}${beside}`, { force: true });
-  // The next start then checks all JSONL copies.
+  // Without this file, the next start checks all JSONL copies.
   rmSync(join(dir, PROGRESS_FILE), { force: true });
   renameSync(made, to);
 }
 
-/** Moves existing copies into a separate folder: they may hold messages that the backup lacks. */
+/**
+ * Moves existing JSONL copies into a separate folder, because they may hold messages that the backup lacks.
+ */
 function setCopiesAside(dir: string): void {
   const names = copiesIn(dir);
   if (names.length === 0) return;
@@ -323,7 +334,7 @@ function setCopiesAside(dir: string): void {
   for (const name of names) renameSync(join(dir, name), join(folder, name));
 }
 
-/** Makes a store of the rows in a file, and moves it into the directory. */
+/** Creates a store from the rows in a file, and moves it into the directory. */
 async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<Result<ReadOut>> {
   const { world } = job;
   const { dir } = job.settings;

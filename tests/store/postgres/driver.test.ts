@@ -172,7 +172,7 @@ test("a transaction that is idle for too long is rolled back for certain, and ma
   expect(await ids(db)).toEqual(["next"]);
   expect(log.lines.map(({ text }) => text)).toEqual([
     "lost a connection to the store",
-    "the store answers again",
+    "the store is reachable again",
   ]);
 });
 

@@ -111,7 +111,7 @@ test.each(["stopped", "killed"] as const)(
     await stop?.();
     await store.shared?.syncClock();
     expect(world.logged.filter(({ level }) => level === "error")).toEqual([]);
-    expect(world.logged.some(({ text }) => text === "the store answers again")).toBe(true);
+    expect(world.logged.some(({ text }) => text === "the store is reachable again")).toBe(true);
   },
 );
 

@@ -240,7 +240,7 @@ test("damage: one damaged slot of the mark leaves the other; an unreadable mark 
   const lines = keptLog();
   await (await open(dir, { log: lines })).close();
   expect(JSON.stringify(lines.lines)).toContain(
-    "could not read the high-water mark; the store is used without it",
+    "could not read the high-water mark; opening the store without it",
   );
 });
 

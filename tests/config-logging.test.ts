@@ -27,7 +27,7 @@ test("PARLEY_LOG replaces all levels of the file, and PARLEY_LOG_FORMAT its form
 });
 
 test.each([
-  [{ PARLEY_LOG: "loud" }, '"loud" is not a level; write a level (silent, error, warn, info, debug)'],
+  [{ PARLEY_LOG: "loud" }, '"loud" is not a valid level; write a level (silent, error, warn, info, debug)'],
   [{ PARLEY_LOG: "stor=debug" }, `the log has no part "stor": its parts are ${LOG_PARTS.join(", ")}`],
   [{ PARLEY_LOG: "store=debug=x" }, 'like "info,store=debug"'],
   [{ PARLEY_LOG_FORMAT: "xml" }, '"xml" is not one of auto, json, pretty'],

@@ -1,6 +1,6 @@
-// Limits the size of maps and sets that remember the past.
+// Limits the size of maps and sets that would otherwise grow for as long as the process runs.
 
-/** Evicts the oldest entry if a map or set is larger than `max`. Call it after each insertion. */
+/** Removes the oldest entry if a map or set has more than `max` entries. Call it after each insertion. */
 export function evictOldest(
   kept: { readonly size: number; keys(): Iterator<string>; delete(key: string): boolean },
   max: number,

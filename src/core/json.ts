@@ -35,7 +35,10 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Returns a text that is not blank, trimmed and without what is beyond `charsMax`. */
+/**
+ * Returns the trimmed text, cut to `charsMax` characters. Returns undefined if the value is not a text or is
+ * blank.
+ */
 export function trimmedOf(value: unknown, charsMax: number): string | undefined {
   return typeof value === "string" ? textOf(head(value.trim(), charsMax)) : undefined;
 }
@@ -50,13 +53,13 @@ export function integerOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) ? (value as number) : undefined;
 }
 
-/** Returns the value if it is a safe integer from 0. */
+/** Returns the value if it is a safe integer of at least 0. */
 export function countOf(value: unknown): number | undefined {
   const count = integerOf(value);
   return count !== undefined && count >= 0 ? count : undefined;
 }
 
-/** Parses JSON. undefined: the text is not JSON. */
+/** Parses JSON. Returns undefined if the text is not valid JSON. */
 export function jsonOf(text: string | Uint8Array): unknown {
   try {
     return JSON.parse(typeof text === "string" ? text : new TextDecoder().decode(text));

@@ -1,6 +1,9 @@
-// Loads something on first use.
+// Runs an asynchronous load only once.
 
-/** Loads a value at the first call and returns it from then on. A failed load is tried again. */
+/**
+ * Loads a value at the first call, and returns the same value from then on. After a failure, the next call
+ * tries again.
+ */
 export function once<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined;
   return () => {

@@ -1,6 +1,6 @@
-// Leaves out fields of an object that are not set.
+// Omits unset fields of an object.
 
-/** Returns the fields that are not undefined. */
+/** Returns the object without the fields that are undefined. */
 export function optional<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const set: { [K in keyof T]?: Exclude<T[K], undefined> } = {};
   for (const name of Object.keys(fields) as (keyof T)[]) {

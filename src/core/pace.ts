@@ -1,26 +1,29 @@
-// Lets other work run during long work.
-// PC1: no step between two checks is delayed here: the caller must check often enough.
+// Lets other work run during long work on the event loop.
+// PC1: a caller must check often enough: the pace cannot interrupt a step between two checks.
 
-/** The part of a clock that is used here. */
+/** The only clock method that is needed. */
 interface Ticking {
   monotonic(): number;
 }
 
-/** Long work may run for this time before other work gets a turn. */
+/** Time for which long work may run before it lets other work run. */
 const WORK_MAX_MS = 8;
 
-/** Call it between two steps of long work. Resolves after other work had its turn, if one is due. */
+/**
+ * Call this between two steps of long work. If a pause is due, it lets other work run, and then resolves.
+ * Undefined means that no pause is due.
+ */
 export type Pace = () => Promise<void> | undefined;
 
 /**
- * Creates the pace of one piece of work. `begins`: the work starts with this step. Default: earlier steps may
- * have taken long, so other work gets a turn first.
+ * Creates the pace of one piece of work. Pass `begins` if the work starts with this step. Without it, earlier
+ * steps may already have taken long, so the first call pauses.
  */
 export type PaceOf = (begins?: "with this step") => Pace;
 
 interface PaceParts {
   readonly clock: Ticking;
-  /** Gives all other waiting work a turn. Absent: never waits. */
+  /** Lets all other waiting work run. If absent, there are no pauses. */
   readonly gather?: (() => Promise<void>) | undefined;
 }
 

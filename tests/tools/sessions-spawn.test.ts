@@ -143,13 +143,13 @@ describe.each<[string, Refusal[]]>([
         "a negative limit",
         { task: "x", runTimeoutSeconds: -1 },
         "invalid_argument",
-        "must be 0 (none) to 2592000",
+        "must be 0 (no limit) to 2592000",
       ],
       [
         "an endless limit",
         { task: "x", timeoutSeconds: 1e9 },
         "invalid_argument",
-        "must be 0 (none) to 2592000",
+        "must be 0 (no limit) to 2592000",
       ],
       [
         "an unknown mode",

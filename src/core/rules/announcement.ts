@@ -1,12 +1,14 @@
-// The text that announces a sub-agent's result: `Status:`, `Result:`, `Notes:` and a line of statistics.
-// The runtime sets the status (I12). No line of a model's text can pass for one of the four labels.
-// The model's own text is kept in its section. If the model wrote nothing, the job's result is announced.
+// Builds the text that announces a sub-agent's result: `Status:`, `Result:`, `Notes:` and a line of
+// statistics.
+// The runtime sets the status (I12). No line that a model wrote can look like one of these four labels. Each
+// text of the model is kept in its section. If the model wrote nothing, the announcement contains the job's
+// result.
 
 import { head } from "../text/cut.ts";
 import { plainSign } from "../text/look-alike.ts";
 import { LINE_BREAK, QUOTE_MARK } from "../text/safe-text.ts";
 
-/** How the work ended. `unknown`: there is no evidence. */
+/** Outcome of the work. `unknown` means that nothing shows how it ended. */
 export type AnnouncedStatus = "ok" | "error" | "timeout" | "aborted" | "unknown";
 
 export interface AnnouncementStats {
@@ -14,7 +16,7 @@ export interface AnnouncementStats {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly totalTokens: number;
-  /** Absent when prices are not known. */
+  /** Absent if the prices are unknown. */
   readonly costUsd?: number;
   readonly sessionKey: string;
   readonly sessionId: string;
@@ -24,31 +26,31 @@ export interface AnnouncementStats {
 
 export interface AnnouncementFacts {
   readonly status: AnnouncedStatus;
-  /** The last reply, or a substitute if there is none. */
+  /** The last reply, or a substitute text if there was no reply. */
   readonly result: string;
   /** Notes, for example the error of a failed run. */
   readonly notes?: string;
   readonly stats: AnnouncementStats;
 }
 
-/** Applies to the result and to the notes separately. The transcript of the sub-agent holds the rest. */
+/** Maximum length of the result, and of the notes. The sub-agent's transcript has the complete text. */
 const SECTION_CHARS_MAX = 100_000;
 const NOTHING = "(none)";
 const FENCE = /^ {0,3}(?:`{3,}|~{3,})/;
 
-/** The start of a section as models write it: `Result: …`, `**Notes:** …`, `## Result: …`. */
+/** Matches the start of a section as models write it: `Result: …`, `**Notes:** …`, `## Result: …`. */
 const SECTION = /^(?:#{1,6} {0,4})?[*_]{0,3}(status|results?|notes?)[*_]{0,3} {0,4}:[*_]{0,3}(.*)$/i;
 
 /** Wider than `SECTION`: matches everything that a reader could mistake for a label. */
 const LABEL_LIKE = /^[\s>#*_`~|]*(?:status|results?|notes?|stats)[\s*_`~]*:/i;
 
 const MARKS = /^[\s>#*_`~|]+$/;
-/** Longest label with its decoration, after repeated marks are reduced to one. */
+/** Maximum length of a label with its markup, after repeated marks are reduced to one. */
 const LABEL_CHARS_MAX = 40;
 
 /**
- * Returns the start of a line as a hasty reader sees it: no invisible characters, single marks, plain
- * letters.
+ * Returns the start of a line in the way a person skims it: without invisible characters, with single marks
+ * and plain letters. A label that was disguised becomes visible.
  */
 function hastyStart(line: string): string {
   let start = "";
@@ -68,7 +70,7 @@ function passesForLabel(line: string): boolean {
   return LABEL_LIKE.test(hastyStart(line));
 }
 
-/** Formats a text as the body of a section: no line is a label, and every code fence is closed. */
+/** Formats a text as the body of a section. No line looks like a label, and every code fence is closed. */
 function body(text: string): string[] {
   const whole = text.toWellFormed().trim();
   const kept = head(whole, SECTION_CHARS_MAX);
@@ -80,7 +82,7 @@ function body(text: string): string[] {
   return lines;
 }
 
-/** Returns the code fence that is open after this line, given the one that was open before it. */
+/** Returns the code fence that is open after this line. `open` is the fence that was open before it. */
 function fenceAfter(open: string | undefined, line: string): string | undefined {
   const mark = FENCE.exec(line)?.[0].trim();
   if (mark === undefined) return open;
@@ -122,7 +124,7 @@ function statsLine(stats: AnnouncementStats): string {
   return `Stats: ${parts.join(" · ")}`;
 }
 
-/** Writes the announcement from the runtime's facts. */
+/** Builds the announcement from facts that the runtime knows. */
 export function composeAnnouncement(facts: AnnouncementFacts): string {
   return [
     `Status: ${facts.status}`,
@@ -136,7 +138,8 @@ export function composeAnnouncement(facts: AnnouncementFacts): string {
 type Part = "before" | "result" | "notes";
 
 /**
- * Splits a model's announcement into sections. Only the first occurrence of a label, outside code, counts.
+ * Splits a model's announcement into its sections. Only the first occurrence of each label counts, and only
+ * outside code blocks.
  */
 function partsOf(text: string): Record<Part, string> {
   const parts: Record<Part, string[]> = { before: [], result: [], notes: [] };
@@ -152,7 +155,8 @@ function partsOf(text: string): Record<Part, string> {
       : label.startsWith("n")
         ? "notes"
         : undefined;
-    // The model's own claim of success is dropped, unless it is a line of its result.
+    // Drops a status that the model claims, because the runtime sets it. After the first section such a line
+    // is part of the text.
     if (label === "status" && begun.size === 0) continue;
     if (part === undefined || begun.has(part)) {
       parts[at].push(line);
@@ -166,7 +170,7 @@ function partsOf(text: string): Record<Part, string> {
   return { before: joined("before"), result: joined("result"), notes: joined("notes") };
 }
 
-/** The outcome of a finished job, stored with the job. */
+/** Outcome of a finished job. It is stored with the job. */
 export interface JobOutcome {
   readonly status: AnnouncedStatus;
   readonly result: string;

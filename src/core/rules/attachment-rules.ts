@@ -1,6 +1,6 @@
-// Decides which files may be attached for a sub-agent: names, encodings and sizes.
-// AT1: a name means one file in one folder, on every file system and to every reader.
-// Sizes are known, and checked, before anything is decoded.
+// Decides which files may be attached to a spawn: their names, encodings and sizes.
+// AT1: a name identifies one file in one folder, on every file system and for every reader.
+// Sizes are known and checked before anything is decoded.
 // AT3: every refusal names the attachment, the problem and a correct form.
 
 import { isObject } from "../json.ts";
@@ -9,7 +9,7 @@ import type { AttachmentSettings } from "../shapes/settings/settings.ts";
 import { base64Parts } from "../text/base64.ts";
 import { quoted } from "../text/cut.ts";
 
-/** A valid attachment, still encoded. */
+/** A valid attachment whose content is not decoded yet. */
 export interface CheckedAttachment {
   readonly name: string;
   readonly encoding: "utf8" | "base64";
@@ -19,7 +19,7 @@ export interface CheckedAttachment {
   readonly mimeType: string;
 }
 
-/** The list of attachments, stored in the same folder. */
+/** File name of the list of attachments. The list is stored in the same folder as they are. */
 export const MANIFEST_NAME = "manifest.json";
 
 const NAME_MAX_BYTES = 255;
@@ -27,24 +27,24 @@ const MIME_MAX_CHARS = 255;
 const FIELDS: readonly string[] = ["name", "content", "encoding", "mimeType"];
 const SETTINGS = "tools.sessions_spawn.attachments";
 
-/** Characters that look like `/` or `\` and are not normalised to either. */
+/** Characters that look like `/` or `\` but that normalisation does not turn into them. */
 const SEPARATOR_LIKE = /[\u2044\u2215\u2216\u2571\u2572\u27cb\u27cd\u29f5\u29f8\u29f9\u3033\u3035]/u;
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
-/** Characters that change the reading direction: they can make `txt.exe` look like `exe.txt`. */
+/** Characters that change the reading direction. With them `txt.exe` can look like `exe.txt`. */
 const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
 const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9])$/;
 
 /**
- * Returns a key that is equal for names that some file system or reader confuses: ignores normalisation,
- * letter case and invisible characters.
+ * Returns a key that is the same for all names that a file system or a reader could confuse. It ignores
+ * normalisation form, letter case and invisible characters.
  */
 export function foldName(name: string): string {
   const plain = name.normalize("NFKC").replace(UNSEEN, "");
   return plain.toUpperCase().toLowerCase().normalize("NFKC");
 }
 
-/** Describes the problem of a file name as the end of a sentence. undefined: the name is valid. */
+/** Returns the problem of a file name as the end of a sentence. Returns undefined if the name is valid. */
 export function nameProblem(name: string): string | undefined {
   if (name === "") return "has an empty name";
   if (!name.isWellFormed()) return "has a name that is not valid Unicode";
@@ -52,7 +52,7 @@ export function nameProblem(name: string): string | undefined {
   if (bytes > NAME_MAX_BYTES) return `has a name of ${bytes} bytes; at most ${NAME_MAX_BYTES} are allowed`;
   if (CONTROL.test(name)) return "has a control character in its name";
   if (DIRECTION.test(name)) return "has a character in its name that turns the reading direction";
-  // Checks the name as written and as a file system or a reader may interpret it.
+  // Also checks the name in the form in which a file system or a reader may see it.
   const fold = foldName(name);
   for (const form of [name, fold]) {
     if (/[/\\]/.test(form)) return "must be a plain file name, without / or \\ or characters like them";
@@ -68,7 +68,7 @@ export function nameProblem(name: string): string | undefined {
   return undefined;
 }
 
-/** Returns the decoded length of strict base64, or a description of the problem. */
+/** Returns the decoded length of strict base64 text, or the problem as a text. */
 function base64Bytes(text: string): number | string {
   const { digits, padding, wrongAt } = base64Parts(text);
   if (wrongAt !== undefined) {
@@ -84,7 +84,7 @@ function base64Bytes(text: string): number | string {
   if (text.length % 4 !== 0) {
     return `is not strict base64: its length, ${text.length}, is not a multiple of 4 (pad it with =)`;
   }
-  // Unused bits of the last digit must be 0, so that one content has one encoding.
+  // Unused bits of the last digit must be 0, so that each content has only one encoding.
   const last = digits.at(-1) ?? "";
   if (padding > 0 && !(padding === 1 ? "AEIMQUYcgkosw048" : "AQgw").includes(last)) {
     return "is not strict base64: its last digit has unused bits that are not 0";
@@ -92,7 +92,7 @@ function base64Bytes(text: string): number | string {
   return (text.length / 4) * 3 - padding;
 }
 
-/** Quotes a name for an error message. Characters that could change how the message reads are removed. */
+/** Quotes a name for an error message. Removes characters that could make the message misleading. */
 function shown(name: unknown): string {
   if (typeof name !== "string") return "";
   const escaped = quoted(name, 80).replace(
@@ -143,8 +143,8 @@ function isMimeType(value: unknown): value is string {
 }
 
 /**
- * Returns the decoded size in bytes (a lower bound if the content is too large), or a description of the
- * problem.
+ * Returns the decoded size in bytes, or the problem as a text. If the content is too large, the size is only
+ * a lower bound.
  */
 function sizeOf(content: string, encoding: "utf8" | "base64", maxBytes: number): number | string {
   const least = encoding === "utf8" ? content.length : Math.floor(content.length / 4) * 3 - 2;
@@ -154,7 +154,7 @@ function sizeOf(content: string, encoding: "utf8" | "base64", maxBytes: number):
   return content.isWellFormed() ? Buffer.byteLength(content) : "is not valid Unicode; send it as base64";
 }
 
-/** Returns all attachments of a call if they are valid, otherwise the first problem. */
+/** Returns all attachments of a call, or the first problem. */
 export function checkAttachments(
   input: unknown,
   limits: AttachmentSettings,
@@ -162,7 +162,7 @@ export function checkAttachments(
   if (!Array.isArray(input)) return fail("invalid_argument", "attachments must be a list of objects");
   if (input.length > 0 && !limits.enabled) {
     return fail("tool_denied", `attachments are switched off: ${SETTINGS}.enabled is false`, {
-      hint: "Put what matters into the task.",
+      hint: "Put the important content into the task instead.",
     });
   }
   if (input.length > limits.maxFiles) {
@@ -190,7 +190,7 @@ export function checkAttachments(
       const most = `${SETTINGS}.maxTotalBytes is ${limits.maxTotalBytes}`;
       return fail(
         "too_large",
-        `attachments[${index}]${shown(name)} makes ${totalBytes} bytes in all; ${most}`,
+        `attachments[${index}]${shown(name)} brings the total to ${totalBytes} bytes; ${most}`,
       );
     }
     files.push(checked.value);
@@ -208,14 +208,14 @@ export function withoutContents(args: Readonly<Record<string, unknown>>): Record
   return { ...args, attachments: list };
 }
 
-/** Returns whether these are attachments from a transcript, whose contents were removed. */
+/** Returns whether these attachments are from a transcript, where their contents have been removed. */
 export function contentsWereLeftOut(attachments: unknown): boolean {
   return (
     Array.isArray(attachments) && attachments.some((item) => isObject(item) && item.content === LEFT_OUT)
   );
 }
 
-/** Keeps only known fields of the right type: content in a wrong field is still content. */
+/** Keeps only known fields of the right type, because any other field could contain file contents. */
 function withoutContent(item: unknown): unknown {
   if (!isObject(item)) return LEFT_OUT;
   const keeps = (field: string, value: unknown): boolean => {

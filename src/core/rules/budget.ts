@@ -1,60 +1,62 @@
-// Decides whether a model call fits its budgets, and how long its answer may be.
-// BU1: a call reserves the most that it can cost. The answer limit is lowered to the remaining budget. A call
-// is refused if too little remains.
+// Decides whether a model call fits into its budgets, and how long its answer may be.
+// A call reserves its maximum cost. If little of the budget remains, the maximum length of the answer is
+// reduced. If too little remains, the call is refused.
 
 import type { Code } from "../shapes/errors.ts";
 import type { ModelSettings } from "../shapes/settings/settings.ts";
 
-/** Shorter answers are useless. */
+/** Minimum length of an answer. A call that could only get a shorter one is refused. */
 const OUTPUT_MIN_TOKENS = 256;
-/** A call waits for parallel calls rather than accept an answer limit below this. */
+/**
+ * If other calls have reserved so much that the answer would be shorter than this, the call waits for them.
+ */
 const OUTPUT_GOOD_TOKENS = 4_096;
 const MILLION = 1_000_000;
 
-/** Tokens, and money in USD. */
+/** An amount of tokens, and of money in USD. */
 export interface Amount {
   readonly tokens: number;
   readonly cost: number;
 }
 
-/** The most that one model call can use. */
+/** Maximum amount that one model call can use. */
 export interface CallSize {
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
   readonly price: ModelSettings["cost"];
 }
 
-/** The state of a budget when a call is judged. */
+/** State of a budget at the time of a call. */
 export interface BudgetState {
   readonly unit: keyof Amount;
   readonly limit: number;
-  /** Used so far, without reservations. */
+  /** Amount used so far, without reservations. */
   readonly used: number;
-  /** Reserved for the calls of other runs in progress. */
+  /** Amount that running calls of other runs have reserved. */
   readonly reserved: number;
   readonly code: Extract<Code, "chain_limit" | "budget_used">;
-  /** First words of the error: `this conversation`, or the agent. */
+  /** Subject of the error text: `this conversation`, or the agent. */
   readonly owner: string;
   /** Name of the setting that sets the limit. */
   readonly setting: string;
-  /** How to continue after a refusal. */
+  /** Advice on how to continue after a refusal. */
   readonly advice: string;
 }
 
 export type CallVerdict =
   | { readonly kind: "fits"; readonly maxOutputTokens: number; readonly reserved: Amount }
-  /** The call fits after the calls in progress have finished. */
+  /** The call will fit when the running calls have finished. */
   | { readonly kind: "wait" }
   | { readonly kind: "refused"; readonly code: BudgetState["code"]; readonly error: string };
 
-/** The budget check that a run makes before each model call. */
+/** The budget check that a run performs before each model call. */
 export interface ModelBudget {
   /**
-   * Reserves the most that a call can use and waits for parallel calls. `spent`: used by earlier calls of the
-   * run.
+   * Waits for parallel calls if necessary, and reserves the maximum amount of this call. `spent` is the
+   * amount that the run's earlier calls have used.
    */
   reserve(call: CallSize, spent: Amount): Promise<Exclude<CallVerdict, { kind: "wait" }>>;
-  /** Replaces the reservation with the amount that the run has really spent. */
+  /** Replaces the reservation by the amount that the run has actually spent. */
   settle(spent: Amount): Promise<void>;
 }
 
@@ -62,7 +64,9 @@ function inputPrice({ input, cacheWrite }: ModelSettings["cost"]): number {
   return Math.max(input, cacheWrite);
 }
 
-/** Returns the longest answer that fits a budget. Negative if the input alone does not fit. */
+/**
+ * Returns the maximum length of an answer that fits into a budget. Negative if even the input does not fit.
+ */
 function outputRoom(call: CallSize, unit: keyof Amount, left: number): number {
   if (unit === "tokens") return Math.floor(left - call.inputTokens);
   const { output } = call.price;
@@ -78,7 +82,7 @@ function refusalOf({ unit, limit, used, ...told }: BudgetState): CallVerdict {
   return { kind: "refused", code: told.code, error };
 }
 
-/** Judges a call against every budget that applies. */
+/** Checks a call against all budgets that apply to it. */
 export function judgeCall(call: CallSize, budgets: readonly BudgetState[]): CallVerdict {
   const least = Math.min(OUTPUT_MIN_TOKENS, call.maxOutputTokens);
   let maxOutputTokens = call.maxOutputTokens;

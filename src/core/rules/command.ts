@@ -1,19 +1,19 @@
-// The commands that people can send, and the parser that recognises them.
-// CM1: a command is a message of one line, `/name arguments`. Longer texts, quotes and code blocks never
-// contain one.
-// CM2: `/name@bot` is a command only for the bot of that name.
-// CM3: an unknown name is text for the agent, unless it was chosen in a platform's menu.
+// Defines the commands that people can send, and parses them.
+// CM1: a command is a one-line message of the form `/name arguments`. Longer texts, quotes and code blocks
+//      never contain a command.
+// CM2: `/name@bot` is a command only for the bot with that name.
+// CM3: an unknown command name is normal text for the agent, unless the person chose it in a platform's menu.
 
 import { LINE_BREAK } from "../text/safe-text.ts";
 
 export interface CommandWord {
   readonly name: string;
-  /** At most 100 characters on one line: platforms show it in their menus. */
+  /** Maximum 100 characters on one line, because platforms show it in their menus. */
   readonly description: string;
-  /** The syntax of its arguments. */
+  /** Syntax of the arguments. */
   readonly usage: string;
   readonly ownerOnly: boolean;
-  /** In groups only the owner may use it; in a direct chat everybody may. */
+  /** True if only the owner may use it in groups. In a direct chat everybody may. */
   readonly ownerOnlyInGroups: boolean;
 }
 
@@ -30,7 +30,7 @@ const word = <N extends string>(name: N, usage: string, description: string, who
 const IN_GROUPS = { ownerOnlyInGroups: true };
 const OWNER = { ownerOnly: true };
 
-/** All commands, in the order of menus. */
+/** All commands, in the order in which menus show them. */
 export const COMMANDS = [
   word("help", "[command]", "List the commands, or explain one of them"),
   word("status", "", "Show what this conversation is doing, its model and its usage"),
@@ -61,11 +61,11 @@ export type CommandName = (typeof COMMANDS)[number]["name"];
 /** A parsed command. */
 export interface CommandCall {
   readonly command: CommandName;
-  /** Text after the name, trimmed; may be empty. */
+  /** Trimmed text after the command name; may be empty. */
   readonly args: string;
 }
 
-/** A longer line is text, not a command. */
+/** Maximum length of a command line. A longer line is normal text. */
 const LINE_CHARS_MAX = 300;
 const COMMAND_LINE = /^\/([a-z][a-z0-9_-]{0,31})(?:@([^\s@]{1,64}))?(?:[ \t]+(\S.*))?$/iu;
 
@@ -74,13 +74,15 @@ export function findCommand(name: string): (typeof COMMANDS)[number] | undefined
 }
 
 interface HowGiven {
-  /** Returns whether the name after `@` (`/name@bot`) is ours. */
+  /** Returns whether the name after `@` (`/name@bot`) is the name of this bot. */
   isOurs(name: string): boolean;
-  /** The command was chosen in the platform's menu, so an unknown name gets an answer, too. */
+  /**
+   * True if the person chose the command in the platform's menu. An unknown name then gets an answer as well.
+   */
   readonly fromMenu?: boolean;
 }
 
-/** Parses a message as a command; undefined if it is none. */
+/** Parses a message. Returns undefined if it is not a command. */
 export function parseCommand(text: string, given: HowGiven): CommandCall | undefined {
   const line = text.trim();
   if (line.length > LINE_CHARS_MAX || LINE_BREAK.test(line)) return undefined;

@@ -1,24 +1,28 @@
-// Decides how a run continues after a process died while executing it.
-// CP1: a run fails after three lost attempts in a row in which no tool call was answered. A run that makes
-// some progress each time fails after nine.
-// CP2: after the first such attempt a run starts after all others. After the second, only one such run
-// executes at a time, so that a harmless run is not blamed for another run's crash.
+// Decides how to continue a run after the process that executed it has died.
+// CP1: a run fails after three lost attempts in a row, if no tool call was answered between them. A run that
+//      makes progress in each attempt fails after nine.
+// CP2: after its first such attempt, a run starts after all other runs. After the second, only one run of
+//      this kind executes at a time. Otherwise a harmless run could be blamed for a crash that another run
+//      caused.
 
 import { type Failure, fail } from "../shapes/errors.ts";
 
-/** A run is not tried again after this number of lost attempts in a row. */
+/** Number of lost attempts in a row after which a run is not retried. */
 const STRIKES_MAX = 3;
-/** Number of lost attempts with progress that count as one in a row. */
+/** Number of lost attempts with progress that count as much as one without. */
 const CRASHES_PER_STRIKE = 3;
 
-/** Attempts of a run that were lost because their process died. */
+/** Number of attempts that were lost because the process died. */
 export interface CrashCount {
   readonly crashes: number;
-  /** Of these, the attempts since a tool call of the run was last answered. */
+  /** Attempts among these since a tool call of the run was last answered. */
   readonly crashesInRow: number;
 }
 
-/** `last`: starts after all others. `alone`: also, no other such run may execute. */
+/**
+ * `last`: the run starts after all others. `alone`: in addition, no other such run may execute at the same
+ * time. `end`: the run is not retried.
+ */
 export type Caution = "none" | "last" | "alone" | "end";
 
 export function cautionFor({ crashes, crashesInRow }: CrashCount): Caution {
@@ -28,13 +32,13 @@ export function cautionFor({ crashes, crashesInRow }: CrashCount): Caution {
   return strikes === 1 ? "last" : "alone";
 }
 
-/** Builds the error of a run that is not tried again. */
+/** Builds the error of a run that crashed too often. */
 export function crashedTooOften({ crashes, crashesInRow }: CrashCount): Failure {
   const isStuck = crashesInRow >= STRIKES_MAX;
   const times = isStuck ? crashesInRow : crashes;
   const progress = isStuck ? " and made no progress in between" : "";
   const died = `the gateway process died ${times} times while it executed this run${progress}`;
-  return fail("run_crashed", `${died}; the run is not tried again`, {
+  return fail("run_crashed", `${died}; the run will not be retried`, {
     hint: "Check the gateway's log and the system's log (out of memory?), then send the message again.",
   });
 }

@@ -1,4 +1,4 @@
-// Decides which waiting lane gets the next execution slot. Agents take turns; the lanes of one agent wait in
+// Decides which waiting lane gets the next execution slot. Agents take turns. Lanes of the same agent wait in
 // one queue.
 
 import { namesIn, type Pool } from "./pools.ts";
@@ -7,28 +7,31 @@ import { namesIn, type Pool } from "./pools.ts";
 export interface WaitingLane {
   readonly agentId: string;
   readonly pool: Pool;
-  /** Starts after all other lanes that could take a slot, until `OVERTAKEN_MAX` of them have overtaken it. */
+  /**
+   * If true, the lane starts after all other lanes that can take a slot, until `OVERTAKEN_MAX` of them have
+   * overtaken it.
+   */
   readonly isLast?: boolean;
 }
 
-/** Number of later lanes that may start before a lane that is last. */
+/** Number of later lanes that may overtake a lane with `isLast`. */
 const OVERTAKEN_MAX = 1_000;
 
-/** The current use of the slots. */
+/** Current use of the slots. */
 export interface SlotUse {
   /** Slots that this agent holds. */
   heldBy(agentId: string): number;
-  /** Free slots for a run of this pool. undefined: the run has no pool. */
+  /** Returns the number of free slots for a run of this pool. An undefined pool means a run without one. */
   free(pool: Pool): number;
 }
 
-/** Waiting lanes of one agent and one pool, in order of arrival. */
+/** The waiting lanes of one agent and one pool, in order of arrival. */
 interface Queue extends WaitingLane {
   readonly name: string;
   readonly lanes: Map<string, number>;
 }
 
-/** Slots assigned so far in this round. */
+/** Slots that were assigned so far in this round. */
 interface Dealt {
   readonly byAgent: Map<string, number>;
   readonly byPool: Map<string, number>;
@@ -50,12 +53,12 @@ export class FairQueue {
     return this.#queueOf.has(sessionKey);
   }
 
-  /** Returns whether a lane waits that is last. */
+  /** Returns whether any lane with `isLast` is waiting. */
   hasLast(): boolean {
     return [...this.#queues.values()].some((queue) => queue.isLast === true);
   }
 
-  /** Adds a lane. A lane that already waits keeps its position. */
+  /** Adds a lane. A lane that is already waiting keeps its position. */
   add(sessionKey: string, { agentId, pool, isLast = false }: WaitingLane): void {
     const known = this.#queueOf.get(sessionKey);
     const name = JSON.stringify([agentId, pool, isLast]);
@@ -76,9 +79,9 @@ export class FairQueue {
   }
 
   /**
-   * Returns the lanes that get the free slots, at most `most`. Each slot goes to the agent with the fewest
-   * slots, and among equals to the lane that has waited longest. A full pool holds back only its own lanes. A
-   * lane that is last gets a slot only if no other lane can take it.
+   * Returns the lanes that get the free slots, at most `most`. Each slot goes to the agent that has the
+   * fewest, and among equals to the lane that has waited longest. A full pool only delays its own lanes. A
+   * lane with `isLast` gets a slot only if no other lane can take it.
    */
   next(use: SlotUse, most = Number.POSITIVE_INFINITY): string[] {
     const left = [...this.#queues.values()].map((queue) => {

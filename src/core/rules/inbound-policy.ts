@@ -1,9 +1,9 @@
 // Decides whether a channel message gets an answer, from the settings and the status of its sender.
-// IP1: by default a message is refused: from an id that is not listed, from a group that is not listed, or in
-// a group without a mention of the agent.
-// IP2: an owner is identified by id, never by user name, because names can be taken over.
-// For the same reason a numeric entry of an allow list is an id and matches no user name.
-// IP3: a blocked person gets no answer anywhere, unless it is an owner.
+// IP1: the default is to refuse. A message needs a listed sender, and in a group also a listed group and a
+//      mention of the agent.
+// IP2: an owner is identified by id and never by user name, because somebody else can take over a user name.
+//      For the same reason, a numeric entry of an allow list is an id and never matches a user name.
+// IP3: a blocked person gets no answer anywhere, unless the person is an owner.
 
 import { optional } from "../optional.ts";
 import type { AccountSettings, GroupSettings } from "../shapes/settings/channels.ts";
@@ -11,7 +11,7 @@ import type { AccountSettings, GroupSettings } from "../shapes/settings/channels
 /** Pairing status of a person who writes directly. */
 export type PeerState = "pending" | "approved" | "blocked";
 
-/** The facts about a message that decide whether it gets an answer. */
+/** Facts that decide whether a message gets an answer. */
 export interface InboundQuestion {
   readonly channel: string;
   readonly chat: {
@@ -22,13 +22,13 @@ export interface InboundQuestion {
   readonly sender: { readonly id: string; readonly alsoKnownAs?: readonly string[] };
   /** The message mentions the agent's account, or replies to it. */
   readonly mentioned: boolean;
-  /** `native`: chosen in the platform's menu, so it is for this account. */
+  /** `native`: the person chose the command in the platform's menu, so it is for this account. */
   readonly command?: "native" | "written" | undefined;
-  /** Absent: unknown person, or not looked up. */
+  /** Absent if the person is unknown or was not looked up. */
   readonly peer?: PeerState | undefined;
 }
 
-/** `ask`: an operator may approve this unknown person. `why`: text for the log. */
+/** `ask`: the person is unknown, and an operator may approve them. `why` is a text for the log. */
 export type InboundVerdict =
   | { readonly kind: "admit"; readonly isOwner: boolean; readonly agentId?: string }
   | { readonly kind: "ask" }
@@ -36,12 +36,15 @@ export type InboundVerdict =
 
 const EVERYBODY = "*";
 
-/** Normalises an id that platforms and people write differently: phone numbers with or without `+`. */
+/**
+ * Normalises an id that platforms and people write in different ways, for example phone numbers with or
+ * without `+`.
+ */
 export function plainId(id: string): string {
   return /^\+\d+$/.test(id) ? id.slice(1) : id;
 }
 
-/** Returns the id of a setting without its channel prefix. */
+/** Returns the id in a setting, without the prefix of the channel. */
 export function idIn(entry: string, channel: string): string {
   const prefix = `${channel}:`;
   const text = entry.trim();
@@ -53,14 +56,17 @@ function plainName(name: string): string {
   return name.trim().replace(/^@/, "").toLowerCase();
 }
 
-/** A person or a group, with all ids that settings may use for it. */
+/** A person or a group, with all ids and names by which settings may refer to it. */
 interface Named {
   readonly id: string;
-  /** User names begin with `@`; anything else is another id. */
+  /** Further ids. Those that begin with `@` are user names. */
   readonly alsoKnownAs?: readonly string[] | undefined;
 }
 
-/** Returns whether an entry can only be an id: a user name of digits must not match an allowed id. */
+/**
+ * Returns whether an entry must be an id, because it consists of digits. Such an entry must not match a user
+ * name.
+ */
 const isNumeric = (entry: string): boolean => /^[+-]?\d+$/.test(entry);
 
 function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs = [] }: Named): boolean {
@@ -76,7 +82,10 @@ function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs 
   });
 }
 
-/** Returns whether the owners, written like `telegram:123`, include this sender. User names never match. */
+/**
+ * Returns whether this sender is one of the owners, which are written like `telegram:123`. User names never
+ * match.
+ */
 export function isOwner(
   owners: readonly string[],
   channel: string,
@@ -89,7 +98,7 @@ export function isOwner(
   });
 }
 
-/** Returns the settings of a group: the entry for any of its ids, else the entry for all groups. */
+/** Returns the settings of a group: those for one of its ids, or else those for all groups. */
 function groupOf(account: AccountSettings, channel: string, chat: Named): GroupSettings | undefined {
   const entries = Object.entries(account.groups);
   const isForAll = (entry: string): boolean => idIn(entry, channel) === EVERYBODY;
@@ -133,7 +142,7 @@ function decideGroup(account: AccountSettings, question: InboundQuestion, owner:
   return { kind: "admit", isOwner: owner, ...optional({ agentId }) };
 }
 
-/** Decides whether a message gets an answer. Without `peer` the sender counts as unknown. */
+/** Decides whether a message gets an answer. If `peer` is absent, the sender counts as unknown. */
 export function decideInbound(
   account: AccountSettings,
   owners: readonly string[],

@@ -1,25 +1,25 @@
-// Decides which programs a node may run, by a list of patterns that only the node itself can change.
-// NE1: a pattern is matched word by word against program and arguments. `*` matches any text within one word,
-// and as the last word any arguments. No shell is involved.
-// NE2: a program is given by name (`git`) or absolute path. Paths with `..` and folders of the caller's
-// choice cannot bypass a pattern.
+// Decides which programs a node may run. The patterns can only be changed on the node itself.
+// NE1: a pattern is compared word by word with the program and its arguments. `*` matches any text within one
+//      word; as the last word, it matches any arguments. No shell is involved.
+// NE2: a program is either a name (`git`) or an absolute path. A caller cannot bypass a pattern with `..` in
+//      a path, or with a folder of their choice.
 
 import { quoted } from "../text/cut.ts";
 import { matchesPattern } from "../text/pattern.ts";
 
-/** A program that a node runs on its machine, without a shell and with exactly this environment. */
+/** A program that a node runs on its machine, without a shell and with exactly the given environment. */
 export interface HostProgram {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly outputMaxBytes: number;
-  /** After this time the program and its child processes are killed. */
+  /** Time after which the program and its child processes are killed. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 export interface HostProgramEnd {
-  /** `ended`: it exited; otherwise the limit that stopped it, or `aborted`. */
+  /** `ended` if the program exited by itself, otherwise the limit that stopped it, or `aborted`. */
   readonly ending: string;
   readonly exitCode: number | null;
   readonly signal: string | null;
@@ -42,7 +42,7 @@ function covers(pattern: string, argv: readonly string[]): boolean {
   return fixed.every((word, at) => matchesPattern(word, argv[at] ?? ""));
 }
 
-/** An absolute path without `..`, or a name without separators. */
+/** Returns whether this is an absolute path without `..`, or a name without separators. */
 function isPlainProgram(program: string): boolean {
   if (program === "" || program.includes("\\")) return false;
   if (!program.includes("/")) return program !== "." && program !== "..";
@@ -50,7 +50,7 @@ function isPlainProgram(program: string): boolean {
   return program.startsWith("/") && steps.every((step) => step !== "" && step !== "." && step !== "..");
 }
 
-/** Explains why a program may not run. undefined: it may. */
+/** Returns the reason why a program may not run, or undefined if it may. */
 export function execRefusal(patterns: readonly string[], argv: readonly string[]): string | undefined {
   const shown = quoted(argv.join(" "), 200);
   if (!isPlainProgram(argv[0] ?? "")) {
@@ -61,7 +61,7 @@ export function execRefusal(patterns: readonly string[], argv: readonly string[]
   return `this node does not run ${shown}; it runs: ${listed === "" ? "nothing" : listed}`;
 }
 
-/** Describes the problem of a pattern. undefined: it is valid. */
+/** Returns the problem of a pattern, or undefined if it is valid. */
 export function execPatternProblem(pattern: string): string | undefined {
   const [program = ""] = pattern.trim().split(PATTERN_WORDS);
   if (program === "") return "is empty";

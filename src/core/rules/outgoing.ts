@@ -1,15 +1,16 @@
-// Decides which addresses an outgoing HTTP request may reach and which redirects it follows.
+// Decides which addresses an outgoing HTTP request may reach, and which redirects it may follow.
 // OG1: a request goes to the configured origin. That origin may be private, for example a local model server.
-// OG2: only media may come from another origin, because a platform names it. That address must use TLS and
-// must be public: never this machine or its network.
-// OG3: no redirect leads to another origin. MCP servers may redirect within theirs, with the same method.
+// OG2: only media may come from another origin, because the platform chooses their address. It must use TLS
+//      and be public, so it never reaches this machine or its network.
+// OG3: no redirect leads to another origin. MCP servers may redirect within their own origin, with the same
+//      method.
 
-/** The purpose of a request. */
+/** Purpose of a request. */
 export type Purpose = "model" | "mcp" | "channel" | "media" | "webhook" | "gateway";
 
 interface Rule {
   readonly redirects: "none" | "same origin";
-  /** True if somebody else chose the address. */
+  /** True if the address was not configured but chosen by a platform. */
   readonly namedByOthers: boolean;
 }
 
@@ -27,12 +28,14 @@ const RULES: Readonly<Record<Purpose, Rule>> = {
 export type Reach =
   | { readonly kind: "any address" }
   | { readonly kind: "public addresses" }
-  /** `why` contains no address, because an address may contain a token. */
+  /** `why` does not contain the address, because an address may contain a token. */
   | { readonly kind: "refused"; readonly why: string };
 
 const PROTOCOLS = ["http:", "https:"];
 
-/** Decides which addresses a request for `url` may use. `configured`: the address from the configuration. */
+/**
+ * Decides which addresses a request for `url` may reach. `configured` is the address in the configuration.
+ */
 export function reachOf(purpose: Purpose, url: string, configured: string): Reach {
   if (!URL.canParse(url) || !URL.canParse(configured))
     return { kind: "refused", why: "the address is invalid" };
@@ -46,7 +49,7 @@ export function reachOf(purpose: Purpose, url: string, configured: string): Reac
   return { kind: "refused", why: "the address does not use TLS. Nothing was sent." };
 }
 
-/** The parts of a response that matter for redirects. */
+/** Properties of a response that matter for redirects. */
 export interface Redirect {
   readonly method: string;
   readonly url: string;
@@ -57,7 +60,10 @@ export interface Redirect {
 const KEEPS_METHOD = [307, 308];
 const REDIRECTS = [301, 302, ...KEEPS_METHOD];
 
-/** Returns the address to follow. undefined: this is not a redirect, or it is refused. */
+/**
+ * Returns the address to follow. Returns undefined if the response is not a redirect or the redirect is
+ * refused.
+ */
 export function followed(purpose: Purpose, { method, url, status, location }: Redirect): string | undefined {
   if (RULES[purpose].redirects === "none" || location === null || !URL.canParse(location, url))
     return undefined;

@@ -1,8 +1,8 @@
-// Counts the execution slots that are free for a run: in total, and in each of its pools.
+// Counts the free execution slots for a run: in total, and in each of its pools.
 
 /**
- * The pools of a run: their names, joined by "+". A run in several pools takes a slot of each. undefined: the
- * run only takes one of all slots.
+ * Names of the pools of a run, joined by "+". The run takes a slot of each. Undefined if the run is in no
+ * pool and only counts towards the total.
  */
 export type Pool = string | undefined;
 
@@ -15,15 +15,15 @@ export function namesIn(pool: Pool): readonly string[] {
   return pool === undefined ? [] : pool.split("+");
 }
 
-/** Limits of parallel runs: in total, and for each pool. A pool without an entry has no limit. */
+/** Maximum number of parallel runs, in total and for each pool. A pool without an entry has no limit. */
 export interface SlotLimits {
   readonly max: number;
   readonly pools: Readonly<Record<string, number>>;
 }
 
 /**
- * Returns the number of free slots for a run of this pool. `taken`: returns the used slots, in total or of
- * the named pool.
+ * Returns the number of free slots for a run of this pool. `taken` returns the number of used slots, in total
+ * or of the named pool.
  */
 export function roomIn(pool: Pool, limits: SlotLimits, taken: (name?: string) => number): number {
   const ofPools = namesIn(pool).map((name) => (limits.pools[name] ?? limits.max) - taken(name));

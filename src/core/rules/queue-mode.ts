@@ -1,40 +1,48 @@
-// Decides whether a message may interrupt the current run, or be read by it (`QueueMode`).
-// A run may be interrupted or steered only from the chat that it answers.
-// A message never overtakes one that was accepted before it (I3).
+// Decides whether a new message may interrupt the current run, or be added to it (`QueueMode`). A message may
+// do so only if it is from the chat that the run answers. It never overtakes a message that was accepted
+// earlier (I3).
 
 import { isSameRoute } from "../shapes/route.ts";
 import type { Run } from "../shapes/run.ts";
 import type { Route } from "../shapes/session.ts";
 
-/** Returns the current run of a lane: the first unfinished one, if it has started. It may be parked. */
+/**
+ * Returns the current run of a lane: its first unfinished run, if that has started. It may have been parked
+ * since.
+ */
 function underWay([head]: readonly Run[]): Run | undefined {
   return head?.startedAt === undefined || head.kind !== "turn" ? undefined : head;
 }
 
 /**
- * Returns the run that a message from `route` interrupts. `active`: the unfinished runs of the lane, in
+ * Returns the run that a message from `route` interrupts. `active` are the unfinished runs of the lane, in
  * order.
  */
 export function interruptedBy(active: readonly Run[], route: Route | undefined): Run | undefined {
   const run = underWay(active);
   if (run === undefined || !isSameRoute(run.route, route)) return undefined;
-  // A message of a person must not cancel a run that a session, a job or a web hook requested.
+  // A person's message must not cancel a run that a session, a job or a web hook requested.
   return run.flow === undefined && run.input.provenance === undefined ? run : undefined;
 }
 
-/** Returns whether the current run may read a message from `route`: no other run waits in between. */
+/**
+ * Returns whether the current run may read a message from `route`. It may not if another run waits between
+ * them.
+ */
 export function maySteer(active: readonly Run[], route: Route | undefined): boolean {
   const run = underWay(active);
   const waiting = active.slice(1).filter((one) => one.input.takenBy === undefined);
   if (run === undefined || waiting.length > 0 || !isSameRoute(run.route, route)) return false;
-  // Runs of a schedule or a program answer at their configured destination, if they have one.
+  // Runs of a schedule or a program answer at their configured destination, if there is one.
   const from = run.input.provenance?.kind;
   if (from === "hook" || from === "cron" || from === "node") return false;
-  // Conversation turns are for the other session.
+  // The turns of a conversation are for the other session.
   return run.flow === undefined || run.flow.step === "task";
 }
 
-/** Returns whether a run takes over the next one of its lane. Checked between two steps of the run. */
+/**
+ * Returns whether a run takes over the next run of its lane. This is checked between two steps of the run.
+ */
 export function takesOver(run: Run, next: Run | undefined): next is Run {
   return (
     next?.input.steer === true &&

@@ -1,6 +1,6 @@
-// Reads the receipt of a message between sessions from the rows of its run and the marks of an inbox.
-// docs/DELIVERY.md defines the states.
-// A state is never taken back: each fact below is written once, in the transaction that causes it.
+// Computes the receipt of a message between sessions from its run and, in an inbox, its mark.
+// docs/DELIVERY.md defines the states. A receipt never returns to an earlier state, because each fact is
+// stored once, in the transaction that causes it.
 
 import { optional } from "../optional.ts";
 import {
@@ -13,18 +13,18 @@ import {
 } from "../shapes/run.ts";
 import { isSilent } from "./turn-rules.ts";
 
-/** Refusals of a run that was accepted: it ended without a model call. */
+/** Codes of runs that were accepted but ended without a model call. */
 const REFUSALS: readonly (string | undefined)[] = ["chain_limit", "budget_used"];
 
-/** Time after which a message that its inbox's client has not answered is expired. */
+/** Time after which an unanswered message in an inbox expires. */
 export const INBOX_EXPIRES_MS = 7 * 86_400_000;
 
-/** Returns whether a run brought a message of another session: the first one of a send, or a reply turn. */
+/** Returns whether a run delivered a message of another session: the first one of a send, or a reply. */
 export function isSessionMessage({ flow }: Pick<Run, "flow">): boolean {
   return flow?.step === "round1" || flow?.step === "reply";
 }
 
-/** Returns the session that wrote a message. It is the reply address of the message. */
+/** Returns the session that wrote a message, to which a reply is addressed. */
 export function sourceOf({ provenance }: Pick<Run["input"], "provenance">): string | undefined {
   return provenance?.kind === "inter_session" ? provenance.sourceSessionKey : undefined;
 }
@@ -35,11 +35,11 @@ interface ReceiptFacts {
     | ("runId" | "kind" | "state" | "reply" | "model" | "flow")
     | ("acceptedAt" | "startedAt" | "heardAt" | "endedAt")
   > & { readonly code?: string };
-  /** Of a message that no model handles. */
+  /** Mark of a message in an inbox, which no model of the gateway handles. */
   readonly mark?: InboxMark | undefined;
 }
 
-/** Returns the final state of a message that a model handled. */
+/** Returns the final state of a message that a model handled, or undefined if it has none yet. */
 function endOf({ run }: ReceiptFacts): ReceiptState | undefined {
   if (!isEnded(run.state)) return undefined;
   if (run.state === "ok") return isSilent(run.reply ?? "") ? "declined" : "answered";
@@ -47,21 +47,21 @@ function endOf({ run }: ReceiptFacts): ReceiptState | undefined {
   return run.model === undefined && REFUSALS.includes(run.code) ? "declined" : "failed";
 }
 
-/** Returns the receipt of a message between sessions; undefined: the run brought no such message. */
+/** Returns the receipt of a message between sessions, or undefined if the run delivered no such message. */
 export function receiptOf(facts: ReceiptFacts): Receipt | undefined {
   const { run, mark } = facts;
   if (!isSessionMessage(run)) return undefined;
   const inInbox = run.kind === "append" && run.state === "ok";
-  // Accepted before inboxes had marks.
+  // This message was accepted by a version whose inboxes had no marks.
   if (inInbox && mark === undefined) return undefined;
   const end = inInbox ? mark?.outcome : endOf(facts);
   const offered = run.kind === "append" ? mark?.offeredAt : run.startedAt;
   const inTurn = run.kind === "append" ? mark?.inTurnAt : run.heardAt;
   const endedAt = inInbox ? mark?.endedAt : run.endedAt;
-  // Several processes write, and their clocks differ.
+  // Times may be out of order, because they are from several processes with different clocks.
   let last = run.acceptedAt;
   const since = (at: number | undefined): number | undefined => {
-    // A final state stays: an expired message may still be read.
+    // A final state does not change any more, although a client may still read an expired message.
     if (at === undefined || (end !== undefined && inInbox && at > (endedAt ?? at))) return undefined;
     last = Math.max(last, at);
     return last;

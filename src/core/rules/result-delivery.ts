@@ -1,22 +1,24 @@
-// Decides who gets the result of a sub-agent, and writes the sentences that describe it to models.
-// Tool description, note and context use the same decision, so that they describe the real behaviour.
+// Decides who receives the result of a sub-agent, and builds the sentences that explain this to models. The
+// tool's description, its result and the context of a turn all use this decision, so they agree with the
+// behaviour.
 
 import type { Session } from "../shapes/session.ts";
 import type { SpawnFacts } from "../shapes/spawn.ts";
 
 /**
- * `post`: sent to people and appended to the requester's transcript; its model does not run. `wake`: the
- * requester's model runs with it. `inbox`: it waits in the inbox of a client without a model.
+ * `post`: the result is sent to people and appended to the requester's transcript, without running its model.
+ * `wake`: the requester's model runs with the result. `inbox`: the result waits in the inbox of an outside
+ * program.
  */
 export type ResultDelivery = "post" | "wake" | "inbox";
 
 export interface ResultRequester {
-  /** True for an outside client, which runs no model of this gateway. */
+  /** True if an outside program serves the session instead of a model of this gateway. */
   readonly external: boolean;
   readonly isSubagent: boolean;
 }
 
-/** Returns the facts about a requester that decide how a result is delivered. */
+/** Returns the facts about a requester on which the delivery depends. */
 export function resultRequester({ external, spawn }: Pick<Session, "external" | "spawn">): ResultRequester {
   return { external, isSubagent: spawn !== undefined };
 }
@@ -26,11 +28,11 @@ function resultDelivery(
   announce: SpawnFacts["announce"],
 ): ResultDelivery {
   if (external) return "inbox";
-  // The job of a sub-agent continues with the result.
+  // A sub-agent needs the result to continue its own job.
   return isSubagent ? "wake" : announce;
 }
 
-/** Decides who gets the result of a job. People read it in the job's thread, if it has one. */
+/** Decides who receives the result of a job. If the job has its own thread, people read the result there. */
 export function jobDelivery(
   requester: Pick<Session, "external" | "spawn">,
   job: Pick<SpawnFacts, "announce" | "thread"> | undefined,
@@ -44,11 +46,11 @@ const WAIT = "call subagents with action wait";
 export interface NoteFacts {
   readonly requester: ResultRequester;
   readonly announce: SpawnFacts["announce"];
-  /** The sub-agent has its own thread: its replies are posted there. */
+  /** True if the sub-agent has its own thread, in which its replies are posted. */
   readonly thread: boolean;
-  /** People read the requester's answers in a chat. */
+  /** True if people read the requester's answers in a chat. */
   readonly hasPlace: boolean;
-  /** The requester has the tool to wait for results. */
+  /** True if the requester has the tool to wait for results. */
   readonly mayWait: boolean;
 }
 
@@ -67,7 +69,7 @@ function happens({ requester, announce, thread, hasPlace }: NoteFacts): string {
   return `When it has finished, its result is ${posted} to your transcript; you are not run with it.`;
 }
 
-/** Returns the note in the result of an accepted spawn. */
+/** Returns the note in the result of an accepted `sessions_spawn`. */
 export function resultNote(facts: NoteFacts): string {
   return facts.mayWait ? `${happens(facts)} To get the result now, ${WAIT}.` : happens(facts);
 }
@@ -75,7 +77,7 @@ export function resultNote(facts: NoteFacts): string {
 const POST = "its result is posted to the people of this conversation and appended to your transcript";
 
 /**
- * Returns the part of the `sessions_spawn` description about results: the default, and the effect of
+ * Returns the part of the `sessions_spawn` description that explains results: the default, and the effect of
  * `announce`.
  */
 export function resultDescription(
@@ -93,7 +95,7 @@ export function resultDescription(
         `With announce: "wake", you are run with it instead.${then}`;
 }
 
-/** Returns the sentence that tells a sub-agent who gets its last reply. */
+/** Returns the sentence that tells a sub-agent who receives its last reply. */
 export function resultReader(way: ResultDelivery): string {
   switch (way) {
     case "post":

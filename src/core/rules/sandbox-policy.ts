@@ -1,26 +1,27 @@
 // Decides which sessions run in a sandbox.
-// SB1: a session is sandboxed if its agent's `sandbox.mode` requires it, if its spawn required it, or if its
-// requester is sandboxed (I13). Checked before every run with the current settings.
-// SB2: a sandboxed session has network access only if every sandboxed session above it has it, too (I13).
+// SB1: a session is sandboxed if its agent's `sandbox.mode` or its spawn requires it, or if its requester is
+//      sandboxed (I13). This is checked before every run, with the current settings.
+// SB2: a sandboxed session has network access only if all its sandboxed ancestors have it as well (I13).
 
 import type { Session } from "../shapes/session.ts";
 import { agentIdInKey } from "../shapes/session-key.ts";
 import { agentOf, findAgent, type SandboxMode, type Settings } from "../shapes/settings/settings.ts";
 import type { SpawnFacts } from "../shapes/spawn.ts";
 
-/** The parts of a session that decide its rights. */
+/** Fields of a session that its rights depend on. */
 export type ChainLink = Pick<Session, "key" | "agentId" | "kind" | "spawnDepth" | "spawnedBy"> & {
   readonly spawn?: Pick<SpawnFacts, "sandboxed">;
 };
 
 /**
- * A session, its requester, that one's requester, and so on, up to the last one that exists. Never empty. If
- * the last session has a requester, that one was deleted.
+ * A session, its requester, the requester's requester, and so on. Never empty. If the last session has a
+ * requester, that requester was deleted.
  */
 export type SpawnChain = readonly [ChainLink, ...ChainLink[]];
 
 /**
- * Returns the chain of a session's requester. "gone": it was deleted; undefined: the session was not spawned.
+ * Returns the chain that starts with the session's requester. "gone" if the requester was deleted; undefined
+ * if the session was not spawned.
  */
 export function requesterOf(chain: SpawnChain): SpawnChain | "gone" | undefined {
   const [own, next, ...rest] = chain;
@@ -40,7 +41,10 @@ function contains(mode: SandboxMode, kind: Session["kind"]): boolean {
   }
 }
 
-/** The agent of a deleted requester is known, so its setting still applies; its kind is unknown. */
+/**
+ * Returns whether a deleted requester was sandboxed. Its key still contains its agent, so that setting
+ * applies; its kind is unknown.
+ */
 function lostRequesterIs(last: ChainLink | undefined, settings: Settings): boolean {
   if (last?.spawnedBy === undefined) return false;
   const agent = findAgent(settings, agentIdInKey(last.spawnedBy) ?? "");
@@ -64,7 +68,7 @@ export function hasNetwork(chain: SpawnChain, settings: Settings): boolean {
   return hasNetwork(requester, settings);
 }
 
-/** Returns whether a sub-agent of this agent is sandboxed by the agent's own setting. */
+/** Returns whether the agent's own setting puts its sub-agents into a sandbox. */
 export function containsSubagents(agent: { sandbox: { mode: SandboxMode } }): boolean {
   return contains(agent.sandbox.mode, "other");
 }

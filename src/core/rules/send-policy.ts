@@ -1,6 +1,6 @@
-// Decides whether text may be sent into a session, or leave it.
+// Decides whether text may be sent into a session or out of it.
 // SP1: a session's own setting takes precedence over the rules.
-// SP2: a matching deny always wins, then a matching allow, then the default.
+// SP2: a matching rule that denies wins, then a matching rule that allows, then the default.
 
 import type { SendOverride, Session } from "../shapes/session.ts";
 import { channelOf, chatTypeOf } from "../shapes/session-key.ts";
@@ -11,12 +11,12 @@ import { matchesPattern } from "../text/pattern.ts";
 export type SendVerdict = { readonly allowed: true } | { readonly allowed: false; readonly error: string };
 
 export interface SendQuestion {
-  /** The session's own `sendPolicy`; absent: inherit. */
+  /** The session's own `sendPolicy`. If absent, the rules apply. */
   readonly override?: SendOverride | undefined;
   readonly channel: string;
-  /** All chat types of the session: a thread has `thread` and the type of its parent. */
+  /** All chat types of the session. A thread has `thread` and the type of its parent. */
   readonly chatTypes: readonly ChatType[];
-  /** Keys of the sessions that get the text, or whose people read it; may be empty. */
+  /** Keys of the sessions that receive the text, or whose people read it. May be empty. */
   readonly keys: readonly string[];
 }
 
@@ -39,7 +39,7 @@ function describeMatch({ match }: SendRule): string {
   return named.length === 0 ? "every session" : named.map(([name, value]) => `${name} "${value}"`).join(", ");
 }
 
-/** Decides before a run is accepted and before a reply leaves through a channel. */
+/** Makes the decision. It is made before a run is accepted, and before a reply is sent through a channel. */
 export function decideSend(question: SendQuestion, policy: SendPolicySettings): SendVerdict {
   if (question.override === "allow") return { allowed: true };
   if (question.override === "deny") {
@@ -57,12 +57,12 @@ export function decideSend(question: SendQuestion, policy: SendPolicySettings): 
   );
 }
 
-/** The chat types of a session. A sub-agent with its own thread has those of its requester. */
+/** Returns the chat types of a session. A sub-agent with its own thread has those of its requester. */
 function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
   return spawn?.thread === undefined ? chatTypeOf(key) : ["thread", ...chatTypeOf(spawn.requesterKey)];
 }
 
-/** Whether the send policy lets text into this session, or out of it. */
+/** Decides whether the send policy allows text into this session or out of it. */
 export function sendVerdict(settings: Settings, session: Session): SendVerdict {
   const question = {
     channel: channelOf(session),

@@ -1,5 +1,7 @@
-// Decides whether a session may spawn a sub-agent, and determines its agent, model, depth and sandbox.
-// SPN1: each refusal is one check with its own sentence, and names the setting that would allow it.
+// Decides whether a session may spawn a sub-agent, and determines the sub-agent's agent, model, depth and
+// sandbox.
+// SPN1: each reason for a refusal is checked separately, and its text names the setting that would allow the
+//       spawn.
 
 import { optional } from "../optional.ts";
 import { type Failure, fail, ok, type Result } from "../shapes/errors.ts";
@@ -21,42 +23,47 @@ import { nearestNames } from "../text/nearest.ts";
 import { containsSubagents, isSandboxed, type SpawnChain } from "./sandbox-policy.ts";
 import { maySpawnAt } from "./tool-policy.ts";
 
-/** The arguments of `sessions_spawn` that rules use. Their types are checked, their values are not. */
+/**
+ * Arguments of `sessions_spawn` that the rules depend on. Their types have been checked, but not their
+ * values.
+ */
 export interface SpawnCall {
   readonly agentId?: string | undefined;
   readonly model?: string | undefined;
   readonly thinking?: string | undefined;
   readonly runTimeoutSeconds?: number | undefined;
-  /** Earlier spelling of `runTimeoutSeconds`. */
+  /** Older name of `runTimeoutSeconds`. */
   readonly timeoutSeconds?: number | undefined;
   readonly thread?: boolean | undefined;
   readonly mode?: string | undefined;
   readonly cleanup?: string | undefined;
   readonly sandbox?: string | undefined;
-  /** Kind of agent, for compatibility: `subagent` is the built-in runtime. */
+  /** Kind of agent. It exists for compatibility: `subagent` is the built-in runtime. */
   readonly runtime?: string | undefined;
   readonly announce?: string | undefined;
 }
 
-/** Whether a channel can create threads for sub-agents. `off`: it could, but the settings forbid it. */
+/**
+ * Whether a channel can create threads for sub-agents. `off` means that it could, but the settings forbid it.
+ */
 export type ThreadSupport = "none" | "off" | "on";
 
 export interface SpawnQuestion {
   readonly call: SpawnCall;
   /** The requester, its requester, and so on. */
   readonly chain: SpawnChain;
-  /** Children of the requester with an unfinished job. */
+  /** Number of children of the requester with unfinished jobs. */
   readonly unfinishedChildren: number;
-  /** Channel where the requester's people read. Absent: none. */
+  /** Channel in which people read the requester's answers. Absent if there is none. */
   readonly channel?: { readonly id: string; readonly threads: ThreadSupport } | undefined;
 }
 
-/** The result of an allowed spawn. */
+/** Properties of a sub-agent that may be spawned. */
 export interface SpawnPlan {
   readonly agent: AgentSettings;
-  /** The initial model of the child. */
+  /** Model that the child starts with. */
   readonly model: string;
-  /** Absent: the thinking level of the agent. */
+  /** If absent, the agent's own thinking level applies. */
   readonly thinking?: ThinkingLevel;
   /** 0: no limit. */
   readonly runTimeoutSeconds: number;
@@ -66,9 +73,9 @@ export interface SpawnPlan {
   readonly announce: SpawnFacts["announce"];
   readonly archiveAfterMinutes: number;
   readonly spawnDepth: number;
-  /** Whether the child may itself spawn. */
+  /** True if the child may spawn sub-agents itself. */
   readonly mayNest: boolean;
-  /** The child must run in a sandbox, whatever the settings say later. */
+  /** True if the child must run in a sandbox, even if the settings change later. */
   readonly sandboxed: boolean;
 }
 
@@ -76,14 +83,14 @@ const TIMEOUT_MAX_SECONDS = 30 * 86_400;
 const LISTED_MAX = 20;
 const shown = (text: string): string => quoted(text, 80);
 
-/** Returns the configured agents that `requester` may spawn: itself, and those of its allow list. */
+/** Returns the configured agents that `requester` may spawn: its own, and those in its allow list. */
 export function spawnableAgents(requester: AgentSettings, settings: Settings): AgentSettings[] {
   const { allowAgents } = requester.subagents;
   const allowAny = allowAgents.includes("*");
   return settings.agents.filter(({ id }) => allowAny || id === requester.id || allowAgents.includes(id));
 }
 
-/** Explains which setting lets `requester` spawn one of its `spawnableAgents`. */
+/** Returns a sentence that names the setting which determines `spawnableAgents`. */
 export function spawnRule(requester: AgentSettings, agentId: string): string {
   if (agentId === requester.id) return "every agent may spawn sub-agents of its own";
   const listed = requester.subagents.allowAgents.includes(agentId) ? agentId : "*";
@@ -97,10 +104,12 @@ function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined
   const error =
     `this sub-agent is ${spawnDepth} deep and can't spawn another: ` +
     `agents.defaults.subagents.maxSpawnDepth is ${maxSpawnDepth}${raised}`;
-  return fail("spawn_denied", error, { hint: "Do the work yourself, or say in your result what is left." });
+  return fail("spawn_denied", error, {
+    hint: "Do the work yourself, or list the open points in your result.",
+  });
 }
 
-/** Checked again when the child is stored, because calls of one message run in parallel. */
+/** Called again when the child is stored, because several calls in one message run in parallel. */
 export function checkChildren(unfinished: number, settings: Settings): Failure | undefined {
   const { maxChildren } = settings.subagents;
   if (unfinished < maxChildren) return undefined;
@@ -130,21 +139,24 @@ function chooseAgent(
   return fail("spawn_denied", error, more);
 }
 
-/** Returns the model of a child whose agent is an external program: the program chooses it. */
+/** Returns the model of a child whose agent is an external program. The program chooses the model itself. */
 function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
   if (call.model === undefined) return ok(agent.model);
   const error = `agent "${agent.id}" is an ACP agent and chooses its own model; leave model out`;
   return fail("invalid_model", error, { details: { validModels: [agent.model] } });
 }
 
-/** Chooses the model of a child: from the call, the target agent's sub-agents, the defaults, the agent. */
+/**
+ * Chooses the model of a child. The order is: the call, the sub-agent setting of the target agent, the
+ * defaults, the agent.
+ */
 function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
   if (agent.runtime !== undefined) return acpModel(agent, call);
   const model = call.model ?? agent.subagents.model ?? settings.subagents.model ?? agent.model;
   return readModel(model, settings);
 }
 
-/** Returns the full name of a model that may be given by its bare id. */
+/** Returns the full name of a model, which may be given without its provider. */
 function readModel(model: string, settings: Settings): Result<string> {
   const names = modelNames(settings.providers);
   const [meant, ...others] = modelsNamed(model, names);
@@ -177,10 +189,10 @@ function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
   }
   const seconds = runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds;
   if (seconds >= 0 && seconds <= TIMEOUT_MAX_SECONDS) return ok(seconds);
-  return fail("invalid_argument", `runTimeoutSeconds must be 0 (none) to ${TIMEOUT_MAX_SECONDS}`);
+  return fail("invalid_argument", `runTimeoutSeconds must be 0 (no limit) to ${TIMEOUT_MAX_SECONDS}`);
 }
 
-/** Returns a valid word of an argument. Absent: the first word. */
+/** Returns the value of an argument if it is one of `words`. If it is absent, returns the first of them. */
 function chooseWord<Word extends string>(
   name: string,
   given: string | undefined,
@@ -191,7 +203,7 @@ function chooseWord<Word extends string>(
   return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${shown(given ?? "")}`);
 }
 
-/** Checks that `mode` and `thread` fit each other and the channel. */
+/** Checks that `mode` and `thread` match each other, and that the channel supports them. */
 function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
   const { call, channel } = question;
   const thread = call.thread ?? false;
@@ -210,22 +222,25 @@ function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
   if (channel.threads === "on") return mode;
   if (channel.threads === "off") {
     const setting = `session.threadBindings.enabled, or channels.${channel.id}.threadBindings.enabled`;
-    return fail("spawn_denied", `threads of ${channel.id} may not be bound: ${setting}, is false`, { hint });
+    return fail("spawn_denied", `threads of ${channel.id} are switched off: ${setting} is false`, { hint });
   }
   return fail("spawn_denied", `thread: true needs a channel with threads, and ${channel.id} has none`, {
     hint,
   });
 }
 
-/** The gateway itself starts an external program: it cannot run in our sandbox. */
+/**
+ * Refuses a child that must be sandboxed but is an external program. The gateway starts such programs outside
+ * the sandbox.
+ */
 function cantContain({ id }: AgentSettings): Failure {
   const error = `agent "${id}" is an ACP agent and cannot run in a sandbox, but this sub-agent must`;
   return fail("spawn_denied", error, {
-    hint: `agents.list[${id}].sandbox.mode must be "off", and the requester not sandboxed.`,
+    hint: `agents.list[${id}].sandbox.mode must be "off", and the requester must not be sandboxed.`,
   });
 }
 
-/** Returns whether the child must always be sandboxed, or why it cannot be spawned (I13). */
+/** Returns whether the child must always be sandboxed, or the reason why it cannot be spawned (I13). */
 function chooseContainment(
   call: SpawnCall,
   target: AgentSettings,
@@ -251,7 +266,7 @@ function chooseContainment(
   return fail("spawn_denied", error, { hint });
 }
 
-/** Checks that the agent has the requested runtime. */
+/** Refuses the call if the agent does not have the requested runtime. */
 function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
   const runtime = agent.runtime === undefined ? "subagent" : "acp";
   if (wanted === undefined || wanted === runtime) return undefined;
@@ -259,7 +274,7 @@ function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure
   return fail("invalid_argument", error);
 }
 
-/** Refuses attachments to an external program: it would not find them. */
+/** Refuses attachments for an external program, because it could not access them. */
 export function refuseAttachments({ id, runtime }: AgentSettings): Failure | undefined {
   if (runtime === undefined) return undefined;
   return fail("spawn_denied", `agent "${id}" is an ACP agent: it takes no attachments`, {
@@ -267,7 +282,7 @@ export function refuseAttachments({ id, runtime }: AgentSettings): Failure | und
   });
 }
 
-/** Returns the first failure, with the texts of all others added. */
+/** Returns the first failure, extended by the texts of all other failures. */
 function firstWithAll(results: readonly Result<unknown>[]): Failure {
   const failures = results.filter((result) => !result.ok);
   const [first, ...others] = failures;
@@ -283,8 +298,8 @@ function firstWithAll(results: readonly Result<unknown>[]): Failure {
 }
 
 /**
- * Decides whether the requester may have this child, and returns its properties. Attachments are checked
- * by `refuseAttachments`.
+ * Decides whether the requester may spawn this child, and returns its properties. `refuseAttachments` checks
+ * the attachments.
  */
 export function decideSpawn(question: SpawnQuestion, settings: Settings): Result<SpawnPlan> {
   const { call, chain, unfinishedChildren } = question;
@@ -318,7 +333,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
     runTimeoutSeconds: timeout.value,
     thread: call.thread ?? false,
     mode: mode.value,
-    // A session with a thread is archived with its binding, not by date.
+    // A session with a thread is archived when its binding ends, not after a time.
     cleanup: stays ? "keep" : cleanup.value,
     announce: announce.value,
     archiveAfterMinutes: stays ? 0 : settings.subagents.archiveAfterMinutes,

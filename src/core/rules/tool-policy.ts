@@ -1,10 +1,10 @@
 // Decides which tools a session has, from the filters that apply to it.
-// TP1: a matching deny in any filter always wins.
+// TP1: a matching deny in any filter wins.
 // TP2: every filter with a non-empty allow list must list the tool.
-// A sub-agent never has a tool that its requester lacks (I13): the current filters of its requester, and
-// of that one's requester, apply to it, too.
-// Tools of an external server (MCP) are recognised by the prefix of their names. Its agent list, and its
-// position outside of every sandbox, are filters like all others.
+// A sub-agent never has a tool that its requester lacks (I13), because the current filters of all its
+// ancestors apply to it as well. Tools of an external server (MCP) are recognised by the prefix of their
+// names. The list of agents that may use such a server, and the rule that it runs outside every sandbox, are
+// filters, too.
 
 import { agentIdInKey } from "../shapes/session-key.ts";
 import { agentOf, findAgent, type Settings, type ToolFilter } from "../shapes/settings/settings.ts";
@@ -15,11 +15,11 @@ import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./san
 export interface PlacedFilter {
   readonly where: string;
   readonly filter: ToolFilter;
-  /** The reason of a rule without a setting, as in `tool "x" is denied: <reason>`. */
+  /** Reason of a rule that is not a setting. It is used in `tool "x" is denied: <reason>`. */
   readonly because?: string;
 }
 
-/** Both verdicts name the settings that decided, or state that none denies the tool. */
+/** Both verdicts name the settings that decided, or say that no setting denies the tool. */
 export type ToolVerdict =
   | { readonly allowed: true; readonly reason: string }
   | { readonly allowed: false; readonly error: string };
@@ -28,7 +28,7 @@ function matching(patterns: readonly string[], name: string): string | undefined
   return patterns.find((pattern) => matchesPattern(pattern.toLowerCase(), name.toLowerCase()));
 }
 
-/** Decides whether all these filters allow the tool. Ignores letter case. */
+/** Decides whether all these filters allow the tool. Letter case is ignored. */
 export function decideTool(name: string, filters: readonly PlacedFilter[]): ToolVerdict {
   for (const { where, filter, because } of filters) {
     const pattern = matching(filter.deny, name);
@@ -48,7 +48,10 @@ export function decideTool(name: string, filters: readonly PlacedFilter[]): Tool
   return { allowed: true, reason: whyAllowed(filters) };
 }
 
-/** Explains a permission: every filter with an allow list lists the tool (TP2); most sessions have none. */
+/**
+ * Explains a permission by the filters with an allow list, all of which list the tool (TP2). Most sessions
+ * have none.
+ */
 function whyAllowed(filters: readonly PlacedFilter[]): string {
   const lists = filters.filter(({ filter }) => filter.allow.length > 0).map(({ where }) => `${where}.allow`);
   if (lists.length === 0) return "no filter denies it";
@@ -56,7 +59,7 @@ function whyAllowed(filters: readonly PlacedFilter[]): string {
   return `${named.join(" and ")} ${named.length === 1 ? "lists" : "list"} it, and no filter denies it`;
 }
 
-/** Session tools: a sub-agent does not have them by default. */
+/** Tools for sessions. A sub-agent does not have them by default. */
 export const SESSION_TOOLS = [
   "sessions_list",
   "sessions_history",
@@ -69,7 +72,7 @@ export const SESSION_TOOLS = [
   "message",
 ] as const;
 
-/** Session tools that a sub-agent above the depth limit has. */
+/** Session tools that a sub-agent has as long as it may itself spawn. */
 const NESTING_TOOLS: readonly string[] = [
   "sessions_spawn",
   "sessions_list",
@@ -78,7 +81,7 @@ const NESTING_TOOLS: readonly string[] = [
   "subagents",
 ];
 
-/** Returns whether a session of this depth may spawn. 0: the session was not spawned. */
+/** Returns whether a session at this depth may spawn. A session that was not spawned has depth 0. */
 export function maySpawnAt(spawnDepth: number, settings: Settings): boolean {
   return spawnDepth < settings.subagents.maxSpawnDepth;
 }
@@ -89,12 +92,12 @@ const denying = (deny: readonly string[], because: string): PlacedFilter => ({
   because,
 });
 
-/** Returns the prefix of the tool names of an external server. No tool of the gateway has it. */
+/** Returns the prefix of the tool names of an external server. No built-in tool has such a name. */
 export function outsidePrefix(server: string): string {
   return `mcp__${server}__`;
 }
 
-/** Returns filters for the servers that an agent may not use. */
+/** Returns filters that deny the tools of servers which the agent may not use. */
 function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
   const lists = (agents: readonly string[]): boolean => agents.length === 0 || matchesAny(agents, agentId);
   return settings.tools.mcp.servers
@@ -107,7 +110,10 @@ function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
 /** The tool that uses paired devices. */
 export const NODES_TOOL = "nodes";
 
-/** Returns filters for the tools that run outside of the sandbox: external servers and nodes. */
+/**
+ * Returns filters that deny a sandboxed session the tools which run outside its sandbox: external servers and
+ * nodes.
+ */
 function containmentFilters(settings: Settings): PlacedFilter[] {
   const because =
     "this session is sandboxed, nodes are outside of its sandbox, and nodes.allowSandboxed is not true";
@@ -127,8 +133,8 @@ function serverContainment(settings: Settings): PlacedFilter[] {
 }
 
 /**
- * Returns whether a tool whose name starts with `prefix` could be allowed. Checked before the tools are
- * known: a server without a usable tool need not be started.
+ * Returns whether the filters could allow a tool whose name starts with `prefix`. Called before the tools of
+ * a server are known, to avoid starting a server that no tool could be used of.
  */
 export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter[]): boolean {
   const start = prefix.toLowerCase();
@@ -145,7 +151,7 @@ export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter
   );
 }
 
-/** Returns the filters for sub-agents. */
+/** Returns the filters that apply because the session is a sub-agent. */
 function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const { spawnDepth } = chain[0];
   const { maxSpawnDepth } = settings.subagents;
@@ -169,9 +175,7 @@ function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] 
   return filters;
 }
 
-/**
- * Filters of a session whose requester was deleted. The requester's key still shows some facts, which apply.
- */
+/** Returns filters for a session whose requester was deleted. They are derived from the requester's key. */
 function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): PlacedFilter[] {
   const agent = findAgent(settings, agentIdInKey(spawnedBy) ?? "");
   const because = "the session that spawned this one is gone, and with it the right to session tools";
@@ -186,7 +190,7 @@ function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): Place
   ];
 }
 
-/** Returns the filters of the first session of a chain, without those of its requester. */
+/** Returns the filters of the first session of a chain, without those of its ancestors. */
 function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const agent = agentOf(settings, chain[0]);
   const isSubagent = chain[0].spawnedBy !== undefined;
@@ -202,14 +206,14 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   ];
 }
 
-/** Returns all filters of the first session of a chain: its own, its requester's, and so on. */
+/** Returns all filters of the first session of a chain: its own and those of its ancestors. */
 export function filtersFor(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const requester = requesterOf(chain);
   const above = requester === undefined || requester === "gone" ? [] : filtersFor(requester, settings);
   return [...ownFilters(chain, settings), ...above];
 }
 
-/** Returns the tools that a session's own rules allow, but its requester's do not. */
+/** Returns the tools that a session's own rules allow, but that its requester lacks. */
 export function withheldTools(names: readonly string[], chain: SpawnChain, settings: Settings): string[] {
   const own = ownFilters(chain, settings);
   const all = filtersFor(chain, settings);

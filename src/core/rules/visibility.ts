@@ -1,12 +1,12 @@
 // The visibility check (I9): decides whether a viewer may use a session, for every tool and interface.
-// V1: the verdict depends only on viewer, key, agent, ancestry and settings, so a refusal never reveals
-// whether a session exists. If the key does not contain the agent, the refusal does not mention that agent.
-// V2: a wider mode never hides what a narrower one shows: self ⊆ tree ⊆ agent ⊆ all; the sandbox limit only
-// narrows.
-// V3: `unknown` is never visible; `global` is visible to agents, and to operators that act for one, only
-// while it is their main session.
-// V4: a sub-agent sees its own tree, and otherwise only what both it and its requester see (I13). If the
-// requester was deleted, it sees only its own tree.
+// V1: the decision depends only on viewer, key, agent, ancestry and settings, so a refusal never reveals
+//     whether a session exists. If the key does not contain the agent, the refusal does not name that agent.
+// A wider mode never hides a session that a narrower mode shows: self ⊆ tree ⊆ agent ⊆ all. The sandbox
+// limit can only reduce visibility.
+// `unknown` is never visible. `global` is visible only while it is the main session, to agents and to
+// operators that act for one.
+// A sub-agent sees its own tree. Beyond that it sees only sessions that both it and its requester may see
+// (I13). If its requester was deleted, it sees only its own tree.
 
 import { optional } from "../optional.ts";
 import { agentIdInKey } from "../shapes/session-key.ts";
@@ -21,17 +21,22 @@ import { matchesAny, matchesPattern } from "../text/pattern.ts";
 import { isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
 import { hasScope } from "./scopes.ts";
 
-/** Replaces the key of a session that the reader may not see. */
+/** Shown in place of the key of a session that the reader may not see. */
 export const NOT_VISIBLE = "(not visible)";
 
-/** A session as a viewer. */
+/** A session in the role of a viewer. */
 export interface SessionIdentity {
   readonly key: string;
   readonly agentId: string;
   readonly sandboxed: boolean;
-  /** `sandbox.sessionToolsVisibility` of its agent: if sandboxed, it sees only its tree, or all. */
+  /**
+   * `sandbox.sessionToolsVisibility` of its agent. It applies while the session is sandboxed: `spawned`
+   * limits it to its tree.
+   */
   readonly sandboxClamp: "spawned" | "all";
-  /** The current state of its requester. "gone": deleted. Absent: the session was not spawned. */
+  /**
+   * Its requester as a viewer. "gone" if the requester was deleted. Absent if the session was not spawned.
+   */
   readonly requester?: SessionIdentity | "gone";
 }
 
@@ -49,39 +54,41 @@ export function identityOf(chain: SpawnChain, settings: Settings): SessionIdenti
   };
 }
 
-/** A viewer: a session under the visibility rules, or an operator with the rights of its token. */
+/**
+ * A viewer is a session, to which the visibility rules apply, or an operator, who has the rights of a token.
+ */
 export type Viewer =
   | ({ readonly kind: "session" } & SessionIdentity)
   | {
       readonly kind: "operator";
       readonly scopes: readonly TokenScope[];
-      /** Key patterns with `*` of the token. Absent: every session. */
+      /** Key patterns with `*` from the token. If absent, the token covers every session. */
       readonly patterns?: readonly string[];
-      /** The operator acts as this session: both must be allowed. */
+      /** The session that the operator acts as. Both the operator and that session must be allowed. */
       readonly as?: SessionIdentity;
       /**
-       * The operator acts for a session of this agent: `main` and labels refer to that agent. It changes no
+       * Agent for whose session the operator acts. `main` and labels refer to that agent. It changes no
        * rights.
        */
       readonly agentId?: string;
     };
 
 /**
- * The session to check. A key without a row has no ancestors; `agentId` is then the agent in the key, or
- * "".
+ * The session to check. If the key has no session, `ancestors` is empty, and `agentId` is the agent in the
+ * key, or "".
  */
 export interface Target {
   readonly key: string;
   readonly agentId: string;
   readonly archived: boolean;
-  /** Keys along `spawnedBy`, nearest first. */
+  /** Keys of the ancestors, the nearest first. */
   readonly ancestors: readonly string[];
 }
 
 export interface AccessRules {
   readonly mode: VisibilityMode;
   readonly agentToAgent: AgentToAgentSettings;
-  /** `session.scope`. With "global" the session `global` belongs to every agent. */
+  /** `session.scope`. With "global", the session `global` belongs to all agents. */
   readonly scope: "per-sender" | "global";
 }
 
@@ -99,14 +106,14 @@ export type Access =
 export type Verdict =
   | {
       readonly allowed: true;
-      /** The deciding rule in words: "it" is the viewer, "the session" is the target. */
+      /** The deciding rule as a text, in which "it" is the viewer and "the session" is the target. */
       readonly rule: string;
     }
   | {
       readonly allowed: false;
       readonly code: "not_visible" | "agent_to_agent" | "missing_scope";
       readonly error: string;
-      /** Settings with values that would allow it. Empty: none would. */
+      /** Settings, with values, that would allow the access. Empty if no setting would. */
       readonly settings: string[];
     };
 
@@ -128,8 +135,10 @@ const SCOPE_NEEDED: Readonly<Record<Access, TokenScope>> = {
   deliveries: "operator.admin",
 };
 
-/** Each scope contains the ones before it. */
-/** Decides whether `viewer` may do this to `target`. No other code decides this. */
+/**
+ * Decides whether `viewer` may perform this action on `target`. All code uses this function for that
+ * decision.
+ */
 export function decideAccess(access: Access, viewer: Viewer, target: Target, rules: AccessRules): Verdict {
   if (target.key === "unknown") return refuse("not_visible", target, "no setting makes it visible", []);
   if (viewer.kind === "session") return decideForSession(viewer, target, rules);
@@ -138,7 +147,7 @@ export function decideAccess(access: Access, viewer: Viewer, target: Target, rul
     return {
       allowed: false,
       code: "missing_scope",
-      error: `this token lacks the scope ${needed}: it is set by gateway.auth.tokens[].scopes`,
+      error: `this token lacks the scope ${needed}; gateway.auth.tokens[].scopes sets its scopes`,
       settings: [`gateway.auth.tokens[].scopes: ["${needed}"]`],
     };
   }
@@ -166,7 +175,8 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
   const above = decideForSession(requester, target, rules);
   if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
-  // V1: a target that only its agent makes visible, not its key, is refused like a missing one.
+  // If only its agent makes the target visible, and not its key, the refusal must be the same as for a
+  // missing session (V1).
   const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
   const unseen = decideAlone(viewer, blank, rules);
   if (!unseen.allowed) return unseen;
@@ -177,12 +187,12 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   return refuse(code, target, `the session that spawned this one does not see it: ${needed}`, settings);
 }
 
-/** Returns whether the target is the viewer itself, or was spawned by it at any depth. */
+/** Returns whether the target is the viewer itself or one of its descendants. */
 function inTree(viewer: SessionIdentity, target: Target, rules: AccessRules): boolean {
   return byTree(viewer, target, rules) !== undefined;
 }
 
-/** Explains why the target is in the tree of the viewer. undefined: it is not. */
+/** Explains why the target is in the viewer's tree. Returns undefined if it is not. */
 function byTree(viewer: SessionIdentity, target: Target, rules: AccessRules): string | undefined {
   if (target.key === viewer.key) return "it is its own session";
   if (effectiveMode(viewer, rules) === "self" || !target.ancestors.includes(viewer.key)) return undefined;
@@ -197,7 +207,7 @@ function modeWords({ mode }: AccessRules): string {
   return `tools.sessions.visibility is "${mode}"`;
 }
 
-/** Decides by the viewer's own settings, without its requester. */
+/** Decides by the viewer's own settings, without those of its requester. */
 function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
   const tree = byTree(viewer, target, rules);
   if (tree !== undefined) return allow(tree);
@@ -219,15 +229,15 @@ function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules
 }
 
 /**
- * Returns the effective mode of this viewer: at most its tree if it is sandboxed or its requester was
- * deleted.
+ * Returns the mode that applies to this viewer. It is at most `tree` if the viewer is sandboxed or its
+ * requester was deleted.
  */
 export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): VisibilityMode {
   const clamped = viewer.requester === "gone" || isClamped(viewer);
   return clamped && rules.mode !== "self" ? "tree" : rules.mode;
 }
 
-/** Whether a sandbox limits the viewer to its tree. */
+/** Returns whether the sandbox limits the viewer to its tree. */
 export function isClamped(viewer: SessionIdentity): boolean {
   return viewer.sandboxed && viewer.sandboxClamp === "spawned";
 }
@@ -237,7 +247,10 @@ function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string
   return rule.allow.length === 0 || (matchesAny(rule.allow, from) && matchesAny(rule.allow, to));
 }
 
-/** Explains why agent-to-agent settings allow both agents: the pattern that matches each. */
+/**
+ * Explains why the agent-to-agent settings allow both agents, by naming the pattern that matches each of
+ * them.
+ */
 function agentToAgentWords({ allow }: AgentToAgentSettings, from: SessionIdentity, to: Target): string {
   if (allow.length === 0) return "tools.agentToAgent is enabled for all agents";
   const patterns = [from, to].map(({ agentId }) => allow.find((one) => matchesPattern(one, agentId)));
@@ -255,7 +268,8 @@ function refuseGlobal(target: Target): Refusal {
 }
 
 /**
- * Returns the missing agent-to-agent settings. Mentions the target's agent only if its key contains it (V1).
+ * Returns the missing agent-to-agent settings. Names the target's agent only if the target's key contains it
+ * (V1).
  */
 function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: AgentToAgentSettings): string[] {
   const other = agentIdInKey(target.key);
@@ -289,7 +303,7 @@ function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRule
 
 /**
  * A filter for queries. A row passes if it is `self`, in the tree of `treeOf`, or belongs to one of
- * `agentIds`, and matches one of `patterns`, if given.
+ * `agentIds`. If `patterns` are given, one of them must match as well.
  */
 export type Scope =
   | { readonly all: true }
@@ -302,8 +316,9 @@ export type Scope =
     };
 
 /**
- * Returns a filter for everything that `viewer` may see, and perhaps more: each row still needs
- * `decideAccess`. Other agents are limited to `knownAgentIds`, unless all agents are allowed.
+ * Returns a filter that includes every session that `viewer` may see, and possibly more. The caller must
+ * still call `decideAccess` for each row. Other agents are limited to `knownAgentIds`, unless all agents are
+ * allowed.
  */
 export function scopeOf(viewer: Viewer, rules: AccessRules, knownAgentIds: readonly string[]): Scope {
   if (viewer.kind === "session") return sessionScope(viewer, rules, knownAgentIds);
@@ -321,7 +336,7 @@ function sessionScope(
   if (mode === "self") return { all: false, self: viewer.key };
   const tree = { all: false, self: viewer.key, treeOf: viewer.key } as const;
   if (mode === "tree") return tree;
-  // The session `global` has the default agent, but belongs to every agent.
+  // The row of the session `global` names the default agent, but the session belongs to all agents.
   if (rules.scope === "global") return { ...tree, agentIds: "any" };
   if (mode === "agent") return { ...tree, agentIds: [viewer.agentId] };
   const { enabled, allow } = rules.agentToAgent;

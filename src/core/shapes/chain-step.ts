@@ -1,14 +1,17 @@
-// The shape of a chain as people see it: its sessions, and its steps in order of time.
-// CS1: a session that the reader may not see is `NOT_VISIBLE`; its steps have no text and no ids.
+// The shape of a chain for display: its sessions, and its steps in order of time. If the reader may not see a
+// session, the session is `NOT_VISIBLE`, and its steps have no text and no ids.
 
 import { NOT_VISIBLE } from "../rules/visibility.ts";
 import { type Route, WEBCHAT } from "./route.ts";
 import type { Receipt, RunState } from "./run.ts";
 
-/** Channels that deliver to a session, not to a chat platform. */
+/** Channels that deliver to a session instead of a chat platform. */
 const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 
-/** A session key or node id in an error text. A key ends where the next one begins; a node id is a hash. */
+/**
+ * Matches a session key or node id in an error text. A key ends where the next one begins. A node id is a
+ * hash.
+ */
 const KEY_IN_TEXT = /\b(?:(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+|node-[0-9a-f]{64})/g;
 
 /** Returns the route, without its session if the reader may not see it (I9). */
@@ -37,36 +40,40 @@ export type StepKind =
   | "delivery";
 
 /**
- * The state of a run, of a wait (`waiting`, `answered`, `timeout`, `aborted`) or of an outbox row; or
- * `refused`.
+ * State of a run, of a wait (`waiting`, `answered`, `timeout`, `aborted`) or of an outbox row; or `refused`.
  */
 export type StepState = RunState | "answered" | "refused" | "pending" | "sent" | "failed" | "skipped";
 
 export interface ChainStep {
-  /** Stable between reads. */
+  /** The same each time the chain is read. */
   readonly id: string;
   readonly kind: StepKind;
-  /** Key of the acting session. Absent: no session acts. */
+  /** Key of the session that acts. Absent if no session does. */
   readonly from?: string;
   /** Key of the target session. */
   readonly to?: string;
-  /** For a refused step: the target named by the call, if it is not a session key; for a spawn, the agent. */
+  /** Target of a refused step as the call named it, if that is not a session key. For a spawn, the agent. */
   readonly toName?: string;
   /** Author of a message (`person`, `cron`, `hook`, `node`) or kind of a result (`job`, `notice`). */
   readonly source?: "person" | "cron" | "hook" | "node" | "job" | "notice";
-  /** ms since 1970: when it was accepted, refused or put into the outbox, or when the wait began. */
+  /**
+   * Time when the step was accepted, refused or put into the outbox, or when the wait began; ms since 1970.
+   */
   readonly at: number;
-  /** When its run started to execute. */
+  /** Time when the step's run started to execute. */
   readonly startedAt?: number;
   readonly endAt?: number;
   readonly state: StepState;
   readonly code?: string;
   readonly error?: string;
-  /** For a refused step: the called tool. */
+  /** Tool that was called, for a refused step. */
   readonly tool?: string;
-  /** For a refused wait: the sessions that would have waited in a cycle. */
+  /** Sessions that would have waited for each other, for a refused wait. */
   readonly cycle?: readonly string[];
-  /** The run in session `to` (of a delivery: in `from`). Of a wait or refusal: the calling run. */
+  /**
+   * Id of the run in session `to`; for a delivery, in session `from`; for a wait or refusal, of the run that
+   * made the call.
+   */
   readonly runId?: string;
   readonly flowId?: string;
   /** 1 for the first message; each reply turn adds one. */
@@ -78,13 +85,13 @@ export interface ChainStep {
   readonly text: string;
   /** The answer of its run, shortened. */
   readonly answer?: string;
-  /** Its run chose not to reply. */
+  /** True if the run chose not to reply. */
   readonly silent?: true;
-  /** Of a message between sessions: how far it has come. */
+  /** State of the receipt, for a message between sessions. */
   readonly receipt?: Receipt;
-  /** The input was stored without a model turn. */
+  /** True if the input was stored without a model turn. */
   readonly appended?: true;
-  /** The stored message, and the session whose transcript holds it. */
+  /** Id of the stored message, and key of the session whose transcript contains it. */
   readonly messageId?: string;
   readonly messageIn?: string;
   /** For a delivery: the destination. */
@@ -98,31 +105,31 @@ export interface ChainStep {
 export interface ChainParty {
   readonly key: string;
   readonly label?: string;
-  /** The session was deleted. */
+  /** True if the session was deleted. */
   readonly gone?: true;
 }
 
-/** The messages from one session to another, sent or refused. */
+/** Messages from one session to another, sent or refused. */
 export interface ChainTalk {
   readonly kind: "send" | "spawn" | "refused";
   readonly from: string;
   readonly to: string;
   /** Number of messages, including reply turns and results. */
   readonly steps: number;
-  /** Conversations or jobs in progress. */
+  /** Number of conversations or jobs that are in progress. */
   readonly open: number;
 }
 
 /** A chain as an entry of a list. */
 export interface ChainRow {
   readonly chainId: string;
-  /** The session in which it began. */
+  /** Session in which the chain began. */
   readonly rootSessionKey?: string;
   /** The first message, shortened. */
   readonly opening?: string;
   readonly startedAt: number;
   readonly lastAt: number;
-  /** One of its runs is queued, running or waiting. */
+  /** True if one of its runs is queued, running or waiting. */
   readonly active: boolean;
   readonly runs: number;
   readonly hopMax: number;
@@ -144,6 +151,6 @@ export interface ChainRow {
   readonly refused: number;
   /** Talks; at most 40. */
   readonly talks: readonly ChainTalk[];
-  /** The chain has sessions that the reader may not see; no count includes them. */
+  /** True if the chain has sessions that the reader may not see. The counts do not include those. */
   readonly partial?: true;
 }

@@ -1,6 +1,5 @@
-// The table of failure codes: the meaning of each, and its form for tools, protocol clients and HTTP.
-// E1: a failure is a value; only a bug throws.
-// A code has the same meaning for every caller.
+// Defines the failure codes: the meaning of each, and its form for tools, protocol clients and HTTP.
+// E1: a failure is a value; only a bug throws. A code has the same meaning for every caller.
 
 import { optional } from "../optional.ts";
 
@@ -173,7 +172,7 @@ export const CODES = {
 
 export type Code = keyof typeof CODES;
 
-/** An expected failure. `error` says what is wrong, `hint` what to do next. */
+/** An expected failure. `error` says what is wrong; `hint` says what to do. */
 export interface Failure {
   readonly ok: false;
   readonly code: Code;
@@ -197,17 +196,17 @@ export function fail(
   return { ok: false, code, error, ...more };
 }
 
-/** Builds the error for a cursor that this list did not return. */
+/** Builds the failure for a cursor that this list has not returned. */
 export function badCursor(list: string): Failure {
   return fail("invalid_argument", `cursor was not returned by ${list}`, {
     hint: "Use nextCursor of the previous page unchanged, or omit cursor for the first page.",
   });
 }
 
-/** Details that list the valid alternatives. */
+/** Names of details that list valid alternatives. */
 const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAgents"];
 
-/** Removes lists that the text already contains, because a model pays for each of them. */
+/** Removes such a list if the text already contains it, because the model pays for each repetition. */
 function withoutListed(details: Failure["details"] = {}, words: string): Record<string, unknown> {
   const isListed = (list: unknown): boolean =>
     Array.isArray(list) && list.every((name) => typeof name === "string" && words.includes(name));
@@ -216,11 +215,11 @@ function withoutListed(details: Failure["details"] = {}, words: string): Record<
   );
 }
 
-/** A tool's result for a failure: the machine-readable facts, and these fields. */
+/** Result of a tool for a failure: the details of the failure, and these fields. */
 type FailedResult = Record<string, unknown> &
   Pick<Failure, "code" | "error" | "hint"> & { readonly status: CodeForms["tool"] };
 
-/** Builds a tool's result for a failure: one JSON object that includes the details. */
+/** Builds the result of a tool for a failure: one JSON object that includes the details. */
 export function toolFailure(failure: Failure): FailedResult {
   const { code, error, hint, details } = failure;
   const facts = withoutListed(details, `${error} ${hint ?? ""}`);

@@ -1,4 +1,4 @@
-// The live events that the engine and the flows publish. They are hints only: the stored row is
+// The live events that the engine and the flows publish. Events are only hints: the stored rows are
 // authoritative.
 
 import type { Message, Usage } from "./message.ts";
@@ -14,7 +14,7 @@ export type LiveEvent =
       readonly sessionKey: string;
       readonly chainId: string;
       readonly startedAt: number;
-      /** Time that it waited in its lane. Absent: it continues an earlier attempt. */
+      /** Time that the run waited in its lane. Absent if it continues an earlier attempt. */
       readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
@@ -23,7 +23,7 @@ export type LiveEvent =
       readonly kind: "text";
       readonly runId: string;
       readonly sessionKey: string;
-      /** The message of the run. A different one starts a new text. */
+      /** Id of the message that the text belongs to. A new id starts a new text. */
       readonly part: string;
       readonly offset: number;
       readonly text: string;
@@ -60,11 +60,11 @@ export type LiveEvent =
       readonly kind: "run_ended";
       readonly runId: string;
       readonly sessionKey: string;
-      /** The transcript that holds the messages of the run. */
+      /** Id of the transcript that contains the messages of the run. */
       readonly sessionId?: string;
       readonly chainId: string;
       readonly state: EndedRunState;
-      /** The text for people. Empty if the agent chose not to reply. */
+      /** Text for people. Empty if the agent chose not to reply. */
       readonly text: string;
       readonly code?: string;
       readonly error?: string;
@@ -72,7 +72,7 @@ export type LiveEvent =
       readonly startedAt?: number;
       readonly endedAt: number;
       readonly flowStep?: FlowStep;
-      /** The run that read the message instead. */
+      /** Run that read the message instead. */
       readonly takenBy?: string;
     }
   | {
@@ -81,7 +81,9 @@ export type LiveEvent =
       readonly runId: string;
       readonly sessionKey: string;
       readonly flowId: string;
-      /** `refused`: a send or spawn was refused; `flowId` is the id of the call, `reason` the code. */
+      /**
+       * `refused`: a send or spawn was refused. `flowId` is then the id of the call, and `reason` the code.
+       */
       readonly step: FlowStep | "ended" | "refused";
       readonly from: string;
       readonly to: string;
@@ -94,7 +96,7 @@ export type LiveEvent =
   | {
       /** A message between sessions has reached a state. `sessionKey` is the recipient. */
       readonly kind: "receipt";
-      /** The message and its run. */
+      /** Ids of the message and its run. */
       readonly runId: string;
       readonly sessionKey: string;
       readonly from: string;
@@ -103,7 +105,7 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** Text that reached a webchat route without its own run, or an announcement. */
+      /** Text for a webchat route that has no run of its own, or an announcement. */
       readonly kind: "delivered";
       readonly deliveryId: string;
       readonly runId?: string;
@@ -112,7 +114,7 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** The outcome of a text for people: its outbox row is final. Web hook deliveries publish none. */
+      /** Final outcome of a text for people. Web hook deliveries publish no such event. */
       readonly kind: "delivery";
       readonly deliveryId: string;
       readonly sessionKey: string;
@@ -126,14 +128,14 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** A row of the outbox changed. Web hook deliveries publish only failures. */
+      /** A row of the outbox changed. Web hook deliveries publish only their failures. */
       readonly kind: "outbox";
       readonly deliveryId: string;
       readonly sessionKey: string;
       readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
     }
   | {
-      /** A scheduled job was changed or became due, or its run finished. */
+      /** A scheduled job was changed or became due, or its run ended. */
       readonly kind: "cron";
       readonly jobId: string;
       readonly sessionKey: string;
@@ -156,6 +158,6 @@ export type LiveEvent =
       readonly kind: "session";
       readonly sessionKey: string;
       readonly change: "created" | "updated" | "reset" | "deleted" | "state";
-      /** With `updated`: the session was archived by this change. */
+      /** Set with `updated`, if this change archived or restored the session. */
       readonly archived?: boolean;
     };

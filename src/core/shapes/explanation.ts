@@ -12,9 +12,9 @@ export interface Check {
   readonly allowed: boolean;
   readonly rule: string;
   readonly code?: Code;
-  /** Settings that would allow it. */
+  /** Settings that would allow the action. */
   readonly settings?: readonly string[];
-  /** The rule holds only now, because of a conversation or a wait in progress. */
+  /** True if the rule only applies for now, because of a conversation or a wait in progress. */
   readonly now?: true;
 }
 
@@ -23,7 +23,7 @@ export interface Explanation {
   /** True if every check allows it. */
   readonly allowed: boolean;
   readonly code?: Code;
-  /** The rule that decides: the first that refuses, else the one that grants the right. */
+  /** The rule that decides: the first one that refuses, or else the one that grants the right. */
   readonly rule: string;
   readonly settings: readonly string[];
   readonly checks: readonly Check[];

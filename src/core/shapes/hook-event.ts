@@ -1,6 +1,6 @@
-// The events that are sent to web hooks, and the body of each.
-// Names and fields are published in docs/WEBHOOKS.md: new fields may be added, existing ones never change.
-// Credentials are redacted as in live events (I14).
+// The events that are sent to web hooks, and the body of each. docs/WEBHOOKS.md publishes their names and
+// fields: new fields may be added, but existing ones never change. Credentials are redacted as in live events
+// (I14).
 
 import { optional } from "../optional.ts";
 import type { Redactor } from "../text/redact/redact.ts";
@@ -8,7 +8,7 @@ import type { LiveEvent } from "./event.ts";
 import { agentIdInKey } from "./session-key.ts";
 import type { HookEventType } from "./settings/settings.ts";
 
-/** Increases when a change would break existing receivers. */
+/** Must be increased by a change that breaks existing receivers. */
 export const HOOK_VERSION = 1;
 
 export interface HookEvent {
@@ -33,7 +33,7 @@ type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 
 function runEnded(event: Of<"run_ended">, redactor: Redactor): HookEvent | undefined {
   const { sessionKey, runId, chainId, state, code, usage, startedAt, endedAt, flowStep, takenBy } = event;
-  // A message was appended between runs: there was no run.
+  // The message was appended between runs, so no run has ended.
   if (startedAt === undefined && takenBy === undefined && state === "ok" && event.text === "")
     return undefined;
   const { text, whole } = redactor.beginning(event.text, TEXT_CHARS_MAX);
@@ -71,7 +71,10 @@ function settled(event: Of<"delivery">, redactor: Redactor): HookEvent | undefin
   return { type: state === "sent" ? "announcement.delivered" : "delivery.failed", sessionKey, data };
 }
 
-/** Returns the web hook body of a live event. Most events have none. */
+/**
+ * Returns the web hook body of a live event. Returns undefined for most events, which are not sent to web
+ * hooks.
+ */
 export function hookEventOf(event: LiveEvent, redactor: Redactor): HookEvent | undefined {
   switch (event.kind) {
     case "run_ended":

@@ -1,13 +1,14 @@
 // The settings and limits of incoming web hooks, and the template that turns a body into a message.
-// IH1: values of a body are inserted as data: shortened, made visible, and never expanded as a template.
-// A missing field is empty; inherited properties count as missing.
+// IH1: values from a body are inserted as data. They are shortened, invisible characters in them become
+//      visible, and templates in them are not expanded. A missing field becomes an empty text; inherited
+//      properties count as missing.
 
 import { readerOfAnswer } from "../rules/turn-rules.ts";
 import { cut } from "../text/cut.ts";
 import { safeText } from "../text/safe-text.ts";
 import type { Route } from "./route.ts";
 
-/** How a sender authenticates a request. */
+/** Defines how a sender authenticates its requests. */
 export type HookProof =
   /** The token of the hooks. */
   | { readonly kind: "token" }

@@ -16,7 +16,7 @@ export interface ImageBlock {
   readonly type: "image";
   readonly data: string;
   readonly mimeType: string;
-  /** Size of the picture if its data is left out. */
+  /** Size of the picture in bytes, if its data is left out. */
   readonly bytes?: number;
 }
 export interface ToolCallBlock {
@@ -27,7 +27,7 @@ export interface ToolCallBlock {
   readonly thoughtSignature?: string;
 }
 
-/** Tokens, and money in USD. `totalTokens`: as reported by the provider, else the sum. */
+/** Tokens, and money in USD. `totalTokens` is the provider's figure, or else the sum. */
 export interface Usage {
   readonly input: number;
   readonly output: number;
@@ -43,7 +43,7 @@ export interface Usage {
   };
 }
 
-/** Source of a user message. Absent only for messages of a person or an operator (I11). */
+/** Source of a user message. Only messages of a person or an operator have none (I11). */
 export type Provenance =
   | {
       readonly kind: "inter_session";
@@ -69,7 +69,7 @@ export interface UserMessage {
   readonly timestamp: number;
   readonly provenance?: Provenance;
   readonly senderName?: string;
-  /** The message arrived during a run and was read between two of its steps; it starts no run. */
+  /** True if the message arrived during a run, which read it between two steps. It starts no run. */
   readonly steered?: boolean;
 }
 
@@ -85,7 +85,7 @@ export interface AssistantMessage {
   /** `stop | length | toolUse | error | aborted | injected`. */
   readonly stopReason: string;
   readonly errorMessage?: string;
-  /** Code of an error that has one. */
+  /** Code of the error, for errors that have one. */
   readonly errorCode?: "answer_too_large";
 }
 
@@ -102,7 +102,10 @@ export interface ToolResultMessage {
 
 export type Message = UserMessage | AssistantMessage | ToolResultMessage;
 
-/** The model sees `summary` and the entries from `firstKeptId` on; history keeps everything. */
+/**
+ * A compaction. The model sees `summary` and the entries from `firstKeptId` on. The history still has all
+ * entries.
+ */
 export interface Compaction {
   readonly id: string;
   readonly type: "compaction";
@@ -127,7 +130,7 @@ export const ZERO_USAGE: Usage = {
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
 };
 
-/** Returns an assistant message that the runtime writes, not a model. */
+/** Returns an assistant message that the runtime writes instead of a model. */
 export function injectedMessage(
   id: string,
   text: string,
@@ -164,7 +167,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** Joins the text blocks of a message with newlines; thinking, images and calls are left out. */
+/** Joins the text blocks of a message with newlines. Leaves out thinking, images and tool calls. */
 export function textOf(message: Message): string {
   return message.content
     .filter((block): block is TextBlock => block.type === "text")
@@ -180,7 +183,7 @@ export interface PlacedCall {
 }
 
 /**
- * Returns the message id of a call's result. It is the same for each attempt, so that a second result is
+ * Returns the message id for the result of a call. Every attempt gets the same id, so a second result is
  * never stored.
  */
 export function resultIdOf({ messageId, index }: Pick<PlacedCall, "messageId" | "index">): string {
@@ -188,7 +191,7 @@ export function resultIdOf({ messageId, index }: Pick<PlacedCall, "messageId" | 
 }
 
 /**
- * Returns the calls without a result, in order. Providers may reuse call ids, so a result belongs to the
+ * Returns the calls without a result, in order. Because providers may reuse call ids, a result belongs to the
  * latest open call with its id.
  */
 export function openCalls(messages: readonly Message[]): PlacedCall[] {

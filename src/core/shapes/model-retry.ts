@@ -1,11 +1,11 @@
 // Describes the retry of a failed model request.
 
 export interface ModelRetry {
-  /** Counts from 1. */
+  /** Number of the next attempt, starting at 1. */
   readonly attempt: number;
   /** Maximum number of attempts. */
   readonly of: number;
-  /** Wait before this attempt. */
+  /** Time to wait before the attempt. */
   readonly delayMs: number;
   /** Error text of the provider. */
   readonly error: string;

@@ -1,8 +1,8 @@
-// The shape and limits of nodes: devices that offer commands to agents. Decides which commands may be sent to
-// a node.
-// ND1: a command is sent only if the node offers it and the gateway's settings allow it; the node itself
-// decides again.
-// ND2: a device's description of itself is shortened and cleaned before it is stored.
+// The shape and limits of nodes: devices that offer commands to agents. Also decides which commands may be
+// sent to a node.
+// ND1: a command is sent only if the node offers it and the gateway's settings allow it. The node then makes
+//      its own decision.
+// ND2: the description that a device gives of itself is shortened and cleaned before it is stored.
 
 import { readerOfAnswer } from "../rules/turn-rules.ts";
 import { head, quoted } from "../text/cut.ts";
@@ -20,9 +20,9 @@ export interface NodeFacts {
   readonly commands: readonly string[];
 }
 
-/** The last connection of a node. It is valid only while its process lives and knows it. */
+/** Latest connection of a node. It exists only while its process is alive and has it open. */
 export interface NodeConnection {
-  /** The gateway process that holds the connection. */
+  /** Gateway process that has the connection. */
   readonly owner: string;
   readonly connId: string;
   readonly since: number;
@@ -30,13 +30,13 @@ export interface NodeConnection {
 
 /** A paired device. */
 export interface NodeRow extends NodeFacts {
-  /** The SHA-256 of its public key, in hex. */
+  /** SHA-256 hash of its public key, in hex. */
   readonly id: string;
-  /** The raw key in base64url. */
+  /** Raw public key in base64url. */
   readonly publicKey: string;
-  /** The agent whose sessions its runs belong to. Absent: the default agent. */
+  /** Agent to which the sessions of its runs belong. Absent: the default agent. */
   readonly agentId?: string;
-  /** Name of the token whose rights it has (triggers/creator.ts). Absent: the rights of the gateway. */
+  /** Name of the token whose rights the node has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
   readonly pairedAt: number;
   readonly lastSeenAt?: number;
@@ -46,7 +46,7 @@ export interface NodeRow extends NodeFacts {
 /** A device that requests pairing. */
 export interface PairRequest extends NodeFacts {
   readonly requestId: string;
-  /** Code for people to compare: the node and the list of requests show it. */
+  /** Pairing code. The node and the list of requests both show it, so that a person can compare them. */
   readonly code: string;
   readonly nodeId: string;
   readonly publicKey: string;
@@ -67,11 +67,11 @@ export interface NodeCall {
   readonly command: string;
   readonly params?: unknown;
   readonly timeoutMs: number;
-  /** The node executes the same key once while it runs. */
+  /** While the node runs, it executes a command with the same key only once. */
   readonly idempotencyKey: string;
 }
 
-/** Limit of open requests, and the lifetime of a request. */
+/** Maximum number of open requests, and the time after which a request expires. */
 export const PAIR_REQUESTS_MAX = 20;
 export const PAIR_REQUEST_MS = 3_600_000;
 /** Limit of paired nodes. */
@@ -95,7 +95,7 @@ function isNodeCommand(text: string): boolean {
   return text.length <= COMMAND_MAX_CHARS && COMMAND.test(text);
 }
 
-/** Returns one line of bounded length, or `otherwise` if the line is empty. */
+/** Returns the text on one line of limited length, or `otherwise` if nothing is left. */
 export function nodeText(text: string | undefined, charsMax: number, otherwise: string): string {
   const line = safeLine(head((text ?? "").trim(), charsMax));
   return line === "" ? otherwise : line.slice(0, 4 * charsMax);
@@ -113,7 +113,7 @@ function names(said: readonly string[] | undefined): string[] {
   return [...new Set(said?.slice(0, 4 * COMMANDS_MAX))].filter(isNodeCommand).slice(0, COMMANDS_MAX);
 }
 
-/** Returns the part of a device's description that is stored (ND2). */
+/** Returns the parts of a device's description that are stored (ND2). */
 export function nodeFacts(said: NodeDescription): NodeFacts {
   return {
     name: nodeText(said.name, NAME_MAX_CHARS, "node"),
@@ -134,7 +134,7 @@ export function allowedCommands(node: NodeFacts, { allowCommands }: NodeSettings
   return node.commands.filter((command) => matchesAny(allowCommands, command));
 }
 
-/** Explains why a command may not be sent to a node. undefined: it may. */
+/** Returns the reason why a command may not be sent to a node, or undefined if it may. */
 export function commandRefusal(node: NodeFacts, command: string, settings: NodeSettings): string | undefined {
   const shown = quoted(command, COMMAND_MAX_CHARS);
   if (!node.commands.includes(command)) {
@@ -145,10 +145,13 @@ export function commandRefusal(node: NodeFacts, command: string, settings: NodeS
   return `${shown} is not allowed: nodes.allowCommands does not list it`;
 }
 
-/** Shortest prefix of an id that names a node. */
+/** Minimum length of an id prefix that identifies a node. */
 const ID_PREFIX_MIN_CHARS = 6;
 
-/** Returns the nodes that a text may mean: by id, else by name, else by a prefix of the id. */
+/**
+ * Returns the nodes that a text may refer to: those with this id, else with this name, else with an id that
+ * begins with it.
+ */
 export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name"> }>(
   wanted: string,
   nodes: readonly T[],
@@ -164,7 +167,7 @@ export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name
 /** First line of the context of a node's run. */
 const NODE_HEADING = "Node context";
 
-/** Returns the context of a run that a node started: which node, and who reads the answer. */
+/** Returns the context of a run that a node started: the name of the node, and who reads the answer. */
 export function nodeContext(node: { name: string; spoken: boolean; delivers: boolean }): string {
   const how = node.spoken
     ? "It was spoken there, and may be misheard."

@@ -1,4 +1,4 @@
-// The shape of a permission request that an agent sends to an operator.
+// The shape of a permission request from an agent to an operator.
 
 /** An action that an agent wants permission for, as the operator sees it. */
 export interface PermissionQuestion {
@@ -13,6 +13,6 @@ export interface PermissionQuestion {
   readonly detail?: string;
   /** ms since 1970. */
   readonly askedAt: number;
-  /** Counts as denied from then on; ms since 1970. */
+  /** Time at which the request counts as denied; ms since 1970. */
   readonly expiresAt: number;
 }

@@ -1,6 +1,6 @@
-// Recognises pictures by their first bytes, whatever the file name is.
+// Recognises pictures by their first bytes and not by their file names.
 
-/** Returns the type if every model provider accepts it. undefined: another format. */
+/** Returns the media type if every model provider accepts it, otherwise undefined. */
 export function imageTypeOf(head: Buffer): string | undefined {
   const text = head.toString("latin1", 0, 12);
   if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";

@@ -1,12 +1,12 @@
 // The shape of a route: the destination of a delivery.
 
-/** The channel of clients on our own socket; `to` is a session key. */
+/** Channel for clients on the gateway's own socket. `to` is a session key. */
 export const WEBCHAT = "webchat";
 
-/** Used instead of a channel: the last chat of the people of session `to`, looked up at delivery. */
+/** Stands for the chat in which people last wrote to session `to`. It is looked up at delivery. */
 export const LAST = "last";
 
-/** Destination of a delivery: one value, passed on as a whole. */
+/** Destination of a delivery. */
 export interface Route {
   readonly channel: string;
   readonly to: string;

@@ -1,5 +1,6 @@
 // The shape of a run: its states, its input, its end, its step in a flow, and the receipt of its message.
-// R1: queued -> running -> (waiting <-> running) -> ok | error | timeout | aborted; an end is final.
+// The states change as follows: queued -> running -> (waiting <-> running) -> ok | error | timeout | aborted.
+// An ended run never changes its state.
 
 import type { Code } from "./errors.ts";
 import type { ImageBlock, Provenance, Usage } from "./message.ts";
@@ -12,13 +13,13 @@ export type RunState = ActiveRunState | EndedRunState;
 /** `turn`: a model turn. `append`: the input is stored between runs, without a model call. */
 export type RunKind = "turn" | "append";
 
-/** The step of a flow that a run executes. `task`: the work of a sub-agent. */
+/** Step of a flow that a run executes. `task` is the work of a sub-agent. */
 export type FlowStep = "round1" | "reply" | "task" | "announce";
 
 export interface FlowRef {
   readonly flowId: string;
   readonly step: FlowStep;
-  /** 1 for round 1; each reply turn adds one. The announce step carries the last turn's number. */
+  /** 1 for round 1, increased by each reply turn. The announce step has the number of the last turn. */
   readonly turn: number;
 }
 
@@ -28,17 +29,17 @@ export interface RunInput {
   readonly images?: readonly ImageBlock[];
   readonly provenance?: Provenance;
   readonly senderName?: string;
-  /** Author at a channel, as in the settings: `<channel>:<id>`. */
+  /** Author of a channel message, written as in the settings: `<channel>:<id>`. */
   readonly sender?: string;
-  /** Context from the runtime, added after the system prompt; starts with a fixed heading line. */
+  /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;
   /** Thinking level for this run only. */
   readonly thinking?: string;
-  /** With kind `append`: stored as an assistant message (`stopReason: "injected"`). */
+  /** With kind `append`: store the text as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
-  /** The preceding run of the lane may read it between two steps, and then takes it over. */
+  /** The preceding run of the lane may read this input between two steps, and then takes it over. */
   readonly steer?: boolean;
-  /** The run that took it over: its transcript part contains the message. */
+  /** Run that took this input over. The message is in that run's part of the transcript. */
   readonly takenBy?: string;
 }
 
@@ -46,7 +47,7 @@ export interface RunInput {
 export interface RunEnd {
   readonly state: EndedRunState;
   readonly endedAt: number;
-  /** The final text as the model wrote it, including skip tokens. Absent: none was written. */
+  /** Final text as the model wrote it, including skip tokens. Absent if the model wrote none. */
   readonly reply?: string;
   readonly code?: Code;
   readonly error?: string;
@@ -56,7 +57,7 @@ export interface RunEnd {
 export interface Run {
   readonly runId: string;
   readonly sessionKey: string;
-  /** The current transcript when the run was accepted. */
+  /** Id of the transcript at the time when the run was accepted. */
   readonly sessionId: string;
   readonly agentId: string;
   readonly laneSeq: number;
@@ -65,28 +66,28 @@ export interface Run {
   readonly input: RunInput;
   readonly chainId: string;
   readonly hop: number;
-  /** Counts claims. Together with `owner` it is the fence token of commits. */
+  /** Number of claims. Together with `owner` it fences the commits of a run. */
   readonly attempt: number;
-  /** Attempts that ended because their process died while executing the run (`crash-policy.ts`). */
+  /** Number of attempts that were lost because their process died (`crash-policy.ts`). */
   readonly crashes: number;
-  /** Of these, the attempts since a tool call of the run was last answered. */
+  /** Attempts among these since a tool call of the run was last answered. */
   readonly crashesInRow: number;
   readonly owner?: string;
   readonly acceptedAt: number;
   readonly startedAt?: number;
-  /** When the model first answered a message between sessions. */
+  /** Time when the model first answered a message between sessions. */
   readonly heardAt?: number;
   readonly endedAt?: number;
-  /** Aborts the run this long after its start; 0: never. */
+  /** Maximum duration of the run from its start; 0: no limit. */
   readonly timeoutMs: number;
-  /** Destination of its reply. Absent: only the transcript. */
+  /** Destination of the reply. Absent if the reply only goes to the transcript. */
   readonly route?: Route;
   readonly flow?: FlowRef;
-  /** The run whose tool call created this one. */
+  /** Run whose tool call created this one. */
   readonly parentRunId?: string;
-  /** Owner of its idempotency key. Absent: it has no key, or an older version accepted it. */
+  /** Owner of the idempotency key. Absent if the run has no key, or if an older version accepted it. */
   readonly askedBy?: string;
-  /** Stable id of that tool call: the same call never creates a second run. */
+  /** Stable id of that tool call, so that a repeated call creates no second run. */
   readonly callId?: string;
   readonly reply?: string;
   readonly code?: Code;
@@ -95,7 +96,7 @@ export interface Run {
   readonly model?: string;
 }
 
-/** The facts about a run that readers of its session's transcript may see. */
+/** Facts about a run for readers of its session's transcript. */
 export interface RunFacts {
   readonly runId: string;
   readonly kind: RunKind;
@@ -104,16 +105,16 @@ export interface RunFacts {
   readonly startedAt?: number;
   readonly endedAt?: number;
   readonly model?: string;
-  /** Present after its end. */
+  /** Present after the end of the run. */
   readonly usage?: Usage;
   readonly code?: string;
   readonly error?: string;
-  /** Attempts that ended because their process died. Absent: none. */
+  /** Number of attempts that were lost because their process died. Absent if there were none. */
   readonly crashes?: number;
   readonly chainId: string;
-  /** `turnsMax`: most reply turns that may follow round 1. */
+  /** `turnsMax`: maximum number of reply turns after round 1. */
   readonly flow?: FlowRef & { readonly turnsMax?: number };
-  /** Of a message between sessions: the state of its receipt. */
+  /** State of the receipt, for a message between sessions. */
   readonly receipt?: ReceiptState;
 }
 
@@ -131,30 +132,33 @@ const END_CODES = {
   aborted: "run_aborted",
 } as const;
 
-/** Returns why a run ended badly; undefined: it did not. */
+/** Returns the code of a run that ended badly, otherwise undefined. */
 export function endCodeOf({ state, code }: Pick<Run, "state" | "code">): Code | undefined {
   if (!isEnded(state)) return undefined;
   return state === "error" ? (code ?? END_CODES.error) : END_CODES[state];
 }
 
-/** How far a message from one session to another has come, in this order. The last four are final. */
+/** States of a message from one session to another, in this order. The last four are final. */
 export type ReceiptState = "queued" | "offered" | "in_turn" | "answered" | "declined" | "expired" | "failed";
 
 export type Receipt = {
-  /** The id of the message in the recipient's transcript or inbox, and of the run that brought it there. */
+  /** Id of the message in the recipient's transcript or inbox, and of the run that delivered it. */
   readonly messageId: string;
   readonly state: ReceiptState;
   /** ms since 1970, by state: the states that the message has reached. */
   readonly times: { readonly [K in ReceiptState]?: number };
-  /** Of `declined`, `expired` and `failed`: the code of the run's end. */
+  /** Code of the run's end, for `declined`, `expired` and `failed`. */
   readonly code?: string;
 };
 
-/** Facts about a message for a program without a model of ours, which no run tells. ms since 1970. */
+/**
+ * Times at which a message for an outside program changed its state. The program has no run that records
+ * them. ms since 1970.
+ */
 export interface InboxMark {
-  /** An answer with the message was written to the client's connection. */
+  /** Time when an answer that contains the message was written to the client's connection. */
   readonly offeredAt?: number;
-  /** The client acknowledged the message. */
+  /** Time when the client acknowledged the message. */
   readonly inTurnAt?: number;
   readonly endedAt?: number;
   readonly outcome?: InboxOutcome;

@@ -1,35 +1,35 @@
-// The shape of scheduled jobs, their limits, and schedules in words. Due dates need a calendar with time
-// zones: see triggers/dates.ts.
-// SC1: a stored schedule is complete: it contains its zone and start, so that it means the same on every
-// machine and after every restart.
+// The shape of scheduled jobs, their limits, and descriptions of schedules. triggers/dates.ts computes due
+// times, because that needs a calendar with time zones.
+// A stored schedule is complete: it contains its time zone and start, so it means the same on every machine
+// and after every restart.
 
 import { readerOfAnswer } from "../rules/turn-rules.ts";
 import type { Route } from "./route.ts";
 import { formatKey } from "./session-key.ts";
 
-/** When a job runs. Times are ms since 1970. */
+/** Defines when a job runs. Times are ms since 1970. */
 export type Schedule =
   /** Five cron fields, interpreted in a time zone. */
   | { readonly kind: "cron"; readonly expr: string; readonly tz: string }
-  /** Due at `anchorMs` and then at each interval. */
+  /** Due at `anchorMs`, and again after each interval. */
   | { readonly kind: "every"; readonly everyMs: number; readonly anchorMs: number }
   /** Once. */
   | { readonly kind: "at"; readonly atMs: number };
 
 export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 
-/** Handling of a due date that passed while no gateway was running. */
+/** What happens to a due time that passed while no gateway was running. */
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 
-/** A message that is sent to an agent at set dates, in the session `cron:<id>`. */
+/** A message that is sent to an agent at set times, in the session `cron:<id>`. */
 export interface CronJob {
   readonly id: string;
   readonly name?: string;
   readonly schedule: Schedule;
   readonly agentId: string;
   readonly message: string;
-  /** False: paused, or no date is left. */
+  /** False if the job is paused, or if no due time is left. */
   readonly enabled: boolean;
   readonly missed: MissedPolicy;
   /** Destination of replies, in addition to the transcript. */
@@ -37,24 +37,24 @@ export interface CronJob {
   /** `<provider>/<model>`. Absent: the model of the session, else of the agent. */
   readonly model?: string;
   readonly thinking?: string;
-  /** Aborts a run this long after its start; 0: never. */
+  /** Maximum duration of a run from its start; 0: no limit. */
   readonly timeoutMs: number;
-  /** The next due date. Absent if the job is not enabled. */
+  /** Time of the next run. Absent if the job is not enabled. */
   readonly nextAt?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Name of the token whose rights it has (triggers/creator.ts). Absent: the rights of the gateway. */
+  /** Name of the token whose rights the job has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
 }
 
-/** Limit of jobs in a store. */
+/** Maximum number of jobs in a store. */
 export const JOBS_MAX = 1_000;
 /** Number of past runs kept for each job. */
 export const TURNS_KEPT = 100;
-/** A shorter interval would be a loop, not a schedule. */
+/** Minimum interval. A shorter one would be a loop rather than a schedule. */
 export const EVERY_MIN_MS = 10_000;
 export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
-/** The latest date: the end of the year 9999. */
+/** Latest possible time: the end of the year 9999. */
 export const DATE_MAX_MS = 253_402_300_799_999;
 
 /** Returns the session key of a job. */
@@ -69,7 +69,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ["second", 1_000],
 ];
 
-/** Formats a duration in its two largest units: `15 minutes`, `1 day and 12 hours`. */
+/** Formats a duration in at most two units: `15 minutes`, `1 day and 12 hours`. */
 function durationWords(ms: number): string {
   const parts: string[] = [];
   let left = ms;
@@ -86,7 +86,7 @@ function durationWords(ms: number): string {
 
 const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/** Returns the number of a field that is one number of at most two digits. */
+/** Returns the value of a cron field if it is a single number of at most two digits. */
 const numberOf = (field: string): number | undefined => (/^\d{1,2}$/.test(field) ? Number(field) : undefined);
 
 function clockWords(minute: string, hour: string): string | undefined {
@@ -101,7 +101,7 @@ function ordinal(day: number): string {
   return `${day}${suffix}`;
 }
 
-/** Describes the days of a common expression; undefined for others. */
+/** Describes the days of a common cron expression. Returns undefined for others. */
 function dayWords(day: string, month: string, weekday: string): string | undefined {
   if (month !== "*") return undefined;
   if (day === "*" && weekday === "*") return "every day";
@@ -144,7 +144,7 @@ function exprWords(expr: string): string | undefined {
   return past === 0 ? "every hour" : `every hour, ${past} minute${past === 1 ? "" : "s"} past`;
 }
 
-/** Describes a schedule for people: common ones in words, other expressions unchanged. */
+/** Describes a schedule for people. Common expressions become words; others are unchanged. */
 export function scheduleWords(schedule: Schedule): string {
   switch (schedule.kind) {
     case "every":
@@ -159,7 +159,7 @@ export function scheduleWords(schedule: Schedule): string {
 /** First line of the context of a job's run. */
 const CRON_HEADING = "Scheduled job context";
 
-/** Returns the context of a job's run: the schedule, who reads the answer, and how to stay silent. */
+/** Returns the context of a job's run: the schedule, who reads the answer, and how to send nothing. */
 export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
   const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
   const when = scheduleWords(job.schedule);

@@ -1,17 +1,19 @@
-// Parses, normalises and formats session keys, and derives facts about a session from its key alone.
-// Existence of sessions is checked in the store, access in visibility.ts.
-// K1: parseKey(formatKey(x)) = x, and canonicalKey is idempotent: one session has one canonical key.
-// K2: an outside id never changes a key's form: separators and invisible characters are encoded.
-// K3: earlier spellings are read, never written.
-// K4: a conversation's name never has the form of another key: of a channel, of the runtime or a reserved
-// word.
+// Parses, normalises and formats session keys, and derives facts about a session from its key alone. The
+// store knows which sessions exist; visibility.ts decides about access.
+// K1: parseKey(formatKey(x)) = x, and canonicalKey is idempotent, so each session has exactly one canonical
+//     key.
+// K2: an id from outside never changes the form of a key, because separators and invisible characters in it
+//     are encoded.
+// K3: older spellings are accepted but never written.
+// The name of a conversation never looks like another kind of key: one of a channel or of the runtime, or a
+// reserved word.
 
 import { quoted } from "../text/cut.ts";
 import { type Failure, fail, ok, type Result } from "./errors.ts";
 import type { Route, Session, SessionKind } from "./session.ts";
 import type { ChatType } from "./settings/settings.ts";
 
-/** The settings that decide what a key means. */
+/** Settings that affect the meaning of a key. */
 export interface KeyRules {
   /** Last part of the key of a main session. */
   readonly mainKey: string;
@@ -19,9 +21,9 @@ export interface KeyRules {
   readonly defaultAgentId: string;
 }
 
-/** A parsed key. Ids are decoded: exactly as the outside system writes them. */
+/** A parsed key. Its ids are decoded, so they are exactly as the other system writes them. */
 export type ParsedKey =
-  /** A conversation by its name, split at colons. A main session has the name `mainKey`. */
+  /** A conversation with a name, split at colons. The name of a main session is `mainKey`. */
   | { readonly form: "named"; readonly agentId: string; readonly name: readonly string[] }
   | {
       readonly form: "group" | "channel";
@@ -39,30 +41,30 @@ export type ParsedKey =
       readonly id: string;
     }
   | { readonly form: "cron"; readonly id: string }
-  /** Callers choose these names; they may contain colons. */
+  /** The caller chose this name, which may contain colons. */
   | { readonly form: "hook" | "node"; readonly name: readonly string[] }
   | { readonly form: "global" };
 
 /** Longest session key. */
 export const KEY_CHARS_MAX = 512;
 
-/** Valid forms, for the hint of an error. */
+/** Valid forms of keys, for the hint of an error. */
 const KEY_FORMS =
   "main, agent:<agentId>:main, agent:<agentId>:<channel>:(group|channel|dm):<id>, agent:<agentId>:<name>, " +
   "cron:<id>, hook:<id>, node-<id>";
 
 const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
-/** Format of a session id. Agents cannot have such names. */
+/** Matches the format of a session id. Agents cannot have such a name. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
-/** First words of keys. A channel or name that starts with one would make keys ambiguous. */
+/** First words of keys. A channel or conversation whose name starts with one would make keys ambiguous. */
 const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
-/** After a channel's name, these words make a key one of that channel. */
+/** Words that, after the name of a channel, make a key one of that channel. */
 const IN_CHANNELS: readonly string[] = ["group", "channel", "dm"];
 
-// White space, control characters, invisible characters (they would make two keys look the same), and lone
-// surrogates, which no store keeps. Listed explicitly, because a key must not change with the Unicode
-// version.
+// Matches white space, control characters, invisible characters (they would make two keys look the same) and
+// lone surrogates, which no store can hold. The characters are listed explicitly, because keys must not
+// change with the Unicode version.
 const UNSEEN =
   "\\u00AD\\u034F\\u061C\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200F\\u202A-\\u202E" +
   "\\u2060-\\u206F\\u3164\\uFE00-\\uFE0F\\uFFA0\\uFFF0-\\uFFFB" +
@@ -76,11 +78,13 @@ export function isAgentId(text: string): boolean {
   return AGENT_ID.test(text);
 }
 
-/** Encodes an outside id (group, peer, job, node) for a key. Keeps case; nothing is lost. */
+/**
+ * Encodes an id from outside (group, peer, job, node) for a key, without changing case or losing information.
+ */
 export function encodeOutsideId(id: string): string {
   return id.replace(ENCODED_CHARS, (char) => {
     if (char.isWellFormed()) {
-      // encodeURIComponent leaves the characters of the list unchanged, so they are escaped here.
+      // encodeURIComponent does not encode these characters, so this code does.
       return encodeURIComponent(char);
     }
     return `%u${char.charCodeAt(0).toString(16).toUpperCase()}`;
@@ -99,7 +103,8 @@ function decodeOutsideId(text: string): string | undefined {
 }
 
 /**
- * Returns whether a text is the name of a channel in keys: lower case, and not the first word of other keys.
+ * Returns whether a text can be the name of a channel in keys: it is in lower case, and no other kind of key
+ * starts with it.
  */
 export function isChannelId(text: string): boolean {
   return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
@@ -119,8 +124,8 @@ function malformed(text: string): Failure {
 }
 
 /**
- * Parses a canonical key. Accepts any case in fixed words and needless escapes. For aliases see
- * `canonicalKey`.
+ * Parses a canonical key. Fixed words may have any case, and characters may be escaped without need.
+ * `canonicalKey` handles aliases.
  */
 export function parseKey(text: string): Result<ParsedKey> {
   const trimmed = text.trim();
@@ -144,7 +149,7 @@ function readKey(text: string): ParsedKey | undefined {
   return withName(text.slice("node-".length).split(":"), (name) => ({ form: "node", name }));
 }
 
-/** Returns a key of these parts. Fails if there are none, or one is empty or wrongly encoded. */
+/** Returns a key with this name. Fails if a part is missing, empty or wrongly encoded. */
 function withName(
   parts: readonly string[],
   make: (name: readonly string[]) => ParsedKey,
@@ -155,7 +160,7 @@ function withName(
 
 function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | undefined {
   if (!isAgentId(agentId)) return undefined;
-  // Compares decoded words: an escape must not turn a key of another form into a name.
+  // Compares decoded words. Otherwise an escape could make a key of another kind look like a name.
   const [first = "", second = ""] = rest.map((part) => decodeOutsideId(part)?.toLowerCase());
   if (rest.length === 1) {
     return isReservedKey(first) ? undefined : withName(rest, (name) => ({ form: "named", agentId, name }));
@@ -187,7 +192,7 @@ function readChannelKey(agentId: string, channel: string, rest: readonly string[
   return { form, agentId, channel, id, thread: { kind, id: threadId } };
 }
 
-/** Returns the canonical text. It may exceed 512 characters; `parseKey` rejects such a key. */
+/** Formats a key as its canonical text. If that exceeds 512 characters, `parseKey` rejects it. */
 export function formatKey(parsed: ParsedKey): string {
   const id = encodeOutsideId;
   switch (parsed.form) {
@@ -216,7 +221,9 @@ export function formatKey(parsed: ParsedKey): string {
   }
 }
 
-/** Converts an earlier spelling to today's key for the calling agent. Other texts are returned unchanged. */
+/**
+ * Converts an older spelling to the current form, for the calling agent. Returns any other text unchanged.
+ */
 function modernSpelling(text: string, agentId: string): string {
   const parts = text.split(":");
   const head = (parts[0] ?? "").toLowerCase();
@@ -228,18 +235,21 @@ function modernSpelling(text: string, agentId: string): string {
   return text;
 }
 
-/** The caller that names a session. */
+/** The caller that uses a key. */
 export interface KeyCaller {
   /** The calling agent; for an operator, the default agent. */
   readonly agentId: string;
-  /** A bare name is a conversation of this agent. For people and clients, not for an agent's tool. */
+  /**
+   * True if a name alone means a conversation of this agent. Only for people and clients, not for tools of
+   * agents.
+   */
   readonly bareNames?: boolean;
 }
 
 /**
- * Returns the canonical key of `text`: `main`, a key, an earlier spelling of one, or a bare name. Reserved
- * words are accepted, so that the visibility check refuses them like any hidden session. A sessionId is not a
- * key and fails here.
+ * Returns the canonical key for `text`: `main`, a key, an older spelling of a key, or a name alone. Accepts
+ * reserved words, so that the visibility check can refuse them like any other hidden session. Fails for a
+ * session id, because it is not a key.
  */
 export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Result<string> {
   const trimmed = text.trim();
@@ -256,7 +266,7 @@ export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Res
   );
 }
 
-/** Returns whether a text that is not a key may be the name of a conversation without its agent. */
+/** Returns whether a text that is not a key may be the name of a conversation, written without its agent. */
 function mayBeBareName(text: string): boolean {
   const head = text.split(":", 1)[0]?.toLowerCase() ?? "";
   return (
@@ -272,8 +282,8 @@ function isMainName(key: ParsedKey, rules: KeyRules): key is Extract<ParsedKey, 
 }
 
 /**
- * Returns whether using this canonical key creates its session: true for named conversations and sessions of
- * an editor. All other sessions are created by their channel, job or spawn.
+ * Returns whether using this canonical key creates its session. That is so for named conversations and
+ * sessions of an editor. Other sessions are created by their channel, job or spawn.
  */
 export function opensOnUse(key: string, rules: KeyRules): boolean {
   const parsed = readKey(key);
@@ -281,14 +291,14 @@ export function opensOnUse(key: string, rules: KeyRules): boolean {
   return parsed?.form === "named" && !isMainName(parsed, rules);
 }
 
-/** Returns the key of an agent's main session. With scope `global` all agents share one. */
+/** Returns the key of an agent's main session. With scope `global`, all agents share one. */
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
   return rules.scope === "global" ? "global" : formatKey({ form: "named", agentId, name: [rules.mainKey] });
 }
 
 /**
- * Returns the key to show: `main` to the agent whose main session it is. `viewerAgentId` undefined: an
- * operator sees the full key.
+ * Returns the key in the form to show. An agent sees its own main session as `main`. An operator
+ * (`viewerAgentId` undefined) sees the full key.
  */
 export function displayKey(key: string, viewerAgentId: string | undefined, rules: KeyRules): string {
   if (viewerAgentId === undefined) return key;
@@ -345,30 +355,35 @@ export function isSubagentKey(key: string): boolean {
 }
 
 /**
- * Prefix of the id of a session that an HTTP client named with `user`. Other ids of that form are temporary.
+ * Prefix of an id that is derived from the `user` field of an HTTP client. Other ids in keys of that kind are
+ * temporary.
  */
 const USER_PREFIX = "user-";
 
-/** Returns the key of an OpenAI-compatible client's session: of its user, or of a single request. */
+/** Returns the key for a session of an OpenAI-compatible client: for its user, or for a single request. */
 export function openAiKey(agentId: string, hash: string, whose: "user" | "request"): string {
   const id = whose === "user" ? `${USER_PREFIX}${hash}` : hash;
   return formatKey({ form: "external", agentId, client: "openai", id });
 }
 
-/**
- * Returns whether a session exists for one request of an HTTP client only. It is archived after that request.
- */
+/** Returns whether a session is only for one request of an HTTP client. It is archived after the request. */
 export function isTemporaryKey(key: string): boolean {
   const parsed = readKey(key);
   return parsed?.form === "external" && parsed.client === "openai" && !parsed.id.startsWith(USER_PREFIX);
 }
 
-/** Returns whether a key is `global` or `unknown`: these are never listed, returned or created by name. */
+/**
+ * Returns whether a key is `global` or `unknown`. Those sessions are never listed, returned or created by
+ * name.
+ */
 export function isReservedKey(key: string): boolean {
   return key === "global" || key === "unknown";
 }
 
-/** Returns the route of a group, room, thread or per-peer chat, from its key alone. Other keys have none. */
+/**
+ * Returns the route of a group, room, thread or chat with one person, derived from the key alone. Other keys
+ * have no route.
+ */
 export function routeOfKey(key: string): Route | undefined {
   const parsed = readKey(key);
   if (parsed?.form === "dm") return { channel: parsed.channel, to: parsed.peer };
@@ -378,8 +393,8 @@ export function routeOfKey(key: string): Route | undefined {
 }
 
 /**
- * Returns the chat types by which a send rule can match this session. A thread has its own type and its
- * parent's. Sub-agents, external clients, cron, hook and node sessions are not chats and have none.
+ * Returns the chat types by which a send rule can match this session. A thread has its own type and that of
+ * its parent. Sub-agents, external clients, and cron, hook and node sessions are not chats and have none.
  */
 export function chatTypeOf(key: string): readonly ChatType[] {
   const parsed = readKey(key);

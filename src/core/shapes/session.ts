@@ -15,7 +15,7 @@ export type SendOverride = "allow" | "deny";
 
 /** One row of the session table. Times are ms since 1970. */
 export interface Session {
-  /** Canonical key. */
+  /** Canonical session key. */
   readonly key: string;
   /** Id of the current transcript. A reset creates a new one. */
   readonly sessionId: string;
@@ -26,10 +26,10 @@ export interface Session {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly archivedAt?: number;
-  /** Canonical key of the requester of a sub-agent. */
+  /** Canonical key of the session that spawned this sub-agent. */
   readonly spawnedBy?: string;
   readonly spawnDepth: number;
-  /** An external session has no model: messages wait in its inbox. */
+  /** True if an outside program serves the session. It has no model here, and messages wait in its inbox. */
   readonly external: boolean;
   /** `<provider>/<model>`. Absent: the model of the agent. */
   readonly model?: string;
@@ -38,24 +38,24 @@ export interface Session {
   readonly sendPolicy?: SendOverride;
   readonly systemSent: boolean;
   readonly abortedLastRun: boolean;
-  /** The run of its last turn, if that failed. */
+  /** Id of the run of the last turn, if that turn failed. */
   readonly failedRun?: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly totalTokens: number;
-  /** Tokens in the model's context at the last call; 0 before the first call. */
+  /** Number of tokens in the model's context at its last call; 0 before the first call. */
   readonly contextUsed: number;
-  /** USD, since the last reset. */
+  /** Cost in USD since the last reset. */
   readonly cost: number;
-  /** The last route that a person used. Messages between sessions never change it (I10). */
+  /** Route that a person used last. Messages between sessions never change it (I10). */
   readonly lastRoute?: Route;
-  /** The channel of a group, room or thread. */
+  /** Channel of a group, room or thread. */
   readonly groupChannel?: string;
-  /** The terms of the spawn of a sub-agent. */
+  /** Settings of the spawn, for a sub-agent. */
   readonly spawn?: SpawnFacts;
 }
 
-/** The initial state of a session, after its creation or its last reset. */
+/** State of a session after its creation or a reset. */
 export const NOT_YET_USED = {
   systemSent: false,
   abortedLastRun: false,

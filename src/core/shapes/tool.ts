@@ -1,11 +1,11 @@
-// The interface between a tool and the agent loop: a description for the model, and an outcome.
+// The interface between a tool and the agent loop: its description for the model, and the outcome of a call.
 
 import type { ImageBlock } from "./message.ts";
 
-/** A JSON Schema that uses only `object`, `properties` and `required`. */
+/** A JSON Schema of which only `object`, `properties` and `required` are used. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Lines and bytes of a file in one answer of `read`. */
+/** Maximum number of lines and bytes of a file in one result of `read`. */
 export const FILE_LINES_MAX = 2_000;
 export const FILE_TEXT_MAX_BYTES = 64 * 1024;
 
@@ -13,13 +13,19 @@ export interface ToolSpec {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonSchema;
-  /** May run in parallel with other calls of the same message. Others run one by one, in order. */
+  /**
+   * True if calls may run in parallel with other calls of the same message. Others run one at a time, in
+   * order.
+   */
   readonly parallel: boolean;
-  /** May run again after a crash; otherwise the lost call gets the answer "outcome unknown". */
+  /**
+   * True if a call may be repeated after a crash. Otherwise an interrupted call gets the result "outcome
+   * unknown".
+   */
   readonly idempotent: boolean;
 }
 
-/** The result of a call; the model reads `text`. */
+/** Outcome of a call. The model reads `text`. */
 export interface ToolOutcome {
   readonly text: string;
   readonly isError: boolean;
@@ -28,9 +34,9 @@ export interface ToolOutcome {
 }
 
 export interface ToolCallRequest {
-  /** `runId:assistantMessageId:index`; the same after a crash. */
+  /** `runId:assistantMessageId:index`. It does not change after a crash. */
   readonly callId: string;
-  /** The run's attempt number, from 1. */
+  /** Number of the run's attempt, starting at 1. */
   readonly attempt: number;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-// The shape of summed usage.
+// The shape of usage totals.
 
 export interface UsageSum {
   readonly input: number;
@@ -10,7 +10,7 @@ export interface UsageSum {
   readonly cost: number;
 }
 
-/** Groupings of usage. `tree`: by the top session of the spawn chain. */
+/** Groupings of usage. `tree` groups by the root session of the spawn tree. */
 export const USAGE_GROUPS = ["agent", "tree", "session", "model", "day"] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 

@@ -1,16 +1,16 @@
-// Splits base64 for a check in linear time, of texts of any length.
+// Checks base64 texts of any length in linear time.
 
 export interface Base64Parts {
-  /** The text without the padding at its end. */
+  /** Text without the padding at its end. */
   readonly digits: string;
   readonly padding: 0 | 1 | 2;
-  /** Position of the first character that is no digit. Undefined: all are. */
+  /** Position of the first character that is not a base64 digit, or undefined if there is none. */
   readonly wrongAt: number | undefined;
 }
 
 /**
- * Looks for one wrong character: an expression for the whole text would keep a state for each of its
- * characters, and fail for millions of them.
+ * Searches for a single wrong character. An expression for the whole text would keep a state for each
+ * character, and would fail for millions of them.
  */
 export function base64Parts(text: string): Base64Parts {
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;

@@ -1,11 +1,11 @@
-// Splits the text of a model's answer into visible text and hidden text: thinking, and tool calls that a
-// model wrote as text. Works on a stream: takes new text, returns new visible text.
+// Splits a model's answer into visible and hidden text. Hidden are thinking, and tool calls that a model
+// wrote as text. Works on a stream: each call takes new text and returns the new visible text.
 // HT1: the result does not depend on how the text is split into chunks.
-// HT2: text in code fences, inline code and quotation marks, and escaped text, is unchanged.
-// HT3: at most `HELD_MAX` characters wait for a decision; the work per character is bounded.
-// HT4: a closing thinking tag without an opening one hides everything before it, because the prompt template
-// of some models contains the opening tag. Text that was already shown is withdrawn (`restarted`).
-// An unclosed tag hides the rest of the text.
+// HT2: text in code fences, inline code or quotation marks, and escaped text, is never hidden.
+// HT3: at most `HELD_MAX` characters wait for a decision, and the work per character is limited.
+// HT4: a closing thinking tag without an opening tag hides everything before it, because the prompt template
+//      of some models contains the opening tag. Text that was already shown is withdrawn (`restarted`). A tag
+//      that is never closed hides the rest of the text.
 
 import type { AssistantMessage, ThinkingBlock } from "../shapes/message.ts";
 import { grown } from "./text-delta.ts";
@@ -25,14 +25,14 @@ const TOOLS = [
   "tool_response",
 ];
 const NAME = `(${[...THINKING, ...TOOLS].join("|")})`;
-/** Start of the inside of a tag. Its name may have a prefix, for example `antml:`. */
+/** Matches the start of the text inside a tag. The tag's name may have a prefix, for example `antml:`. */
 const PREFIX = "^[ \\t]{0,4}(/?)[ \\t]{0,4}(?:[a-z][\\w.-]{0,20}:)?";
 const TAG = new RegExp(`${PREFIX}${NAME}(?:[\\s/].*)?$`, "is");
-/** Text that may become the inside of a tag when more text arrives. */
+/** Matches text that may become the inside of a tag when more text arrives. */
 const TAG_BEGUN = new RegExp(`${PREFIX}(?:[a-z][\\w.-]{0,20}|${NAME}[\\s/].*)?$`, "is");
 const BRACKET_TAG = /^(\/?)THINK$/;
 const BRACKET_TAG_BEGUN = /^\/?(?:T(?:H(?:I(?:NK?)?)?)?)?$/;
-/** `[Tool Call: name]` and the like, alone at the start of a line. */
+/** Matches a marker like `[Tool Call: name]` that is alone at the start of a line. */
 const MARKER = /^(?:tool[ _](?:call|use|result)s?[ \t]*:.*|tool result for .*|tool_calls?)$/is;
 const MARKER_BEGUN = /^t(?:o(?:o(?:l.*)?)?)?$/is;
 const QUOTES: Readonly<Record<string, string>> = {
@@ -43,7 +43,7 @@ const QUOTES: Readonly<Record<string, string>> = {
   "\u201e": "\u201c",
   "\u00ab": "\u00bb",
 };
-/** Characters between the start of a line and its first word. */
+/** Matches the characters between the start of a line and its first word. */
 const INDENT = /^[ \t>*+-]*$/;
 
 const TAG_MAX = 300;
@@ -51,9 +51,9 @@ const FENCE_LINE_MAX = 200;
 const HELD_MAX = 512;
 
 export interface NewText {
-  /** Append it to the text shown before. */
+  /** New visible text. Append it to the text shown so far. */
   readonly text: string;
-  /** Withdraws the text shown before. */
+  /** True if the text shown so far must be removed first. */
   readonly restarted: boolean;
 }
 
@@ -71,7 +71,7 @@ type Mode =
   | { readonly kind: "fence"; readonly mark: string }
   | { readonly kind: "thinking" }
   | { readonly kind: "tool"; readonly name: string }
-  /** The arguments after `[Tool Call: …]`: until the end of their JSON, or of the paragraph. */
+  /** Hides the arguments after `[Tool Call: …]`, up to the end of their JSON or of the paragraph. */
   | { readonly kind: "arguments"; begun: boolean; depth: number; inString: boolean; escaped: boolean }
   | { readonly kind: "paragraph" };
 
@@ -79,31 +79,31 @@ const TEXT: Mode = { kind: "text" };
 
 export class HiddenText {
   #mode: Mode = TEXT;
-  /** Undecided text; starts at the next decision. */
+  /** Text that is not decided yet. It starts at the next decision. */
   #held = "";
   #final = false;
   #visible = "";
-  /** Text that became visible since the last piece. */
+  /** Text that became visible since the last call. */
   #fresh = "";
   #hidden: string[] = [];
   #open = "";
   #restarted = false;
-  /** True if only blanks precede on this line. */
+  /** True if the current line has only blanks so far. */
   #lineStart = true;
   #previous = "";
-  /** True after hidden text until visible text follows: blanks are dropped in between. */
+  /** True after hidden text. Blanks are dropped until visible text follows. */
   #dropsBlanks = false;
   #hasInk = false;
-  /** Number of characters of `#held` already searched for the end of a code span. */
+  /** Number of characters of `#held` that were already searched for the end of a code span. */
   #searched = 0;
   #steps = 0;
 
-  /** The visible text so far. */
+  /** All visible text so far. */
   get visible(): string {
     return this.#visible;
   }
 
-  /** The hidden text; complete after `end`. */
+  /** All hidden text so far. Complete after `end`. */
   get hidden(): string {
     const pieces = this.#open.trim() === "" ? this.#hidden : [...this.#hidden, this.#open];
     return pieces.map((piece) => piece.trim()).join("\n\n");
@@ -118,7 +118,7 @@ export class HiddenText {
     return this.#take(text);
   }
 
-  /** Ends the text and decides everything that was held back. */
+  /** Ends the text, and decides all text that is waiting. */
   end(): NewText {
     this.#final = true;
     return this.#take("");
@@ -139,7 +139,9 @@ export class HiddenText {
     return { text: this.#fresh, restarted: this.#restarted };
   }
 
-  /** Decides the text at `at`. Returns the number of characters decided; 0: more text is needed. */
+  /**
+   * Decides the text at position `at`. Returns the number of decided characters, or 0 if more text is needed.
+   */
   #step(at: number): number {
     switch (this.#mode.kind) {
       case "text":
@@ -212,7 +214,7 @@ export class HiddenText {
     return char === "~" ? this.#literal(at, run) : this.#codeSpan(at, run);
   }
 
-  /** Returns whether the line of a backtick fence contains no further backtick. */
+  /** Returns whether the line of a backtick fence contains no other backtick. */
   #opensFence(from: number): boolean | "more" {
     const line = this.#held.slice(from, from + FENCE_LINE_MAX);
     this.#steps += line.length;
@@ -222,7 +224,8 @@ export class HiddenText {
   }
 
   /**
-   * Inline code ends on its line with the same number of backticks; otherwise its opening backticks are text.
+   * Handles inline code. It ends on the same line with the same number of backticks. Without such an end, its
+   * opening backticks are normal text.
    */
   #codeSpan(at: number, run: number): number {
     const limit = at + HELD_MAX;
@@ -275,7 +278,7 @@ export class HiddenText {
       this.#close();
     } else {
       this.#mode = thinks ? { kind: "thinking" } : { kind: "tool", name: tag.name };
-      // A tool call is hard to recognise without its tag.
+      // The hidden text of a tool call keeps its tag, because the call is hard to recognise without it.
       this.#open = thinks ? "" : written;
     }
   }
@@ -315,7 +318,7 @@ export class HiddenText {
     return { name: name.toLowerCase(), closes: slash === "/", empty, length: end + 2 };
   }
 
-  /** Returns the length of the quoted text: the tag alone, or the tag and its contents. */
+  /** Returns the length of quoted text: the tag alone, or the tag with its contents. */
   #quotedAt(at: number, tag: Tag): Found<number> {
     const closer = QUOTES[this.#previous];
     if (closer === undefined) return "none";
@@ -332,7 +335,7 @@ export class HiddenText {
     return isWhole ? "none" : "more";
   }
 
-  /** Skips thinking or a tool call up to its closing tag. */
+  /** Skips thinking or a tool call, up to its closing tag. */
   #inTag(at: number, ends: (tag: Tag) => boolean): number {
     const begins = /[<[]/g;
     begins.lastIndex = at;
@@ -352,7 +355,7 @@ export class HiddenText {
     return length;
   }
 
-  /** Hides a `[Tool Call: …]` marker; the next mode hides its arguments. */
+  /** Hides a `[Tool Call: …]` marker. The next mode hides its arguments. */
   #markerAt(at: number): Found<number> {
     const rest = this.#held.slice(at + 1, at + TAG_MAX);
     const end = rest.search(/[\]\n]/);
@@ -363,7 +366,7 @@ export class HiddenText {
       return begun && !this.#final ? "more" : "none";
     }
     if (rest.charAt(end) !== "]" || !MARKER.test(inside)) return "none";
-    // A link is not a marker.
+    // This is a link and not a marker.
     const after = this.#held.charAt(at + end + 2);
     if (after === "" && !this.#final) return "more";
     if (after === "(") return "none";
@@ -388,7 +391,7 @@ export class HiddenText {
     const begun = /^\s*(?:[a-z]{1,9}[ \t]*(?::\s*)?)?$/i.test(rest) && rest.length < TAG_MAX;
     if (begun && !this.#final) return 0;
     this.#close();
-    // Continues at once: 0 would tell the caller to wait for more text.
+    // Continues immediately, because a result of 0 would make the caller wait for more text.
     return this.#inText(at);
   }
 
@@ -412,7 +415,7 @@ export class HiddenText {
     return this.#hide(at, end - at);
   }
 
-  /** Hides a result up to the next empty line. */
+  /** Hides a tool result up to the next empty line. */
   #inParagraph(at: number): number {
     const next = this.#held.indexOf("\n", at);
     if (next < 0) return this.#hide(at, this.#held.length - at);
@@ -423,7 +426,7 @@ export class HiddenText {
     return this.#inText(at);
   }
 
-  /** A fence ends with a line that has only its mark or a longer one. */
+  /** Shows a code fence. It ends with a line that contains only the same mark, or a longer one. */
   #inFence(at: number, mark: string): number {
     const end = this.#held.indexOf("\n", at);
     if (!this.#lineStart) {
@@ -480,7 +483,7 @@ type AssistantContent = AssistantMessage["content"];
 
 /**
  * Returns the content with all hidden text in one thinking block, followed by one block of visible text.
- * `split`: splits the whole text of the content.
+ * `split` contains the parts of the whole text.
  */
 export function withoutHidden(
   content: AssistantContent,

@@ -1,8 +1,8 @@
-// Limits the part of a transcript that one `sessions_history` answer contains.
+// Limits the size of one answer of `sessions_history`.
 // H1: the answer never exceeds the byte limit, measured as the JSON array in UTF-8.
-// H2: nothing is omitted silently: `truncated`, `droppedMessages` and the shortened text report it.
-// H3: a message is redacted only when it is needed, and no more of its texts is read than can be kept (I14).
-// H4: other work can run between two messages and between two pieces of a long text.
+// H2: nothing is omitted silently: `truncated`, `droppedMessages` and notes in shortened texts report it.
+// A message is only redacted if it is needed, and of its texts only as much as can be kept (I14).
+// H4: other work can run between two messages, and between two pieces of a long text.
 
 import { optional } from "../optional.ts";
 import type { Pace } from "../pace.ts";
@@ -11,26 +11,26 @@ import { head } from "./cut.ts";
 import { type Beginning, LONG_CHARS, type Redactor } from "./redact/redact.ts";
 
 export interface HistoryLimits {
-  /** Characters of one text, including the note about the cut. */
+  /** Maximum length of one text, including the note about the cut. */
   readonly maxTextChars: number;
-  /** Bytes of the JSON array of messages. */
+  /** Maximum size of the JSON array of messages. */
   readonly maxBytes: number;
-  /** Messages to keep when there are too many bytes. Default: the newest. */
+  /** Which messages to keep if they exceed the limit. Default: the newest. */
   readonly keep?: "newest" | "oldest";
 }
 
 export interface CutHistory {
   readonly messages: Message[];
-  /** A text was shortened or a message dropped. */
+  /** True if a text was shortened or a message dropped. */
   readonly truncated: boolean;
   readonly droppedMessages: number;
-  /** Bytes of the JSON array of `messages`. */
+  /** Size of the JSON array of `messages` in bytes. */
   readonly bytes: number;
 }
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
-/** Returns the start of a text with a note about the missing rest, together at most `max` characters. */
+/** Returns the start of a text with a note about the missing part, together at most `max` characters. */
 function cutText(text: string, max: number): string {
   return text.length <= max ? text : beginning(text, max, text.length);
 }
@@ -41,10 +41,10 @@ function beginning(text: string, max: number, charsInAll: number): string {
 }
 
 const DEPTH_MAX = 64;
-/** A model or its provider chose these names; a shrunk tool result keeps this much of them. */
+/** Maximum length of names in a shrunk tool result. A model or its provider has chosen these names. */
 const NAME_CHARS_MAX = 200;
 
-/** Shortens each string in any JSON. Returns the same object if nothing was too long. */
+/** Shortens each string in a JSON value. Returns the same object if no string was too long. */
 function cutStrings<T>(value: T, max: number, depth = 0): T {
   if (typeof value === "string") return cutText(value, max) as T;
   if (typeof value !== "object" || value === null || depth >= DEPTH_MAX) return value;
@@ -59,7 +59,7 @@ function cutStrings<T>(value: T, max: number, depth = 0): T {
   return same ? value : (Object.fromEntries(fields) as T);
 }
 
-/** Reduces a message that exceeds the limit alone to its shape and the start of its text, if that fits. */
+/** Reduces a message that alone exceeds the limit to its metadata and the start of its text, if that fits. */
 function shrink(message: Message, maxBytes: number, maxTextChars: number): Message | undefined {
   const whole = bytesOf(message);
   const text = message.content
@@ -70,7 +70,7 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   const shell = (kept: string): Message => {
     const content = [{ type: "text" as const, text: kept === "" ? note : `${note} ${kept}` }];
     if (message.role === "user") {
-      // Without its provenance the message would look like a person's (I11).
+      // Keeps the provenance. Without it, the message would look like one by a person (I11).
       const { id, timestamp, provenance } = message;
       return { id, role: "user", content, timestamp, ...optional({ provenance }) };
     }
@@ -87,8 +87,8 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   };
   const room = maxBytes - bytesOf(shell("")) - 1;
   if (room < 0) return undefined;
-  // All texts become one, which gets the limit of one text. JSON may need six bytes for one character:
-  // the limit is halved until it fits.
+  // Joins all texts into one, to which the limit of a single text applies. Because JSON may need six bytes
+  // per character, the length is halved until it fits.
   const charsMax = Math.min(text.length, room, maxTextChars - note.length - 1);
   for (let chars = charsMax; chars > 0; chars = Math.floor(chars / 2)) {
     const smaller = shell(head(text, chars));
@@ -97,17 +97,17 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   return shell("");
 }
 
-/** Shorter texts are redacted in one step. */
+/** Texts up to this length are redacted in one step. */
 const SHORT_CHARS_MAX = 1_024;
 
-/** Yields the texts in any JSON, except short ones. */
+/** Yields the long texts in a JSON value. */
 function* textsIn(value: unknown, depth = 0): Generator<string> {
   if (typeof value === "string" && value.length > SHORT_CHARS_MAX) yield value;
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return;
   for (const item of Object.values(value)) yield* textsIn(item, depth + 1);
 }
 
-/** Returns a message with each text redacted and at most `max` characters long. */
+/** Returns a message in which each text is redacted and has at most `max` characters. */
 async function masked(
   message: Message,
   max: number,
@@ -131,8 +131,8 @@ async function masked(
 }
 
 /**
- * Returns the redacted messages that fit, oldest first. A message that exceeds the limit alone is shrunk, not
- * dropped.
+ * Returns the redacted messages that fit, oldest first. A message that alone exceeds the limit is shrunk
+ * instead of dropped.
  */
 export async function cutHistory(
   messages: readonly Message[],

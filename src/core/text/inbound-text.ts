@@ -1,9 +1,9 @@
 // Turns a channel message into the input of a run: cleaned text, quotations, notes about files, and the
-// context that the model gets about the chat.
-// IT1: removes invisible characters that no language needs. Joiners, directions and emoji are kept.
-// IT2: each line of a quotation is marked, so that no text can end its quotation.
-// IT3: long texts are shortened with a note; the work is linear in the text.
-// IT4: text that imitates a line of the runtime, for example a speaker, becomes a quotation.
+// context that describes the chat to the model.
+// IT1: removes invisible characters that no language needs. Joiners, direction marks and emoji are kept.
+// IT2: each line of a quotation is marked, so that no text can end its own quotation.
+// IT3: long texts are shortened, with a note. The work is linear in the length of the text.
+// IT4: text that imitates a line of the runtime, for example the name of a speaker, becomes a quotation.
 
 import { optional } from "../optional.ts";
 import { cut, head } from "./cut.ts";
@@ -17,16 +17,19 @@ const NAME_CHARS_MAX = 100;
 const CHAT_HEADING = "Chat message context";
 
 /**
- * Control characters except tab and line feed, direction overrides and byte order marks. Lone surrogates are
- * repaired.
+ * Matches control characters except tab and line feed, direction overrides, byte order marks, and lone
+ * surrogates.
  */
 const UNFIT = /[^\P{Cc}\t\n]|[\u202d\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]/gu;
-/** Invisible tag characters: part of a flag after a black flag; elsewhere they hide text. */
+/**
+ * Matches invisible tag characters. After a black flag they are part of a flag emoji. Elsewhere they hide
+ * text.
+ */
 const TAGS = /(\u{1F3F4}[\u{E0020}-\u{E007E}]{1,16}\u{E007F})|[\u{E0000}-\u{E007F}]/gu;
-/** One variation selector chooses a form; several in a row can hide bytes. */
+/** Matches variation selectors. One selects the form of a character; several in a row can hide data. */
 const SELECTORS = /([\ufe00-\ufe0f\u{E0100}-\u{E01EF}])[\ufe00-\ufe0f\u{E0100}-\u{E01EF}]+/gu;
 
-/** Returns the text to store, without characters that no reader or language needs. */
+/** Returns the text to store, without characters that serve no reader and no language. */
 export function cleanText(text: string): string {
   return text
     .toWellFormed()
@@ -36,7 +39,7 @@ export function cleanText(text: string): string {
     .replaceAll(SELECTORS, "$1");
 }
 
-/** Returns a shortened name on one line. undefined: nothing in it is visible. */
+/** Returns a shortened name on one line, or undefined if it has no visible characters. */
 export function cleanName(name: string | undefined): string | undefined {
   const line = cleanText((name ?? "").slice(0, NAME_CHARS_MAX * 4)).replaceAll(/\s+/g, " ");
   const kept = head(line.trim(), NAME_CHARS_MAX);
@@ -48,12 +51,14 @@ export function isVisible(text: string): boolean {
   return /[^\s\p{Default_Ignorable_Code_Point}\u{FFFD}]/u.test(text);
 }
 
-/** Returns a key that is equal for texts that differ only in case, white space or look. */
+/**
+ * Returns a key that is the same for texts that differ only in case, white space or look-alike characters.
+ */
 export function foldText(text: string): string {
   return cleanText(text).normalize("NFKC").toLowerCase().replaceAll(/\s+/g, " ").trim();
 }
 
-/** Returns the start of a text, at most `maxBytes` bytes of UTF-8, with a note about the missing rest. */
+/** Returns the start of a text, at most `maxBytes` bytes of UTF-8, with a note about the missing part. */
 export function cutText(text: string, maxBytes: number): string {
   const bytes = Buffer.byteLength(text);
   if (bytes <= maxBytes) return text;
@@ -61,7 +66,9 @@ export function cutText(text: string, maxBytes: number): string {
   return `${kept}\n[Cut here: ${bytes - Buffer.byteLength(kept)} more bytes are left out.]`;
 }
 
-/** Returns the longest start of a text with at most `maxBytes` bytes of UTF-8. Never splits a character. */
+/**
+ * Returns as much of the start of a text as fits into `maxBytes` bytes of UTF-8. Never splits a character.
+ */
 export function firstBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
@@ -70,13 +77,13 @@ export function firstBytes(text: string, maxBytes: number): string {
   return bytes.toString("utf8", 0, end);
 }
 
-/** The message that another one replies to. */
+/** A message to which another message replies. */
 export interface Quoted {
   readonly text: string;
   readonly senderName?: string | undefined;
 }
 
-/** Shortens a quoted message: it is stored with its reply. */
+/** Shortens a quoted message, because it is stored together with the reply. */
 export function cutQuoted({ text, senderName }: Quoted): Quoted {
   const name = cleanName(senderName);
   const kept = head(text, QUOTED_CHARS_MAX * 4);
@@ -95,7 +102,7 @@ export interface MessageText {
   /** Cleaned text. */
   readonly text: string;
   readonly quoted?: Quoted | undefined;
-  /** The message is an edit of an earlier message that was already accepted. */
+  /** True if the message is an edit of an earlier message that was already accepted. */
   readonly changes?: boolean | undefined;
   /** One line for each attachment. */
   readonly notes: readonly string[];
@@ -113,7 +120,7 @@ export function partText({ text, quoted, changes, notes }: MessageText): string 
   return lines.length === 0 ? "[a message without text]" : lines.join("\n");
 }
 
-/** The chat in which a conversation takes place, as the model sees it. */
+/** Description of a chat for the model. */
 export interface ChatDescription {
   readonly channel: string;
   readonly type: "direct" | "group" | "channel";
@@ -127,7 +134,7 @@ const TYPES: Readonly<Record<ChatDescription["type"], string>> = {
   channel: "a channel",
 };
 
-/** Returns the context of a channel message for the model. It is the same for every message of a chat. */
+/** Returns the context of a channel message for the model. All messages of a chat have the same context. */
 export function chatContext({ channel, type, name, thread }: ChatDescription): string {
   const called = (what: string | undefined): string => (what === undefined ? "" : ` ${JSON.stringify(what)}`);
   const inside = thread === undefined ? "" : `, in the ${thread.kind}${called(thread.name)}`;

@@ -1,9 +1,9 @@
-// Decides which texts are labels of sessions and names of nodes: one line without control characters.
+// Decides which texts can be labels of sessions and names of nodes: one line without control characters.
 
 import { fail, ok, type Result } from "../shapes/errors.ts";
 import { head } from "./cut.ts";
 
-/** Longest label of a session. */
+/** Maximum length of a session label. */
 export const LABEL_CHARS_MAX = 200;
 const UNFIT = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu;
@@ -13,7 +13,7 @@ export function isPlainLine(text: string): boolean {
   return !UNFIT.test(text);
 }
 
-/** Checks a label, or another name that is shown like one. */
+/** Checks a label, or another name of the same kind. `what` is used in error texts. */
 export function checkLabel(text: string, what = "label"): Result<string> {
   const label = text.trim();
   if (label === "") return fail("invalid_argument", `${what} must not be empty; null clears it`);
@@ -24,7 +24,7 @@ export function checkLabel(text: string, what = "label"): Result<string> {
   return fail("invalid_argument", `${what} must be one line without control characters`);
 }
 
-/** Makes a label of a name: one line, no hidden characters. undefined: nothing is left. */
+/** Turns a name into a label: one line without hidden characters. Returns undefined if nothing is left. */
 export function labelOf(name: string, charsMax = LABEL_CHARS_MAX): string | undefined {
   const label = head(name.replaceAll(UNSEEN, " ").trim(), charsMax).trim();
   return label === "" ? undefined : label;

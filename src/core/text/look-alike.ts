@@ -1,13 +1,15 @@
-// Finds text that looks like a label of the runtime. Folds similar characters into one and ignores invisible
-// ones.
-// LA1: the work is linear in the text: characters are folded one by one, because normalising a long text
-// takes quadratic time.
-// A label is found in any spelling: invisible, wide, styled or foreign characters, marks and blanks between
-// its letters, other brackets, reversed, or split over lines.
+// Finds text that looks like a label of the runtime. Similar characters are folded into one, and invisible
+// ones are ignored.
+// LA1: the work is linear in the length of the text. Characters are folded one at a time, because normalising
+//      a long text takes quadratic time.
+// A label is found even if it is disguised: with invisible, wide, styled or foreign characters, with marks or
+// blanks between its letters, with other brackets, reversed, or split over several lines.
 
 import { LINE_BREAK_AFTER, QUOTE_MARK } from "./safe-text.ts";
 
-/** From Unicode's list of confusable characters: those that no normal form turns into a Latin letter. */
+/**
+ * Characters from Unicode's list of confusable characters that no normalisation turns into a Latin letter.
+ */
 const ALIKE: readonly (readonly [letter: string, signs: string])[] = [
   ["a", "⍺ɑαаΑАᎪᗅꓮ𖽀𐊠ɐ"],
   ["b", "ƄЬᏏᖯꞴΒВᏴᗷꓐ𐊂𐊡𐌁ʙ"],
@@ -36,7 +38,7 @@ const ALIKE: readonly (readonly [letter: string, signs: string])[] = [
   ["y", "ɣᶌʏỿꭚγуүყ𑣜ΥⲨУҮᎩᎽꓬ𖽃𑢤𐊲"],
   ["z", "ᴢꮓ𑣄𐋵𑣥ΖᏃꓜ𑢩ʐ"],
 ];
-/** Alphabets of enclosed letters: the code point of each A. */
+/** Code points of the letter A in alphabets of enclosed letters. */
 const FRAMED = [0x249c, 0x1f110, 0x1f130, 0x1f150, 0x1f170, 0x1f1e6];
 const DIGITS: Readonly<Record<string, string>> = {
   "0": "o",
@@ -57,10 +59,10 @@ const LETTERS: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-/** Zero-width characters could split a word without showing it. */
+/** Matches invisible characters, which could split a word without being seen. */
 const UNSEEN = /[\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\u2800]|[^\P{Cc}\s]/gu;
 
-/** Folds one character: lower case, plain, "" if it is invisible. */
+/** Folds one character to a plain lower-case character, or to "" if it is invisible. */
 export function plainSign(sign: string): string {
   if (sign >= " " && sign <= "~") return sign.toLowerCase();
   const known = LETTERS.get(sign);
@@ -75,11 +77,11 @@ const OPENING = /(?!\{)[\p{Ps}\p{Pi}‹˂ᐸ⌈⌊]/u;
 const CLOSING = /(?!\})[\p{Pe}\p{Pf}›˃ᐳ⌉⌋]/u;
 const LABEL_MAX = 400;
 
-/** Reduces letters that look the same, or pairs that look like one letter, to one spelling. */
+/** Replaces letters that look the same, and pairs that look like one letter, by one spelling. */
 const spelling = (letters: string): string =>
   letters.replaceAll("i", "l").replaceAll("m", "rn").replaceAll("w", "vv");
 
-/** Returns the letters and brackets of a line, because only these distinguish labels. */
+/** Returns the letters and brackets of a line, because only these make a label. */
 function skeleton(signs: Iterable<string>): string {
   let kept = "";
   for (const sign of signs) {
@@ -96,19 +98,19 @@ function skeleton(signs: Iterable<string>): string {
   return spelling(kept);
 }
 
-/** Number of a list item, before a bracket. */
+/** Matches the number of a list item before a bracket. */
 const LIST_NUMBER = /^\s*\d{1,3}[.)](?=[^\p{L}\d]*[\p{Ps}<])/u;
 
 const TURNED = /[\u202b\u202e\u2067]/;
 const MIRRORED: Readonly<Record<string, string>> = { "[": "]", "]": "[", "{": "}", "}": "{" };
 
-/** Reverses a line, because some characters show a line backwards. */
+/** Reverses a line, because some characters make a line run backwards. */
 function turned(line: string): string {
   const shown = skeleton([...line].reverse());
   return shown.replace(/[[\]{}]/g, (bracket) => MIRRORED[bracket] ?? bracket);
 }
 
-/** Starts of the labels that the runtime writes between people's lines. */
+/** Starts of the labels that the runtime writes between the lines of people. */
 const LABELS = [
   "notice of the runtime",
   "in reply to",
@@ -118,24 +120,24 @@ const LABELS = [
   "cut here",
 ].map((label) => spelling(label.replaceAll(" ", "")));
 const LABEL = `[[{]+(?:${LABELS.join("|")})`;
-/** `[from Ada]`; a name may be longer than the examined part. */
+/** Matches `[from Ada]`. The name may be longer than the part of the line that is examined. */
 const FROM = `\\[+${spelling("from")}(?=.*\\]|.{${LABEL_MAX - 20},})`;
-/** In code brackets, only a speaker that code would not contain. */
+/** In brackets that are common in code, matches only speakers that code would not contain. */
 const SPEAKER = spelling("from(?:theperson|session|cron|hook|node|theowner)");
 const BEGUN = new RegExp(`^[\\]}]*(?:${LABEL}|${FROM}|[[{]+${SPEAKER})`);
 const LABEL_END = /[\]}]|$/;
 
-/** Returns the end of a runtime label that begins at `at`. Undefined: no label begins there. */
+/** Returns the end of a label of the runtime that begins at `at`, or undefined if none begins there. */
 function labelEnd(letters: string, at: number): number | undefined {
   const begun = letters.slice(at, at + LABEL_MAX);
   const head = BEGUN.exec(begun)?.[0];
   if (head === undefined) return undefined;
-  // A split label ends at its bracket. Without a bracket only its start is known.
+  // A label that is split over lines ends at its bracket. If there is no bracket, only its start is quoted.
   const end = begun.slice(head.length).search(LABEL_END);
   return at + head.length + (head.length + end < begun.length ? end + 1 : 0);
 }
 
-/** Returns a text in which no line looks like the runtime's: lines that do become quotations. */
+/** Returns the text with every line that looks like one of the runtime turned into a quotation. */
 export function quoteRuntimeLabels(text: string): string {
   const lines = text.split(LINE_BREAK_AFTER);
   const letters = lines.map((line) => skeleton(line.replace(LIST_NUMBER, "")));
@@ -146,7 +148,7 @@ export function quoteRuntimeLabels(text: string): string {
     .map((line, index) => {
       const here = at;
       at += letters[index]?.length ?? 0;
-      // A line without letters cannot be a label.
+      // A line without letters cannot start a label.
       const end = at === here ? undefined : labelEnd(all, here);
       if (end !== undefined) quotedTo = Math.max(quotedTo, end);
       const isTurned = TURNED.test(line) && labelEnd(turned(line), 0) !== undefined;

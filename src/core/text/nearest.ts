@@ -1,8 +1,8 @@
-// Suggests the valid names that a mistyped one probably means.
+// Suggests valid names for a mistyped one.
 
-/** Longer texts are compared by their start. */
+/** Number of characters at the start of a text that are compared. */
 const CHARS_MAX = 512;
-/** Likeness from which a name is worth suggesting: two letters swapped in a word of four. */
+/** Minimum similarity of a suggestion. It still accepts a word of four letters with two of them swapped. */
 const LIKE_MIN = 0.4;
 
 function pairsOf(text: string): Map<string, number> {
@@ -15,7 +15,10 @@ function pairsOf(text: string): Map<string, number> {
   return pairs;
 }
 
-/** Returns the share of common letter pairs, 0–1. Linear, and tolerates typos anywhere. */
+/**
+ * Returns the share of common letter pairs, from 0 to 1. It takes linear time, and tolerates typos in any
+ * position.
+ */
 function likeness(a: Map<string, number>, b: Map<string, number>): number {
   let common = 0;
   let total = 0;
@@ -27,7 +30,7 @@ function likeness(a: Map<string, number>, b: Map<string, number>): number {
   return (2 * common) / total;
 }
 
-/** Returns all names with their scores, best first. A name that contains `wanted` comes before all others. */
+/** Returns all names with their scores, best first. Names that contain `wanted` come first. */
 function ranked(wanted: string, names: readonly string[]): { name: string; score: number }[] {
   const pairs = pairsOf(wanted);
   const needle = wanted.trim().toLowerCase();
@@ -39,14 +42,17 @@ function ranked(wanted: string, names: readonly string[]): { name: string; score
     .sort((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1));
 }
 
-/** Returns the `max` names most similar to `wanted`, best first. Callers must pass visible names only. */
+/**
+ * Returns the `max` names that are most similar to `wanted`, best first. Pass only names that the reader may
+ * see.
+ */
 export function nearestNames(wanted: string, names: readonly string[], max: number): string[] {
   return ranked(wanted, names)
     .slice(0, Math.max(0, max))
     .map(({ name }) => name);
 }
 
-/** Returns the valid name closest to a mistyped one. Undefined: none is close. */
+/** Returns the valid name that is closest to a mistyped one, or undefined if none is close. */
 export function nearestName(wanted: string, valid: readonly string[]): string | undefined {
   const [best] = ranked(wanted, valid);
   return best !== undefined && best.score >= LIKE_MIN ? best.name : undefined;

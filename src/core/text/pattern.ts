@@ -1,5 +1,6 @@
-// Patterns with `*`, for allow lists, tool filters and token scopes.
-// P1: `*` matches any text, including none; every other character matches itself. No backtracking.
+// Matches patterns with `*`, for allow lists, tool filters and token scopes.
+// P1: `*` matches any text, including the empty one. Every other character matches itself. The matcher does
+//     not backtrack.
 
 /** Returns whether `pattern` matches the whole `text`. Case matters. */
 export function matchesPattern(pattern: string, text: string): boolean {
@@ -9,7 +10,7 @@ export function matchesPattern(pattern: string, text: string): boolean {
   const last = pieces[pieces.length - 1] ?? "";
   if (text.length < first.length + last.length) return false;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
-  // The earliest match of each middle piece leaves the most room for the following ones.
+  // Taking the earliest match of each middle piece leaves the most text for the next ones.
   const end = text.length - last.length;
   let at = first.length;
   for (const piece of pieces.slice(1, -1)) {
@@ -25,7 +26,7 @@ export function matchesAny(patterns: readonly string[], text: string): boolean {
   return patterns.some((pattern) => matchesPattern(pattern, text));
 }
 
-/** Returns whether one of the patterns may match a text that starts with `beginning`. */
+/** Returns whether one of the patterns may match any text that starts with `beginning`. */
 export function mayMatchBeginning(patterns: readonly string[], beginning: string): boolean {
   return patterns.some((pattern) => {
     const [head = "", ...more] = pattern.split("*");

@@ -1,26 +1,29 @@
 // Makes untrusted text safe to show: on a terminal, as a name on the web page, and as a quotation for a
 // model.
-// ST1: shown text cannot move the cursor, change colours, set a title or hide other text: control characters
-// and characters that reverse or hide text are escaped.
-// ST2: the escaped form of a prefix is a prefix of the escaped text, so that text can be shown as it grows.
+// ST1: shown text cannot move the cursor, change colours, set a title or hide other text. Control characters,
+//      and characters that reverse or hide text, are escaped.
+// ST2: the escaped form of a prefix is a prefix of the escaped text, so a growing text can be shown piece by
+//      piece.
 
 import { withoutHalf } from "./cut.ts";
 
 /**
- * Control characters except tab and newline, and characters that reorder or hide text. Joiners are allowed:
- * some scripts and many emoji need them.
+ * Matches control characters except tab and newline, and characters that reorder or hide text. Joiners are
+ * allowed, because some scripts and many emoji need them.
  */
 const UNSAFE = /[^\P{Cc}\t\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Every character that a reader may take for the end of a line. */
+/** Matches every character that a reader may interpret as the end of a line. */
 export const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
-/** The position after a line break. Parts that were split there can be joined again without loss. */
+/** Matches the position after a line break. A text that is split there can be joined again without loss. */
 export const LINE_BREAK_AFTER = /(?<=[\n\v\f\u0085\u2028\u2029]|\r(?!\n))/;
 
-/** Prefix of each quoted line. */
+/** Prefix of each line of a quotation. */
 export const QUOTE_MARK = "| ";
 
-/** Quotes another author's text for a model. Every line is marked, so that none can end the quotation. */
+/**
+ * Quotes a text by another author for a model. Every line is marked, so that no line can end the quotation.
+ */
 export function quoteLines(text: string): string[] {
   return text.split(LINE_BREAK).map((line) => `${QUOTE_MARK}${line}`);
 }
@@ -39,8 +42,8 @@ function jsonEscaped(char: string): string {
 }
 
 /**
- * Escapes a text of several lines. Removes carriage returns, because they would overwrite the line before
- * them.
+ * Escapes a text with several lines. Removes carriage returns, because text after them would overwrite the
+ * line.
  */
 export function safeText(text: string): string {
   return text.toWellFormed().replaceAll("\r", "").replace(UNSAFE, escaped);
@@ -52,19 +55,19 @@ export function safeLine(text: string): string {
 }
 
 /**
- * Formats a value as JSON and escapes characters that a terminal obeys but JSON leaves as they are. The
- * result is still JSON.
+ * Formats a value as JSON. Also escapes characters that JSON does not escape but that control a terminal. The
+ * result is still valid JSON.
  */
 export function safeJson(value: unknown): string {
   return harmlessJson(JSON.stringify(value, undefined, 2));
 }
 
-/** Escapes a JSON text in the same way. */
+/** Escapes a JSON text like `safeJson`. */
 export function harmlessJson(json: string): string {
   return json.replace(UNSAFE, jsonEscaped);
 }
 
-/** Returns the part of a growing text that may be shown: half a surrogate pair at its end is held back. */
+/** Returns the part of a growing text that can be shown. Holds back half a surrogate pair at the end. */
 export function growingText(text: string): string {
   return safeText(withoutHalf(text));
 }

@@ -1,10 +1,13 @@
-// Decides which texts are parsed as markdown.
-// TM1: text that would keep a parser or the layout busy for long is shown as plain text: limits on length,
-// depth and repetition.
+// Decides which texts are parsed as Markdown.
+// TM1: text that would take a parser or the layout too long is shown as plain text. There are limits on
+//      length, depth and repetition.
 
-/** Longer texts are shown as plain text. */
+/** Maximum length. Longer texts are shown as plain text. */
 const MARKDOWN_MAX_CHARS = 40_000;
-/** Levels of quotes and lists, runs of spaces, backticks and brackets beyond normal use. */
+/**
+ * Match more levels of quotes and lists, and longer sequences of spaces, backticks and brackets, than texts
+ * normally have.
+ */
 const TOO_WILD = [
   /(?:>[ \t]*){16}/,
   /^(?:[ \t]*(?:[-*+]|\d+[.)])){16}/m,
@@ -14,7 +17,7 @@ const TOO_WILD = [
   /(?:[[(!*_~<][^\w\n]{0,2}){64}/,
 ];
 
-/** Returns whether a text may be parsed as markdown. */
+/** Returns whether a text can safely be parsed as Markdown. */
 export function isTame(text: string): boolean {
   return text.length <= MARKDOWN_MAX_CHARS && !TOO_WILD.some((wild) => wild.test(text));
 }

@@ -1,38 +1,38 @@
-// Describes the changes of a growing text: the new part and its position. Pure.
+// Describes a change of a growing text: new text and its position.
 
-/** A change of a growing text: `text` replaces everything from `offset` on. */
+/** A change of a growing text. `text` replaces everything from `offset` on. */
 export interface TextDelta {
-  /** Offset in UTF-16 units. Equals the current length if the text only grows. */
+  /** Offset in UTF-16 units. If text is only appended, it equals the current length. */
   readonly offset: number;
   readonly text: string;
 }
 
-/** A growing text is made flat after this number of new characters. */
+/** A growing text is stored in one piece again after this number of new characters. */
 export const FLAT_EVERY_CHARS = 32 * 1024;
 
 /**
- * Returns the same text, stored in one piece. The runtime stores joined strings as trees: one of many leaves
- * keeps them all in memory and is slow to read the first time.
+ * Returns the same text, stored in one piece. JavaScript engines store concatenated strings as trees. A tree
+ * with many leaves takes much memory and is slow when it is first read.
  */
 export function flat(text: string): string {
-  // The search flattens the string. Its result must be used, or the search is optimised away.
+  // Searching a string flattens it. The result must be used, or the engine would skip the search.
   return text.indexOf("\u0000", text.length - 1) < 0 ? text : text.slice(0);
 }
 
-/** Joins two texts at a cost that does not grow with the first. */
+/** Joins two texts in a time that does not depend on the length of the first. */
 export function grown(text: string, more: string): string {
   const after = text + more;
   const isDue = Math.floor(after.length / FLAT_EVERY_CHARS) > Math.floor(text.length / FLAT_EVERY_CHARS);
   return isDue ? flat(after) : after;
 }
 
-/** Returns the text after the change. undefined: an earlier change is missing. */
+/** Returns the text after the change, or undefined if an earlier change is missing. */
 export function withDelta(text: string, delta: TextDelta): string | undefined {
   if (delta.offset > text.length) return undefined;
   return grown(delta.offset === text.length ? text : text.slice(0, delta.offset), delta.text);
 }
 
-/** Merges two consecutive changes into one. undefined: a change between them is missing. */
+/** Merges two consecutive changes, or returns undefined if a change between them is missing. */
 export function joinedDeltas(first: TextDelta, second: TextDelta): TextDelta | undefined {
   if (second.offset <= first.offset) return second;
   const text = withDelta(first.text, { offset: second.offset - first.offset, text: second.text });

@@ -1,39 +1,47 @@
-// Splits a long text into several messages of a channel.
-// TS1: each part has at most `maxChars` characters (UTF-16 units); no surrogate pair is split.
-// TS2: nothing is lost except white space at a boundary outside code, and one line break inside it.
-// TS3: a part that ends inside a code fence closes it, and the next one opens it again.
-// TS4: a cut is made after a paragraph, else a line, else a word; inside a word only if it fills a part
-// alone.
+// Splits a long text into several messages for a channel.
+// TS1: each part has at most `maxChars` characters (UTF-16 units). No surrogate pair is split.
+// TS2: nothing is lost except white space at a boundary, and inside code one line break.
+// TS3: a part that ends inside a code fence closes the fence, and the next part opens it again.
+// TS4: a text is cut after a paragraph if possible, else after a line, else after a word. A word is only
+//      split if it alone does not fit into a part.
 
-/** No channel has a smaller limit. With less, fences would leave no room for text. */
+/**
+ * Minimum length of a part. No channel has a smaller limit, and with less, fences would leave no room for
+ * text.
+ */
 const PART_CHARS_MIN = 32;
 
 interface Fence {
   readonly indent: string;
-  /** The run of "`" or "~". */
+  /** The sequence of "`" or "~" that opened it. */
   readonly marker: string;
-  /** The line that opened it. */
+  /** The whole line that opened it. */
   readonly line: string;
 }
 
-/** A possible cut: the part ends before `end`, the next one starts at `resume`, inside `fence` if any. */
+/**
+ * A position for a cut. The part ends before `end`, and the next one starts at `resume`. If that is inside a
+ * code fence, `fence` is set.
+ */
 interface Cut {
   readonly end: number;
   readonly resume: number;
   readonly fence: Fence | undefined;
 }
 
-/** Kinds of cuts from best to worst. `code`: a line boundary inside a fence. */
+/** Kinds of cuts, the best first. `code` is the end of a line inside a fence. */
 const TIERS = ["paragraph", "line", "code", "word"] as const;
 type Tier = (typeof TIERS)[number];
 
 /**
- * Parses a line that opens or closes a fence. A line that would fill most of a part counts as ordinary text.
+ * Parses a line that opens or closes a fence. A line that would fill most of a part is treated as ordinary
+ * text.
  */
 function readFence(line: string, maxChars: number): { fence: Fence; info: string } | undefined {
   const trimmed = line.trimEnd();
   if (trimmed.length > maxChars / 2) return undefined;
-  // `s`: only a line feed ends a line here; `.` must match all other characters.
+  // With flag `s`, `.` matches line separators other than a line feed, because only a line feed ends a line
+  // here.
   const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/s.exec(trimmed);
   const [, indent = "", marker = "", info = ""] = found ?? [];
   if (found === null || (marker.startsWith("`") && info.includes("`"))) return undefined;
@@ -41,7 +49,7 @@ function readFence(line: string, maxChars: number): { fence: Fence; info: string
   return { fence: { indent, marker, line: trimmed }, info };
 }
 
-/** Returns the open fence after a line, and whether the line opened or closed one. */
+/** Returns the fence that is open after a line, and whether the line opened or closed it. */
 function passLine(
   line: string,
   inside: Fence | undefined,
@@ -63,7 +71,7 @@ function reopeningOf(fence: Fence | undefined, maxChars: number): string {
   return `${line}\n`;
 }
 
-/** Skips the blanks at `at` that end a line, and the blank lines after it. Keeps indentation if it fits. */
+/** Skips blanks at the end of a line, and the blank lines after it. Keeps the indentation if it fits. */
 function skipBlankLines(text: string, at: number, maxChars: number): number {
   let start = at;
   let next = at;
@@ -78,7 +86,7 @@ function isBlankAt(text: string, at: number): boolean {
   return at < text.length && text.slice(at, end < 0 ? text.length : end).trim() === "";
 }
 
-/** One part in progress: text from `start` on, with room up to `limit(fence)`. */
+/** One part: the text from `start` on, up to `limit(fence)`. */
 class Part {
   private readonly text: string;
   private readonly maxChars: number;
@@ -86,9 +94,9 @@ class Part {
   private readonly opened: Fence | undefined;
   private readonly best = new Map<Tier, Cut>();
   private readonly fullest = new Map<Tier, Cut>();
-  /** Directly after a line that opened a fence: used only if there is no other cut. */
+  /** Cut directly after a line that opened a fence. It is only used if there is no other. */
   private weak: Cut | undefined;
-  /** After blanks only: the last resort if blanks fill a part inside a fence. */
+  /** Cut after blanks. It is the last resort if blanks fill a part inside a fence. */
   private blank: Cut | undefined;
 
   constructor(text: string, maxChars: number, start: number, opened: Fence | undefined) {
@@ -98,7 +106,7 @@ class Part {
     this.opened = opened;
   }
 
-  /** Returns the last index at which the part may end, if `fence` must be closed there. */
+  /** Returns the last index at which the part may end if `fence` must be closed there. */
   private limit(fence: Fence | undefined): number {
     const reopening = reopeningOf(this.opened, this.maxChars).length;
     return this.start + this.maxChars - reopening - closingOf(fence).length;
@@ -114,7 +122,7 @@ class Part {
     if (isFull) this.fullest.set(tier, cut);
   }
 
-  /** Returns the best cut of this part. */
+  /** Returns the best position to cut this part. */
   cut(): Cut {
     const hard = this.walkLines();
     for (const tier of TIERS) {
@@ -126,11 +134,11 @@ class Part {
       if (cut !== undefined) return cut;
     }
     const cut = hard ?? this.weak ?? this.blank;
-    if (cut === undefined) throw new Error("text-split: found no position where the text can be cut");
+    if (cut === undefined) throw new Error("splitText: found no position at which the text can be cut");
     return cut;
   }
 
-  /** Records each line boundary that fits. The line that does not fit is cut at a word, or anywhere. */
+  /** Records each end of a line that fits. A line that does not fit is cut after a word, or else anywhere. */
   private walkLines(): Cut | undefined {
     const { text } = this;
     let fence = this.opened;
@@ -160,7 +168,7 @@ class Part {
     for (let at = limit; at > lineStart; at -= 1) {
       if (!/\s/.test(this.text.charAt(at)) && !/\s/.test(this.text.charAt(at - 1))) continue;
       let resume = at;
-      // White space between two words is dropped; inside code it is kept.
+      // White space at a cut is dropped, but kept inside code.
       while (fence === undefined && resume < lineEnd && /\s/.test(this.text.charAt(resume))) resume += 1;
       if (!this.mayCutInLine(lineStart, at, resume, lineEnd, fence)) continue;
       if (this.text.slice(lineStart, at).trim() === "") break;
@@ -172,7 +180,7 @@ class Part {
     return { end: at, resume: at, fence };
   }
 
-  /** Neither half may look like a new fence line, and no surrogate pair is split. */
+  /** Neither half may look like the line of a fence, and no surrogate pair is split. */
   private mayCutInLine(
     lineStart: number,
     at: number,
@@ -189,9 +197,9 @@ class Part {
 }
 
 /**
- * Returns the messages that contain `text`, in order. A text that fits is returned unchanged; white space
- * alone gives no message. A fence that the text leaves open stays open in the last part. `maxChars` is at
- * least 32.
+ * Returns the messages that contain `text`, in order. A text that fits is returned unchanged. White space
+ * alone results in no message. If the text leaves a fence open, the last part does so, too. `maxChars` must
+ * be at least 32.
  */
 export function splitText(text: string, maxChars: number): string[] {
   if (maxChars < PART_CHARS_MIN)

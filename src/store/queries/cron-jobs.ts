@@ -1,6 +1,6 @@
-// Owns the tables of scheduled jobs and their turns.
-// The next due date is in the job's row and in the table of deadlines, written by one transaction.
-// CJ2: keeps the last turns of each job, up to a limit.
+// Owns the tables of scheduled jobs and their turns. One transaction writes the time of the next turn to both
+// the job's row and the table of deadlines.
+// CJ2: only a limited number of turns is kept per job, the latest.
 
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Route } from "../../core/shapes/route.ts";
@@ -11,16 +11,16 @@ import type { CronJobTable } from "../schema/tables.ts";
 import { type Db, present, type Tx } from "../sql.ts";
 import { ACTIVE } from "./runs/runs.ts";
 
-/** Cause of a turn: its date, a catch-up for a missed date, or a manual start. */
+/** Cause of a turn: its schedule, a catch-up for a missed time, or a manual start. */
 export type TurnCause = "schedule" | "late" | "manual";
 
 export interface NewTurn {
   readonly jobId: string;
   readonly cause: TurnCause;
-  /** Absent: started by hand. */
+  /** Time when the turn was due. Absent if it was started by hand. */
   readonly dueAt?: number;
   readonly firedAt: number;
-  /** Absent: the turn was skipped; `code` and `error` say why. */
+  /** Absent if the turn was skipped; `code` and `error` then say why. */
   readonly runId?: string;
   readonly code?: string;
   readonly error?: string;
@@ -96,7 +96,7 @@ export async function holdJob(tx: Tx, id: string): Promise<CronJob | undefined> 
   return row && toJob(row);
 }
 
-/** Sets the next date; undefined: there is none, and the job is over. */
+/** Sets the time of the next turn. Undefined means that the job has no further turns. */
 export async function moveJob(tx: Tx, id: string, nextAt: number | undefined): Promise<void> {
   const columns = { next_at: nextAt ?? null, enabled: Number(nextAt !== undefined) };
   await tx.updateTable("cron_jobs").set(columns).where("id", "=", id).execute();
@@ -116,7 +116,7 @@ export async function countJobs(db: Db): Promise<number> {
   return Number(row.n);
 }
 
-/** Lists jobs in the order of creation, after `after`. */
+/** Lists jobs in the order of their creation, starting after `after`. */
 export async function listJobs(
   db: Db,
   page: { readonly limit: number; readonly after?: Pick<CronJob, "createdAt" | "id"> },
@@ -129,7 +129,7 @@ export async function listJobs(
   return (await query.execute()).map(toJob);
 }
 
-/** Returns the oldest jobs of agents that are not in the list. */
+/** Returns the oldest jobs whose agents are not in the list. */
 export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: number): Promise<CronJob[]> {
   const rows = await db
     .selectFrom("cron_jobs")
@@ -142,7 +142,7 @@ export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: n
   return rows.map(toJob);
 }
 
-/** Stores a turn, and deletes the oldest ones above the limit. */
+/** Stores a turn, and deletes the oldest turns of the job above the limit. */
 export async function insertTurn(tx: Tx, turn: NewTurn): Promise<void> {
   await tx
     .insertInto("cron_runs")
@@ -231,7 +231,7 @@ export async function lastTurns(db: Db, jobIds: readonly string[]): Promise<Read
   return new Map(rows.map((row) => [row.jobId, toTurn(row)]));
 }
 
-/** Returns a run of this job that has not ended. */
+/** Returns the id of an unfinished run of this job. */
 export async function unfinishedRunOf(db: Db, jobId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("cron_runs")

@@ -1,4 +1,4 @@
-// Owns the table of deadlines. Each is a row, so a restart loses none, and moving one is an update.
+// Owns the table of deadlines. Deadlines are stored as rows, so they survive a restart.
 
 import { sql } from "kysely";
 import { heldIfFree } from "../locks.ts";
@@ -46,7 +46,8 @@ export async function dueDeadlines(
 }
 
 /**
- * Takes a due deadline for this transaction. False: it was deleted, moved, or taken by another transaction.
+ * Deletes a due deadline, so that only this transaction handles it. Returns false if it was deleted, moved or
+ * taken by another transaction before.
  */
 export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean> {
   const query = tx
@@ -58,7 +59,7 @@ export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean>
   return (await heldIfFree(tx, query).executeTakeFirst()) !== undefined;
 }
 
-/** Returns the next due date of these kinds. */
+/** Returns the time of the next deadline of these kinds. */
 export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<number | undefined> {
   if (kinds.length === 0) return undefined;
   const row = await db
@@ -83,7 +84,7 @@ export async function hasDeadlineOf(db: Db, kind: string, first: string): Promis
   return row !== undefined;
 }
 
-/** Returns the keys of this kind whose rest, from character `at` on (the first is 1), equals `rest`. */
+/** Returns those keys of this kind whose text from character `at` on (counted from 1) equals `rest`. */
 export async function deadlineKeysWith(db: Db, kind: string, at: number, rest: string): Promise<string[]> {
   const rows = await db
     .selectFrom("deadlines")

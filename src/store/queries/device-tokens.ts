@@ -1,12 +1,12 @@
-// Owns the table of devices with a token: one row per device and role. A device token without its row is
-// invalid. A deleted and recreated row has another series, so earlier tokens stay invalid.
+// Owns the table of devices that have a token: one row per device and role. Without its row, a device token
+// is invalid. A row that was deleted and created again has another series, so earlier tokens stay invalid.
 
 import type { Selectable } from "kysely";
 import { held } from "../locks.ts";
 import type { DeviceTokenTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
-/** Devices per gateway token; the one seen longest ago is deleted first. */
+/** Maximum number of devices per gateway token. The device that was seen least recently is deleted first. */
 const DEVICES_OF_TOKEN_MAX = 200;
 
 export interface DeviceTokenId {
@@ -15,9 +15,9 @@ export interface DeviceTokenId {
 }
 
 export interface DeviceTokenRow extends DeviceTokenId {
-  /** The same in all tokens of the device since its row was created. */
+  /** Identical in all tokens that the device has received since its row was created. */
   readonly series: string;
-  /** `tokenId` of the gateway token from which the newest was made. */
+  /** `tokenId` of the gateway token from which the newest device token was derived. */
   readonly tokenId: string;
   readonly name: string;
   readonly platform: string;
@@ -50,7 +50,10 @@ export async function holdSeries(tx: Tx, { deviceId, role }: DeviceTokenId): Pro
   return (await held(tx, query).executeTakeFirst())?.series;
 }
 
-/** Stores that a device gets a token. Returns its series: the existing one if there is a row. */
+/**
+ * Stores that a device receives a token. Returns the series for the token: that of the existing row, if there
+ * is one.
+ */
 export async function putDeviceToken(tx: Tx, row: DeviceTokenRow): Promise<string> {
   const columns = {
     token_id: row.tokenId,
@@ -69,7 +72,7 @@ export async function putDeviceToken(tx: Tx, row: DeviceTokenRow): Promise<strin
   return kept.series;
 }
 
-/** Deletes devices whose tokens have expired, and those above a gateway token's limit. */
+/** Deletes devices whose tokens have expired, and the oldest ones if a gateway token has too many. */
 export async function dropDeviceTokens(tx: Tx, tokenId: string, nowMs: number): Promise<void> {
   await tx.deleteFrom("device_tokens").where("expires_at", "<=", nowMs).execute();
   const extra = await tx
@@ -85,7 +88,7 @@ export async function dropDeviceTokens(tx: Tx, tokenId: string, nowMs: number): 
   for (const { device_id: deviceId, role } of extra) await deleteDeviceTokens(tx, deviceId, role);
 }
 
-/** Lists devices with valid tokens, the last seen first. */
+/** Lists devices with valid tokens, the last used first. */
 export async function listDeviceTokens(db: Db, nowMs: number): Promise<DeviceTokenRow[]> {
   const rows = await db
     .selectFrom("device_tokens")
@@ -98,7 +101,7 @@ export async function listDeviceTokens(db: Db, nowMs: number): Promise<DeviceTok
   return rows.map(toRow);
 }
 
-/** Deletes a device's rows and returns their number. No role: those of all roles. */
+/** Deletes a device's rows for one role, or for all roles. Returns the number of deleted rows. */
 export async function deleteDeviceTokens(
   tx: Tx,
   deviceId: string,

@@ -1,11 +1,13 @@
-// Owns holdings: exclusive tasks that only one process may do at a time, such as polling a bot account. An
-// owner keeps its holding while it is alive; afterwards the next process to try gets it.
+// Owns exclusive tasks, called holdings: only one process may do each at a time, for example poll a bot
+// account. A process keeps its holding while it is alive. Afterwards the next process that asks gets it.
 
 import { held } from "../locks.ts";
 import type { Tx } from "../sql.ts";
 import { livingProcesses } from "./processes.ts";
 
-/** Takes a free holding, or keeps it. False: another living process has it. */
+/**
+ * Takes a free holding, or confirms one of the same owner. Returns false if another living process has it.
+ */
 export async function hold(tx: Tx, name: string, owner: string, nowMs: number): Promise<boolean> {
   const now = Math.round(nowMs);
   await tx
@@ -28,7 +30,7 @@ export async function hold(tx: Tx, name: string, owner: string, nowMs: number): 
   return taken.numUpdatedRows > 0n;
 }
 
-/** Releases a holding; another owner's holding stays. */
+/** Releases a holding, unless it belongs to another owner. */
 export async function letGo(tx: Tx, name: string, owner: string): Promise<void> {
   await tx.deleteFrom("holdings").where("name", "=", name).where("owner", "=", owner).execute();
 }

@@ -1,9 +1,9 @@
-// Owns the answers to calls with an idempotency key.
-// The same call with the same key gets the same answer, also after a restart.
-// A key that its owner used with other parameters or for another method is a conflict.
-// ID3: a key belongs to its owner. Equal keys of two owners are independent.
-// ID4: a call that must not run twice reserves its key first, with the answer for a crash of its process. The
-//      process replaces that answer; if it dies, the answer becomes final.
+// Owns the answers to calls with an idempotency key. A repeated call with the same key gets the same answer,
+// even after a restart. If the owner uses the key with other parameters or another method, that is a
+// conflict.
+// ID3: a key belongs to its owner. Two owners can use the same key independently.
+// ID4: a call that must not run twice first reserves its key, with an answer that applies if its process
+//      dies. The process replaces this answer when it is done. If it dies, the reserved answer becomes final.
 
 import { prepared } from "../prepared.ts";
 import type { IdempotencyTable } from "../schema/tables.ts";
@@ -11,15 +11,21 @@ import type { Db, Tx } from "../sql.ts";
 
 export interface KeyedCall {
   readonly key: string;
-  /** Owner of the key, a token or a device: a hash, never the token. */
+  /** Owner of the key, a token or a device, as a hash. The token itself is never stored. */
   readonly owner: string;
-  /** The row that an older version wrote for this call. These rows expire; this version writes none. */
+  /**
+   * Key and caller in the form that older versions stored. This version only reads such rows, until they
+   * expire.
+   */
   readonly older?: { readonly key: string; readonly caller: string };
   readonly method: string;
   readonly paramsHash: string;
 }
 
-/** Returns the stored form of a key with its owner. Keys of callers contain no control characters. */
+/**
+ * Returns the stored form of a key with its owner. Keys of callers contain no control characters, so the form
+ * is unambiguous.
+ */
 export function ownedKey({ owner, key }: Pick<KeyedCall, "owner" | "key">): string {
   return `${owner}\n${key}`;
 }
@@ -33,13 +39,13 @@ const ANSWER = prepared((db, { key, older }: { key: string; older: string }) =>
 
 export interface KnownAnswer {
   readonly answer: unknown;
-  /** The process that still works on the call. `answer` applies if it dies. */
+  /** Process that still works on the call. If it dies, `answer` becomes final. */
   readonly begunBy?: string;
 }
 
 /**
- * Returns the stored answer. `none`: not answered yet. `conflict`: the owner used the key for another method
- * or other parameters.
+ * Returns the stored answer. `none`: there is no answer yet. `conflict`: the owner used the key for another
+ * method or with other parameters.
  */
 export async function recallAnswer(db: Db, call: KeyedCall): Promise<"none" | "conflict" | KnownAnswer> {
   const { method, paramsHash, older } = call;
@@ -81,8 +87,8 @@ function rowOf(call: KeyedCall, answer: unknown, at: number, begunBy: string | n
 }
 
 /**
- * Stores the first answer, which must be JSON. False: the key already has one, and nothing changed. Waits for
- * another transaction that answers the same key.
+ * Stores the first answer, which must be JSON. Returns false, and changes nothing, if the key already has
+ * one. Waits for a concurrent transaction that stores an answer under the same key.
  */
 export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, at: number): Promise<boolean> {
   const { numAffectedRows } = await REMEMBER(tx, rowOf(call, answer, at, null));
@@ -90,8 +96,9 @@ export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, a
 }
 
 /**
- * Reserves the key of a call that must not run twice. `ifLost`: the answer if the process dies. False: the
- * key is taken. The same process may reserve it again if the response to its commit was lost.
+ * Reserves the key of a call that must not run twice. `ifLost` is the answer if the process dies. Returns
+ * false if the key is taken. The same process may reserve it again, in case it never learnt that its commit
+ * succeeded.
  */
 export async function reserveKey(
   tx: Tx,
@@ -113,7 +120,7 @@ export async function reserveKey(
   return (numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Makes the reserved answer of a dead process final, unless that process has stored another one. */
+/** Makes the reserved answer of a dead process final, unless the process had stored another one. */
 export async function settleKey(tx: Tx, call: KeyedCall, begunBy: string): Promise<void> {
   await tx
     .updateTable("idempotency")
@@ -123,7 +130,7 @@ export async function settleKey(tx: Tx, call: KeyedCall, begunBy: string): Promi
     .execute();
 }
 
-/** Deletes answers from before `beforeMs`. Returns their number. */
+/** Deletes answers older than `beforeMs`. Returns the number of deleted rows. */
 export async function pruneAnswers(tx: Tx, beforeMs: number): Promise<number> {
   const { numDeletedRows } = await tx
     .deleteFrom("idempotency")

@@ -1,10 +1,10 @@
-// Stores live events that are too large for a message between processes. Losing one is harmless.
+// Stores live events that are too large for a message between processes. Losing such an event does no harm.
 
 import type { Db, Tx } from "../sql.ts";
 
 const KEPT_MS = 60_000;
 
-/** Stores a payload for a short time. Returns its number. */
+/** Stores a payload for a short time. Returns its id. */
 export async function keepPayload(tx: Tx, body: string, at: number): Promise<number> {
   const row = await tx
     .insertInto("live_payloads")
@@ -19,7 +19,7 @@ export async function readPayload(db: Db, id: number): Promise<string | undefine
   return row?.body;
 }
 
-/** Deletes payloads that no process still needs. */
+/** Deletes payloads that no process needs any more. */
 export async function dropPayloads(tx: Tx, at: number): Promise<void> {
   await tx
     .deleteFrom("live_payloads")

@@ -1,7 +1,7 @@
 // Owns the tables of paired devices and of pairing requests.
-// NS1: a device has at most one open request, and is either requested or paired.
-// NS2: the last connection decides where a node is connected: the end of an earlier connection never undoes a
-//      later one.
+// NS1: a device has at most one open request, and is never both requested and paired.
+// NS2: the latest connection of a node counts. When an earlier connection ends later, it does not affect the
+//      latest one.
 
 import { type Selectable, sql } from "kysely";
 import type { NodeConnection, NodeFacts, NodeRow, PairRequest } from "../../core/shapes/node.ts";
@@ -26,7 +26,7 @@ function toFacts(row: FactColumns): NodeFacts {
   };
 }
 
-/** Facts that a device reports, without its name: operators can change that. */
+/** Facts that a device reports. Its name is not included, because operators can change it. */
 function factColumns({ platform, version, caps, commands }: NodeFacts): Omit<FactColumns, "name"> {
   return {
     platform,
@@ -99,7 +99,7 @@ export async function holdNode(tx: Tx, id: string): Promise<NodeRow | undefined>
   return row && toNode(row);
 }
 
-/** Lists paired nodes, oldest first, and whether the process of a node's connection is alive. */
+/** Lists paired nodes, oldest first, and for each whether the process with its connection is alive. */
 export async function listNodes(db: Db): Promise<{ node: NodeRow; ownerLives: boolean }[]> {
   const rows = await db
     .selectFrom("nodes")
@@ -126,7 +126,7 @@ export async function countNodes(db: Db): Promise<number> {
   return Number(row.n);
 }
 
-/** Stores a paired node's new connection, and the facts that it reports. */
+/** Stores a new connection of a paired node, and the facts that the node reports. */
 export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: NodeConnection): Promise<void> {
   const { owner, connId, since } = place;
   const columns = { owner, conn_id: connId, connected_at: since, last_seen_at: since };
@@ -137,7 +137,7 @@ export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: Node
     .execute();
 }
 
-/** Stores that a node's connection has ended. */
+/** Stores that a connection of a node has ended. */
 export async function nodeLeft(
   tx: Tx,
   id: string,
@@ -153,7 +153,7 @@ export async function nodeLeft(
     .execute();
 }
 
-/** Returns false for an unknown node. */
+/** Returns false if the node does not exist. */
 export async function renameNode(tx: Tx, id: string, name: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("nodes")
@@ -163,13 +163,13 @@ export async function renameNode(tx: Tx, id: string, name: string): Promise<bool
   return numUpdatedRows > 0n;
 }
 
-/** Returns false for an unknown node. */
+/** Returns false if the node does not exist. */
 export async function deleteNode(tx: Tx, id: string): Promise<boolean> {
   const { numDeletedRows } = await tx.deleteFrom("nodes").where("id", "=", id).executeTakeFirst();
   return numDeletedRows > 0n;
 }
 
-/** Stores a pairing request. A device's existing request stays unchanged. */
+/** Stores a pairing request. If the device already has one, that request does not change. */
 export async function insertRequest(tx: Tx, request: PairRequest): Promise<void> {
   await tx
     .insertInto("node_requests")
@@ -187,7 +187,7 @@ export async function insertRequest(tx: Tx, request: PairRequest): Promise<void>
     .execute();
 }
 
-/** Returns the request of a device, locked until the transaction ends. */
+/** Returns the pairing request of a device. Locks it until the transaction ends. */
 export async function holdRequestOf(tx: Tx, nodeId: string): Promise<PairRequest | undefined> {
   const row = await held(
     tx,
@@ -196,7 +196,7 @@ export async function holdRequestOf(tx: Tx, nodeId: string): Promise<PairRequest
   return row && toRequest(row);
 }
 
-/** Requests made after `since`, oldest first. */
+/** Lists requests that were made after `since`, oldest first. */
 export async function listRequests(db: Db, since: number): Promise<PairRequest[]> {
   const rows = await db
     .selectFrom("node_requests")
@@ -208,12 +208,12 @@ export async function listRequests(db: Db, since: number): Promise<PairRequest[]
   return rows.map(toRequest);
 }
 
-/** Deletes requests made up to `until`. */
+/** Deletes requests that were made at or before `until`. */
 export async function dropRequests(tx: Tx, until: number): Promise<void> {
   await tx.deleteFrom("node_requests").where("created_at", "<=", until).execute();
 }
 
-/** False: it was already settled. */
+/** Returns false if the request does not exist any more. */
 export async function deleteRequest(tx: Tx, nodeId: string): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom("node_requests")

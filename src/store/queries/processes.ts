@@ -1,25 +1,25 @@
-// Owns the table of gateway processes that share a store, with the heartbeat of each.
-// PR1: a process is alive while it has a row. No clock decides: a row is deleted when its process leaves, or
-//      when another process has seen no new heartbeat for a whole lease (`declareDead`).
-// PR2: a heartbeat updates an existing row and never inserts one: a process without its row has lost all that
-//      it held, and has to join again. Its running runs are fenced by owner and attempt.
+// Owns the table of gateway processes that share a store, with their heartbeats.
+// PR1: a process is alive as long as it has a row, regardless of any clock. Its row is deleted when it stops,
+//      or when another process has seen no new heartbeat during a whole lease (`declareDead`).
+// PR2: a heartbeat updates an existing row and never inserts one. A process whose row is gone has lost
+//      everything it held, and has to join again. Owner and attempt fence the writes of its runs.
 
 import { type RawBuilder, sql } from "kysely";
 import type { ProcessFacts, ProcessRow } from "../../core/shapes/process.ts";
 import { prepared } from "../prepared.ts";
 import { type Db, kindOf, type Tx } from "../sql.ts";
 
-/** A process without a heartbeat for this long counts as dead. */
+/** A process counts as dead after this time without a heartbeat. */
 export const LEASE_MS = 3_000;
 
-/** ms since 1970 by the database's clock; on a store without one, `nowMs`. */
+/** ms since 1970 by the database's clock. On an embedded database, `nowMs`. */
 function databaseNow(db: Db, nowMs: number): RawBuilder<number> {
   return kindOf(db) === "postgres"
     ? sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
     : sql<number>`${Math.round(nowMs)}`;
 }
 
-/** Returns a subquery for the ids of living processes. */
+/** Returns a subquery that selects the ids of living processes. */
 export function livingProcesses(): RawBuilder<string> {
   return sql<string>`(select process_id from processes)`;
 }
@@ -35,7 +35,7 @@ export async function joinProcesses(tx: Tx, facts: ProcessFacts, nowMs: number):
     .execute();
 }
 
-/** Updates the heartbeat of a process. False: its row is gone (PR2). */
+/** Updates the heartbeat of a process. Returns false if its row is gone (PR2). */
 export async function beat(tx: Tx, processId: string, nowMs: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("processes")
@@ -45,7 +45,10 @@ export async function beat(tx: Tx, processId: string, nowMs: number): Promise<bo
   return numUpdatedRows > 0n;
 }
 
-/** A process and its last heartbeat by the database's clock: only compare it with an earlier one. */
+/**
+ * A process and the time of its last heartbeat by the database's clock. Compare that time only with an
+ * earlier heartbeat.
+ */
 export interface Beat {
   readonly processId: string;
   readonly beatAt: number;
@@ -58,8 +61,8 @@ export async function beats(db: Db): Promise<Beat[]> {
 }
 
 /**
- * Deletes the row of a process whose last heartbeat is still this one. False: it has sent another one, or
- * left.
+ * Deletes the row of a process if its last heartbeat is still this one. Returns false if the process has sent
+ * another heartbeat or has stopped.
  */
 export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<boolean> {
   const { numDeletedRows } = await tx
@@ -74,17 +77,20 @@ const ALIVE = prepared((db, { processId }: { processId: string }) =>
   db.selectFrom("processes").select("process_id").where("process_id", "=", processId),
 );
 
-/** Whether a process has its row, so that it may claim runs. */
+/** Whether a process has a row, and may therefore claim runs. */
 export async function isAlive(db: Db, processId: string): Promise<boolean> {
   return (await ALIVE(db, { processId })).rows.length > 0;
 }
 
-/** Deletes the row of a process that stops, and all that it holds. */
+/** Deletes the row of a stopping process, and everything it holds. */
 export async function leave(tx: Tx, processId: string): Promise<void> {
   await tx.deleteFrom("processes").where("process_id", "=", processId).execute();
 }
 
-/** Lists all known processes, newest first. `alive` uses the database's clock, for people only. */
+/**
+ * Lists all known processes, newest first. `alive` depends on the database's clock, so it is only for
+ * display.
+ */
 export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]> {
   const { rows } = await sql<{
     process_id: string;
@@ -107,7 +113,7 @@ export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]
 }
 
 /**
- * Counts the processes with a recent heartbeat by the database's clock, for a program outside the deployment.
+ * Counts the processes with a recent heartbeat by the database's clock, for programs outside the deployment.
  */
 export async function countFresh(db: Db, nowMs: number): Promise<number> {
   return (await listProcesses(db, nowMs)).filter((process) => process.alive).length;

@@ -1,26 +1,27 @@
-// Reschedules stored dates after the wall clock was set back; otherwise they would wait for the length of the
-// step. Repeating it does no harm: several processes may do it at once, and each start again.
+// Moves stored due times after the system clock was set back. Otherwise they would be late by the size of the
+// change. Doing it twice has no further effect, so several processes may do it, and each again at its next
+// start.
 
 import { sql } from "kysely";
 import { type Db, kindOf, type Tx } from "../sql.ts";
 
-/** A step of the clock. */
+/** A change of the system clock to an earlier time. */
 export interface BackwardStep {
-  /** The current time. */
+  /** Current time. */
   readonly now: number;
-  /** The time before the step: `now` plus the length of the step. */
+  /** Time before the change: `now` plus the size of the change. */
   readonly before: number;
 }
 
-/** Kinds of stored deadlines, by the origin of their dates. */
+/** Kinds of stored deadlines, by the way in which their times were computed. */
 interface Kinds {
-  /** Calendar dates: their owner reschedules them. */
+  /** Calendar times. Their owner computes them again. */
   readonly calendar: string;
   /** Short delays after an event. */
   readonly short: string;
 }
 
-/** Returns the newest time in the store that was not set in advance. */
+/** Returns the newest time in the store, not counting due times in the future. */
 export async function newestTime(db: Db): Promise<number> {
   const { rows } = await sql<{ at: number | null }>`select max(at) as at from (
     select created_at as at from (select created_at from messages order by seq desc limit 1) as m
@@ -30,7 +31,7 @@ export async function newestTime(db: Db): Promise<number> {
   return Number(rows[0]?.at ?? 0);
 }
 
-/** After the clock was set back, moves each stored date, so that its remaining time is unchanged. */
+/** Moves each stored due time by the change of the clock, so that the remaining time is the same. */
 export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds: Kinds): Promise<void> {
   const back = Math.round(before - now);
   const at = Math.round(now);
@@ -48,7 +49,7 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
     .updateTable("deadlines")
     .set({ due_at: larger("due_at") })
     .where("due_at", ">", at)
-    // Other deadlines last hours or days; dates that were due stay due.
+    // Other deadlines last hours or days. Those that were due before the change stay due.
     .where((eb) => eb.or([eb("kind", "=", kinds.short), eb("due_at", "<=", at + back)]))
     .where("kind", "!=", kinds.calendar)
     .execute();

@@ -211,7 +211,7 @@ test.each<[string, unknown, string, string]>([
     "too much in all",
     ["a", "b"].map((name) => file({ name, content: "x".repeat(80) })),
     "too_large",
-    'attachments[1] "b" makes 160 bytes in all; tools.sessions_spawn.attachments.maxTotalBytes is 150',
+    'attachments[1] "b" brings the total to 160 bytes; tools.sessions_spawn.attachments.maxTotalBytes is 150',
   ],
   ["too many files", ["a", "b", "c", "d"].map((name) => file({ name })), "too_large", "maxFiles is 3"],
 ])("AT3: the refusal of %s names a correct form", (_, input, code, words) => {

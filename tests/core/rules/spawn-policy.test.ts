@@ -165,7 +165,13 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
     "invalid_argument",
     ["earlier spelling of runTimeoutSeconds", "their values differ"],
   ],
-  ["a negative time limit", { timeoutSeconds: -1 }, {}, "invalid_argument", ["must be 0 (none) to 2592000"]],
+  [
+    "a negative time limit",
+    { timeoutSeconds: -1 },
+    {},
+    "invalid_argument",
+    ["must be 0 (no limit) to 2592000"],
+  ],
   [
     "a time limit that is no number",
     { runTimeoutSeconds: Number.NaN },

@@ -1,17 +1,17 @@
-// Decides which of a session's states needs a person: the groups of the attention list.
-// AT1: a session is in one group, by its last turn. A question to its person or a failure needs that person
-//      until it is dismissed, retried or followed by another turn.
-// AT2: the failure of a job or of a step between sessions was reported to its requester, so it needs nobody.
-//      A used-up budget always does: no agent can extend it.
+// Decides which sessions need a person's attention, and sorts them into the groups of the attention list.
+// AT1: the last turn of a session determines its group. A question to a person, or a failure, needs attention
+//      until somebody dismisses or retries it, or another turn follows.
+// AT2: a failed job, or a failed step between sessions, needs no attention, because its requester was told. A
+//      used-up budget always needs attention, because no agent can raise it.
 
 import type { EndedRunState, FlowStep } from "../../shapes/run.ts";
 import { isSilent } from "../turn-rules.ts";
 
-/** All groups, in the order of a list. */
+/** All groups, in the order in which a list shows them. */
 export const ATTENTION_GROUPS = ["needs_you", "running", "waiting", "failed", "done"] as const;
 export type AttentionGroup = (typeof ATTENTION_GROUPS)[number];
 
-/** The heading of each group, for people. */
+/** Heading of each group. */
 export const GROUP_TITLES: Readonly<Record<AttentionGroup, string>> = {
   needs_you: "Needs you",
   running: "Running",
@@ -20,25 +20,25 @@ export const GROUP_TITLES: Readonly<Record<AttentionGroup, string>> = {
   done: "Done",
 };
 
-/** Codes of runs that a budget stopped. */
+/** Error codes of runs that were stopped by a budget. */
 const BUDGET_CODES: readonly string[] = ["budget_used", "chain_limit"];
 
 export interface LastTurn {
   readonly state: EndedRunState;
   readonly code?: string;
   readonly flowStep?: FlowStep;
-  /** The end of its reply. */
+  /** End of the turn's reply. */
   readonly tail: string;
   readonly dismissed: boolean;
 }
 
-/** The place of a last turn. */
+/** The group of a last turn, and the text to show for it. */
 export interface TurnPlace {
   readonly group: Extract<AttentionGroup, "needs_you" | "failed" | "done">;
   readonly kind: "run" | "budget" | "question";
 }
 
-/** Returns the group of a session whose last turn has ended. */
+/** Returns the group of a session, given its last ended turn. */
 export function placeOfTurn({ state, code, flowStep, tail, dismissed }: LastTurn): TurnPlace {
   if (state === "error" || state === "timeout") {
     const isBudget = code !== undefined && BUDGET_CODES.includes(code);
@@ -50,12 +50,14 @@ export function placeOfTurn({ state, code, flowStep, tail, dismissed }: LastTurn
   return isOpen ? { group: "needs_you", kind: "question" } : { group: "done", kind: "run" };
 }
 
-/** Whether a reply ends with a question. Markup and quotes behind the question mark do not count. */
+/**
+ * Returns whether a reply ends with a question. Ignores markup and quotation marks after the question mark.
+ */
 export function asksPerson(reply: string): boolean {
   return !isSilent(reply) && /[?？؟]["'”’»)*_`~\s]*$/u.test(reply);
 }
 
-/** Returns the last paragraph of a reply, where its question is. */
+/** Returns the last paragraph of a reply, which contains the question if there is one. */
 export function lastParagraph(reply: string): string {
   return (
     reply
@@ -65,7 +67,7 @@ export function lastParagraph(reply: string): string {
   );
 }
 
-/** Returns the first line of a reply that has words, without marks of a heading, list or quote. */
+/** Returns the first line of a reply that contains words, without the markup of a heading, list or quote. */
 export function firstLine(reply: string): string {
   const lines = reply.split("\n").map((line) =>
     line
@@ -76,7 +78,9 @@ export function firstLine(reply: string): string {
   return lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? reply;
 }
 
-/** Keeps one item of each budget: the newest, if `turns` are newest first. */
+/**
+ * Keeps only one item for each used-up budget: the first, which is the newest if `turns` are newest first.
+ */
 export function oncePerBudget<T extends { kind: string; code?: string; agentId: string; chainId: string }>(
   turns: readonly T[],
 ): T[] {

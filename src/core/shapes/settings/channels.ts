@@ -2,48 +2,57 @@
 
 import type { Route } from "../route.ts";
 
-/** Channels to chat platforms. `webchat` uses our own socket and has no accounts. */
+/**
+ * Channels for chat platforms. `webchat` is not one of them: it uses the gateway's own socket and has no
+ * accounts.
+ */
 export const CHANNEL_IDS = ["telegram", "discord", "whatsapp", "signal", "imessage"] as const;
 export type ChannelId = (typeof CHANNEL_IDS)[number];
 
-/** Senders of direct messages that an agent accepts. `pairing`: people whom an operator has approved. */
+/**
+ * Policies for direct messages: whose messages an agent accepts. `pairing` accepts people whom an operator
+ * has approved.
+ */
 export const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"] as const;
 export type DmPolicy = (typeof DM_POLICIES)[number];
 
-/** Groups that get answers. `allowlist`: those in `groups`, and senders in `groupAllowFrom`. */
+/**
+ * Policies for groups: which groups get answers. `allowlist` accepts groups in `groups` and senders in
+ * `groupAllowFrom`.
+ */
 export const GROUP_POLICIES = ["allowlist", "open", "disabled"] as const;
 export type GroupPolicy = (typeof GROUP_POLICIES)[number];
 
 /**
- * Handling of a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run
- * reads it between two steps. `interrupt`: it cancels the run. The last two apply only if the run answers the
- * same chat.
+ * Modes for a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run reads
+ * it between two steps. `interrupt`: it cancels the run. The last two apply only if the run answers the same
+ * chat.
  */
 export const QUEUE_MODES = ["followup", "steer", "interrupt"] as const;
 export type QueueMode = (typeof QUEUE_MODES)[number];
 
 export interface InboundSettings {
-  /** Messages of one sender that arrive within this time are joined. 0: they are not joined. */
+  /** Messages of one sender within this time are joined. 0: messages are not joined. */
   readonly debounceMs: number;
   readonly queue: QueueMode;
-  /** Limit of one picture, voice message or file. */
+  /** Maximum size of a picture, voice message or file. */
   readonly mediaMaxBytes: number;
 }
 
 export interface ThreadBindingSettings {
   readonly enabled: boolean;
-  /** A binding expires after this time without a message. 0: never. */
+  /** Time without a message after which a binding ends. 0: never. */
   readonly idleHours: number;
-  /** A binding expires at this age. 0: never. */
+  /** Maximum age of a binding. 0: unlimited. */
   readonly maxAgeHours: number;
 }
 
 /** Settings of one group, room or guild. */
 export interface GroupSettings {
   readonly enabled: boolean;
-  /** Answer only messages that mention the agent or reply to it. */
+  /** Only answer messages that mention the agent or reply to it. */
   readonly requireMention: boolean;
-  /** Senders that get answers in this group. Absent: all. */
+  /** Senders that get answers in this group. Absent: all senders. */
   readonly allowFrom?: readonly string[];
   /** Absent: the agent of the account. */
   readonly agentId?: string;
@@ -55,11 +64,13 @@ export interface AccountSettings {
   /** Agent that receives messages. Absent: the default agent. */
   readonly agentId?: string;
   readonly dmPolicy: DmPolicy;
-  /** Sender ids in the platform's format; `*`: everybody. They are also allowed under `pairing`. */
+  /**
+   * Sender ids in the platform's format. `*` means everybody. These senders are also allowed under `pairing`.
+   */
   readonly allowFrom: readonly string[];
   readonly groupPolicy: GroupPolicy;
   readonly groupAllowFrom: readonly string[];
-  /** Applies to groups without an entry. */
+  /** Used for groups without an entry in `groups`. */
   readonly requireMention: boolean;
   /** By group id; `*` applies to groups without an entry. */
   readonly groups: Readonly<Record<string, GroupSettings>>;
@@ -83,16 +94,16 @@ export interface WhatsAppAccount extends AccountSettings {
   readonly channel: "whatsapp";
   readonly phoneNumberId: string;
   readonly accessToken: string;
-  /** Verifies the signature of incoming web hooks. */
+  /** Secret with which signatures of incoming web hooks are verified. */
   readonly appSecret: string;
-  /** The platform sends it once, when the web hook is set up. */
+  /** Token that the platform sends once, when the web hook is set up. */
   readonly verifyToken: string;
   readonly graphUrl: string;
 }
 
 export interface SignalAccount extends AccountSettings {
   readonly channel: "signal";
-  /** The phone number that is registered with signal-cli. */
+  /** Phone number that is registered with signal-cli. */
   readonly number: string;
   /** URL of the signal-cli daemon. */
   readonly url: string;
@@ -100,11 +111,11 @@ export interface SignalAccount extends AccountSettings {
 
 export interface IMessageAccount extends AccountSettings {
   readonly channel: "imessage";
-  /** The program and its arguments; never empty. */
+  /** Program and arguments; never empty. */
   readonly command: readonly string[];
-  /** A message in a group mentions the agent by one of these names, because Messages has no mentions. */
+  /** Names by which a message in a group mentions the agent, because Messages has no mentions. */
   readonly names: readonly string[];
-  /** Attachments are read only from these folders. `~`: home of the user who runs the gateway. */
+  /** Folders from which attachments may be read. `~` is the home of the user who runs the gateway. */
   readonly attachmentFolders: readonly string[];
 }
 
@@ -117,7 +128,7 @@ export type ChannelAccount =
 
 type AccountName = Pick<ChannelAccount, "channel" | "accountId">;
 
-/** Returns the account of a route; if the route names none, the first account of its channel. */
+/** Returns the account of a route. If the route names no account, returns the first one of its channel. */
 export function accountOf<Account extends AccountName>(
   accounts: readonly Account[],
   { channel, accountId }: Pick<Route, "channel" | "accountId">,
@@ -127,7 +138,7 @@ export function accountOf<Account extends AccountName>(
   );
 }
 
-/** Returns the route with its account filled in, if there is one. */
+/** Returns the route with its account filled in, if the channel has one. */
 export function withAccount(accounts: readonly AccountName[], route: Route): Route {
   const { accountId = accountOf(accounts, route)?.accountId } = route;
   return accountId === undefined ? route : { ...route, accountId };

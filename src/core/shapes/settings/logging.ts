@@ -2,11 +2,11 @@
 
 import { fail, ok, type Result } from "../errors.ts";
 
-/** Each level includes all before it. */
+/** Log levels. Each level includes all levels before it. */
 export const LOG_LEVELS = ["silent", "error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The parts of docs/ARCHITECTURE.md that write lines; `app` wires them together. */
+/** Parts of the program (docs/ARCHITECTURE.md) that write log lines. `app` connects them. */
 export const LOG_PARTS = [
   "app",
   "gateway",
@@ -22,11 +22,11 @@ export const LOG_PARTS = [
 ] as const;
 export type LogPart = (typeof LOG_PARTS)[number];
 
-/** `auto`: lines for people if standard error is a terminal, else JSON. */
+/** Log formats. `auto` writes lines for people if standard error is a terminal, otherwise JSON. */
 export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 
 export interface LoggingSettings {
-  /** Least severe level that is written. */
+  /** Least severe level that is written, for parts without their own level. */
   readonly level: LogLevel;
   /** Levels of single parts. */
   readonly parts: Readonly<Partial<Record<LogPart, LogLevel>>>;
@@ -48,7 +48,7 @@ function readLevels(text: string): Result<Pick<LoggingSettings, "level" | "parts
     const [first = "", second, ...more] = item.split("=").map((one) => one.trim());
     const [part, wanted] = second === undefined ? [undefined, first] : [first, second];
     if (more.length > 0 || !isOneOf(LOG_LEVELS, wanted)) {
-      return fail("invalid_config", `PARLEY_LOG: "${wanted}" is not a level; write ${WRITTEN}`);
+      return fail("invalid_config", `PARLEY_LOG: "${wanted}" is not a valid level; write ${WRITTEN}`);
     }
     if (part === undefined) level = wanted;
     else if (isOneOf(LOG_PARTS, part)) parts[part] = wanted;
@@ -61,8 +61,8 @@ function readLevels(text: string): Result<Pick<LoggingSettings, "level" | "parts
 export const LOGGING: LoggingSettings = { level: "info", parts: {}, format: "auto" };
 
 /**
- * Returns the effective settings of the log. PARLEY_LOG replaces all levels of the file, PARLEY_LOG_FORMAT
- * its format.
+ * Returns the settings of the log. PARLEY_LOG replaces all levels in the file, and PARLEY_LOG_FORMAT replaces
+ * the format.
  */
 export function loggingFrom(
   file: LoggingSettings,

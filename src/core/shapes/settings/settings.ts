@@ -1,5 +1,5 @@
-// The shape of the settings for all parts: complete, checked and frozen.
-// `config.ts` builds them from file and environment, and fills in the defaults.
+// The shape of the settings for all parts: complete, validated and frozen. `config.ts` reads them from the
+// file and the environment, and fills in the defaults.
 
 import type { IncomingHooks } from "../incoming-hook.ts";
 import type { SendOverride, Session } from "../session.ts";
@@ -40,14 +40,17 @@ export interface SendPolicySettings {
 
 export interface AgentToAgentSettings {
   readonly enabled: boolean;
-  /** Agent id patterns with `*`, in lower case. Both agents must match. Empty with `enabled`: all agents. */
+  /**
+   * Patterns with `*` for agent ids, in lower case. Both agents must match. If it is empty and `enabled` is
+   * true, all agents match.
+   */
   readonly allow: readonly string[];
 }
 
 export interface ToolFilter {
-  /** Empty: every tool. */
+  /** If empty, every tool is allowed. */
   readonly allow: readonly string[];
-  /** Always wins. */
+  /** Takes precedence over `allow`. */
   readonly deny: readonly string[];
 }
 
@@ -60,7 +63,7 @@ export interface ModelSettings {
   readonly maxOutputTokens: number;
   readonly reasoning: boolean;
   readonly images: boolean;
-  /** USD a million tokens. */
+  /** Price in USD per million tokens. */
   readonly cost: {
     readonly input: number;
     readonly output: number;
@@ -79,7 +82,7 @@ export interface ProviderSettings {
   readonly connectTimeoutSeconds: number;
   /** A request fails after this time without a byte. */
   readonly idleTimeoutSeconds: number;
-  /** Retries of a request that failed for a temporary reason. */
+  /** Maximum number of retries after a temporary failure. */
   readonly maxRetries: number;
   readonly models: readonly ModelSettings[];
 }
@@ -92,20 +95,20 @@ export type SandboxBackend = (typeof SANDBOX_BACKENDS)[number];
 export const SANDBOX_GIT = ["read", "write"] as const;
 type SandboxGit = (typeof SANDBOX_GIT)[number];
 
-/** The sandbox of an agent's sessions. */
+/** Sandbox settings for the sessions of an agent. */
 export interface SandboxSettings {
-  /** `non-main`: every session but main sessions. */
+  /** `non-main` means all sessions except main sessions. */
   readonly mode: SandboxMode;
-  /** Widest visibility of a sandboxed session: its own tree, or the value of `tools.sessions.visibility`. */
+  /** Widest visibility for a sandboxed session: its own tree, or the value of `tools.sessions.visibility`. */
   readonly sessionToolsVisibility: "spawned" | "all";
   /** Whether sandboxed commands have network access. */
   readonly network: boolean;
-  /** `auto`: the first backend that works here. */
+  /** `auto` selects the first backend that works on this machine. */
   readonly backend: SandboxBackend;
-  /** Limit for all processes of one call together. */
+  /** Memory limit for all processes of one call together. */
   readonly memoryMb: number;
   readonly processesMax: number;
-  /** Limit for the workspace and for temporary files, each. */
+  /** Size limit for the workspace, and for temporary files. */
   readonly diskMb: number;
   /** Access of sandboxed commands to the git repository of their workspace. */
   readonly git: SandboxGit;
@@ -115,17 +118,17 @@ export interface SandboxSettings {
 
 /** Settings of all sub-agents. */
 export interface SubagentSettings {
-  /** `<provider>/<model>`. Used if the target agent names none for its sub-agents. */
+  /** `<provider>/<model>`. Used if the target agent does not set a model for its sub-agents. */
   readonly model?: string;
-  /** Sub-agents that may execute at the same time. */
+  /** Maximum number of sub-agents that execute at the same time. */
   readonly maxConcurrent: number;
-  /** Unfinished sub-agents of one session. */
+  /** Maximum number of unfinished sub-agents per session. */
   readonly maxChildren: number;
-  /** 1: a sub-agent cannot spawn. */
+  /** With 1, a sub-agent cannot spawn. */
   readonly maxSpawnDepth: number;
-  /** Time limit from the start of execution; 0: none. */
+  /** Time limit from the start of execution. 0: no limit. */
   readonly runTimeoutSeconds: number;
-  /** Minutes after the end of the last run; 0: never. */
+  /** Minutes between the end of the last run and the archiving of the session. 0: never. */
   readonly archiveAfterMinutes: number;
   readonly announce: "post" | "wake";
 }
@@ -142,20 +145,20 @@ export interface AttachmentSettings {
 export const PERMISSION_POLICIES = ["deny", "allow", "ask"] as const;
 export type PermissionPolicy = (typeof PERMISSION_POLICIES)[number];
 
-/** An agent that is an external program, driven over the Agent Client Protocol. */
+/** Settings of an agent that is an external program, controlled over the Agent Client Protocol. */
 export interface AcpRuntime {
   readonly type: "acp";
   /** The program and its arguments; never empty. */
   readonly command: readonly string[];
-  /** Variables added to the few that every such program gets. */
+  /** Environment variables in addition to the few that every such program gets. */
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute path; absent: the agent's workspace. */
+  /** Absolute path. Absent: the agent's workspace. */
   readonly cwd?: string;
-  /** The answer to permission requests of the program. */
+  /** How permission requests of the program are answered. */
   readonly permissions: PermissionPolicy;
-  /** With `ask`: a request without an answer is denied after this time. */
+  /** With `ask`: time after which an unanswered request is denied. */
   readonly askSeconds: number;
-  /** Whether the program gets the session tools, through an MCP server. */
+  /** Whether the program gets the session tools, which an MCP server provides. */
   readonly sessionTools: boolean;
   /** An idle program is stopped after this time. */
   readonly idleMinutes: number;
@@ -167,39 +170,39 @@ export interface AgentSettings extends AnswerLimits {
   readonly default: boolean;
   /** `<provider>/<model>`. */
   readonly model: string;
-  /** Tried in this order after the model has finally failed. */
+  /** Models that are tried, in this order, after all attempts with the main model have failed. */
   readonly fallbackModels: readonly string[];
   readonly thinking: ThinkingLevel;
   /** Absolute path. */
   readonly workspace: string;
-  /** Added after the runtime's own system prompt. */
+  /** Text that is added after the system prompt of the runtime. */
   readonly instructions?: string;
   readonly tools: ToolFilter;
   readonly subagents: {
     /**
-     * Agents that it may spawn besides itself, `*`: any. From its own `subagents.allowAgents`, else the
-     * defaults.
+     * Agents that it may spawn besides itself; `*` means any. From its own `subagents.allowAgents`, or else
+     * the defaults.
      */
     readonly allowAgents: readonly string[];
-    /** `<provider>/<model>` of sub-agents that use this agent. */
+    /** `<provider>/<model>` for sub-agents that use this agent. */
     readonly model?: string;
   };
-  /** Its own settings, else the defaults. */
+  /** The agent's own settings, or else the defaults. */
   readonly sandbox: SandboxSettings;
-  /** Absent: the built-in agent loop. */
+  /** Absent if the agent uses the built-in agent loop. */
   readonly runtime?: AcpRuntime;
-  /** Limit of one run. */
+  /** Maximum number of model calls per run. */
   readonly maxModelCalls: number;
   /** Absent: no limit. */
   readonly budget?: AgentBudget;
 }
 
-/** Limits of one model answer and of one tool result. A larger answer ends its run. */
+/** Limits for one model answer and for one tool result. An answer that exceeds its limit ends the run. */
 export interface AnswerLimits {
-  /** UTF-8 bytes of text, thinking and call arguments together. */
+  /** Maximum size of text, thinking and call arguments together, in bytes of UTF-8. */
   readonly maxAnswerBytes: number;
   readonly maxAnswerToolCalls: number;
-  /** UTF-8 bytes. Longer results are cut. */
+  /** Maximum size in bytes of UTF-8. Longer results are cut. */
   readonly maxToolResultBytes: number;
 }
 
@@ -209,7 +212,7 @@ export const ANSWER_LIMITS: AnswerLimits = {
   maxToolResultBytes: 1024 * 1024,
 };
 
-/** Daily budget of an agent (UTC), for all its sessions together. Calls that do not fit are refused. */
+/** Daily budget (UTC) of an agent for all its sessions together. Calls that exceed it are refused. */
 export interface AgentBudget {
   readonly dailyTokens?: number;
   /** USD. */
@@ -227,14 +230,17 @@ export interface TokenSettings {
 }
 
 export interface StoreSettings {
-  /** Absolute path. With PostgreSQL: for data of this machine only, for example a generated token. */
+  /** Absolute path. With PostgreSQL it only contains data of this machine, for example a generated token. */
   readonly dir: string;
   readonly durability: "full" | "normal";
-  /** Database with all state; other gateways may share it. Absent: state is in `dir`. Contains a password. */
+  /**
+   * Database that contains all state and can be shared with other gateways. It contains a password. Absent:
+   * the state is in `dir`.
+   */
   readonly postgresUrl?: string;
 }
 
-/** Names the store without secrets. The name is the same for all gateways that share it. */
+/** Returns a name of the store without secrets. All gateways that share the store use the same name. */
 export function storeName({ dir, postgresUrl }: StoreSettings): string {
   if (postgresUrl === undefined) return dir;
   const { host, pathname, searchParams } = new URL(postgresUrl);
@@ -254,9 +260,9 @@ export const HOOK_EVENTS = [
 ] as const;
 export type HookEventType = (typeof HOOK_EVENTS)[number];
 
-/** A program that receives events. */
+/** Settings of a program that receives events. */
 export interface OutgoingHook {
-  /** Name in the outbox. */
+  /** Name of the program in the outbox. */
   readonly name: string;
   /** The URL may itself be a secret. */
   readonly url: string;
@@ -266,10 +272,11 @@ export interface OutgoingHook {
   readonly sessions?: readonly string[];
 }
 
-/** An external program whose tools agents use, over the Model Context Protocol. */
+/** Settings of an external program whose tools agents use, over the Model Context Protocol. */
 export interface McpServerSettings {
   /**
-   * Small letters, digits, `-` and single `_`, so that no name is a prefix of another server's tool names.
+   * Lower-case letters, digits, `-` and single `_`. With this rule no server name is a prefix of another
+   * server's tool names.
    */
   readonly name: string;
   readonly reach:
@@ -277,43 +284,45 @@ export interface McpServerSettings {
         readonly kind: "stdio";
         readonly command: string;
         readonly args: readonly string[];
-        /** Added to the few variables that every external program gets. May contain secrets. */
+        /**
+         * Environment variables in addition to the few that every external program gets. May contain secrets.
+         */
         readonly env: Readonly<Record<string, string>>;
         /** Absolute path. */
         readonly cwd: string;
       }
     /** URL and headers may contain secrets. */
     | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
-  /** Agent id patterns with `*`. Empty: every agent. */
+  /** Patterns with `*` for the ids of agents that may use the server. Empty: every agent. */
   readonly agents: readonly string[];
-  /** Patterns that select tools by the names that the server gives them. Empty: all tools. */
+  /** Patterns for the tools to use, by the names that the server gives them. Empty: all tools. */
   readonly tools: readonly string[];
-  /** Whether sandboxed sessions may use it, although it runs outside of their sandbox. */
+  /** Whether sandboxed sessions may use it, although it runs outside their sandbox. */
   readonly allowSandboxed: boolean;
-  /** Limit of one call. */
+  /** Time limit of one call. */
   readonly timeoutSeconds: number;
-  /** Limit of a start. */
+  /** Time limit for the start of the server. */
   readonly startTimeoutSeconds: number;
 }
 
 export interface McpSettings {
   /** Enabled servers. */
   readonly servers: readonly McpServerSettings[];
-  /** Longest time that a run waits for servers that are not ready. */
+  /** Maximum time that a run waits for servers that are not ready. */
   readonly waitSeconds: number;
-  /** Limit of the text of one result. */
+  /** Maximum size of the text of one result. */
   readonly maxResultBytes: number;
 }
 
-/** Settings of nodes: allowed commands and sessions. */
+/** Settings of nodes: commands and sessions that are allowed. */
 export interface NodeSettings {
-  /** False: no node can connect, and no agent has the tool. */
+  /** If false, no node can connect, and no agent has the tool. */
   readonly enabled: boolean;
-  /** Patterns with `*` of commands that may be sent to nodes. */
+  /** Patterns with `*` for the commands that may be sent to nodes. */
   readonly allowCommands: readonly string[];
-  /** Patterns with `*` of session keys that a node may name besides its own session. */
+  /** Patterns with `*` for session keys that a node may use in addition to its own session. */
   readonly allowedSessionKeys: readonly string[];
-  /** Whether sandboxed sessions have the tool, although nodes are outside of every sandbox. */
+  /** Whether sandboxed sessions have the tool, although nodes are outside every sandbox. */
   readonly allowSandboxed: boolean;
 }
 
@@ -321,12 +330,12 @@ export interface Settings {
   readonly gateway: {
     readonly host: string;
     readonly port: number;
-    /** Absent: generated at first start and kept in the store directory. */
+    /** Absent: the gateway generates a token at its first start and stores it in the store directory. */
     readonly token?: string;
     readonly tokens: readonly TokenSettings[];
     readonly allowedOrigins: readonly string[];
     readonly allowedHosts: readonly string[];
-    /** Closes a slow client after this number of unsent bytes. */
+    /** Number of unsent bytes at which the connection of a slow client is closed. */
     readonly maxBufferedBytes: number;
     readonly tickIntervalMs: number;
   };
@@ -334,7 +343,7 @@ export interface Settings {
   readonly providers: readonly ProviderSettings[];
   /** Never empty; exactly one has `default: true`. */
   readonly agents: readonly AgentSettings[];
-  /** Runs that may execute at the same time. */
+  /** Maximum number of runs that execute at the same time. */
   readonly maxConcurrent: number;
   readonly subagents: SubagentSettings;
   readonly session: {
@@ -347,9 +356,9 @@ export interface Settings {
       readonly maxPingPongTurns: number;
       readonly maxHops: number;
       readonly maxChainRuns: number;
-      /** Limit of tokens of all runs of a chain together. Absent: no limit. */
+      /** Maximum number of tokens for all runs of a chain together. Absent: no limit. */
       readonly maxChainTokens?: number;
-      /** Limit in USD of all runs of a chain together. Absent: no limit. */
+      /** Maximum cost in USD for all runs of a chain together. Absent: no limit. */
       readonly maxChainCost?: number;
     };
   };
@@ -358,18 +367,18 @@ export interface Settings {
     readonly visibility: VisibilityMode;
     readonly agentToAgent: AgentToAgentSettings;
     /**
-     * Filter for sub-agents, in addition to the general one. A non-empty `allow` replaces the rule for
-     * session tools.
+     * Filter for sub-agents, in addition to the general filter. If `allow` is not empty, it replaces the
+     * default rule for session tools.
      */
     readonly subagents: ToolFilter;
-    /** Filter for sandboxed sessions, in addition to the general one. */
+    /** Filter for sandboxed sessions, in addition to the general filter. */
     readonly sandbox: ToolFilter;
     readonly sessionsSpawn: { readonly attachments: AttachmentSettings };
     readonly history: { readonly maxTextChars: number; readonly maxBytes: number };
     readonly exec: {
-      /** Longest run time of one command. */
+      /** Time limit of one command. */
       readonly timeoutSeconds: number;
-      /** Limit of a command's output for the model, start and end together. */
+      /** Maximum size of a command's output that the model sees: its start and end together. */
       readonly maxOutputBytes: number;
       /** `PATH` of commands. Absent: the system's default. */
       readonly searchPath?: string;
@@ -395,14 +404,14 @@ export interface Settings {
   readonly traces?: TraceSettings;
 }
 
-/** Returns the default agent, for everything that names no agent. */
+/** Returns the default agent. It is used wherever no agent is named. */
 export function defaultAgent(settings: Settings): AgentSettings {
   const found = settings.agents.find((agent) => agent.default) ?? settings.agents[0];
-  if (found === undefined) throw new Error("settings without an agent");
+  if (found === undefined) throw new Error("the settings contain no agent");
   return found;
 }
 
-/** Explains that an agent was removed from the configuration. */
+/** Returns an error text for an agent that was removed from the configuration. */
 export function notConfigured(agentId: string): string {
   return `agent "${agentId}" is no longer configured (agents.list)`;
 }
@@ -411,12 +420,15 @@ export function findAgent(settings: Settings, agentId: string): AgentSettings | 
   return settings.agents.find((agent) => agent.id === agentId);
 }
 
-/** Returns the agent whose settings apply to a session; the default agent if its own was removed. */
+/**
+ * Returns the agent whose settings apply to a session: its own agent, or the default agent if that was
+ * removed.
+ */
 export function agentOf(settings: Settings, session: Pick<Session, "agentId">): AgentSettings {
   return findAgent(settings, session.agentId) ?? defaultAgent(settings);
 }
 
-/** The built-in model that answers without a provider. */
+/** Built-in model that answers without a model provider. */
 export const OFFLINE_MODEL = "offline/rehearsal";
 export const OFFLINE_WINDOW = 200_000;
 
@@ -427,8 +439,8 @@ export function modelNames(providers: readonly ProviderSettings[]): string[] {
 }
 
 /**
- * Returns the full names that a model name may mean: one for a known full name or a bare id of one provider;
- * several for a bare id of several providers; none otherwise.
+ * Returns the full names of models that match: the name itself if it is a full name, otherwise one name for
+ * each provider that has a model with this id.
  */
 export function modelsNamed(wanted: string, names: readonly string[]): readonly string[] {
   const name = wanted.trim();
@@ -436,23 +448,24 @@ export function modelsNamed(wanted: string, names: readonly string[]): readonly 
   return names.filter((full) => full.slice(full.indexOf("/") + 1) === name);
 }
 
-/** Spellings that other programs use. */
+/** Thinking levels as other programs spell them. */
 const THINKING_ALIASES: Readonly<Record<string, ThinkingLevel>> = { on: "low", mid: "medium" };
 
-/** Returns the thinking level of a word, in any case. undefined: invalid. */
+/** Returns the thinking level with this name, ignoring case. Returns undefined for an invalid name. */
 export function thinkingNamed(wanted: string): ThinkingLevel | undefined {
   const word = wanted.trim().toLowerCase();
   return THINKING_LEVELS.find((level) => level === word) ?? THINKING_ALIASES[word];
 }
 
-/** Returns the initial model of a run in this session. An external program chooses its own. */
+/** Returns the model with which a run of this session starts. An external program chooses its own model. */
 export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "model">): string {
   const agent = agentOf(settings, session);
   return agent.runtime === undefined ? (session.model ?? agent.model) : agent.model;
 }
 
 /**
- * Returns the context window of a model in tokens. null: unknown, for example an external program's model.
+ * Returns the context window of a model in tokens. Returns null if it is unknown, for example for the model
+ * of an external program.
  */
 export function windowOf({ providers }: Pick<Settings, "providers">, model: string): number | null {
   if (model === OFFLINE_MODEL) return OFFLINE_WINDOW;
@@ -463,7 +476,7 @@ export function windowOf({ providers }: Pick<Settings, "providers">, model: stri
   return null;
 }
 
-/** Returns the initial thinking level of a run in this session. */
+/** Returns the thinking level with which a run of this session starts. */
 export function thinkingOf(settings: Settings, session: Pick<Session, "agentId" | "thinkingLevel">): string {
   return session.thinkingLevel ?? agentOf(settings, session).thinking;
 }

@@ -1,13 +1,13 @@
-// The settings of traces for all parts.
+// The shape of the settings for traces.
 
 /** Settings of the traces that are sent to a collector. */
 export interface TraceSettings {
-  /** Receives OTLP over HTTP. */
+  /** URL that receives OTLP over HTTP. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Share of chains that are traced. */
+  /** Fraction of chains that are traced, from 0 to 1. */
   readonly sampleRatio: number;
-  /** Whether traces contain messages, arguments and results, redacted. */
+  /** Whether traces contain redacted messages, arguments and results. */
   readonly content: boolean;
   readonly serviceName: string;
 }

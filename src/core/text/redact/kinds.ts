@@ -1,10 +1,10 @@
-// Defines the kinds of characters that credentials are made of.
+// Defines the kinds of characters that occur in credentials.
 
 /** A kind of character. */
 export interface Kind {
   readonly index: number;
   readonly ascii: Uint8Array;
-  /** Whether it includes letters and white space beyond ASCII. */
+  /** Whether the kind includes letters and white space beyond ASCII. */
   readonly wide: boolean;
   readonly wideSpace: boolean;
 }
@@ -42,7 +42,7 @@ export const COOKIE = kind(/[^\r\n"'\\]/);
 export const UNDIGITAL = kind(/[^\s0-9]/);
 export const UNQUOTED = kind(/[^"'\n]/);
 export const ESCAPED_TEXT = kind(/[^"'\\\n]/);
-/** Characters of an unquoted value. */
+/** Characters of a value without quotation marks. */
 export const VALUE = kind(/[^\s"'`,;&|<>()[\]{}]/);
 
 const WIDE_SPACE = /\s/;
@@ -52,7 +52,7 @@ export function isOf({ ascii, wide, wideSpace }: Kind, code: number): boolean {
   return wide && (wideSpace || !WIDE_SPACE.test(String.fromCharCode(code)));
 }
 
-/** Returns the number of kinds. */
+/** Returns the number of defined kinds. */
 export function countOfKinds(): number {
   return kinds;
 }

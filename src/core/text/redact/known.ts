@@ -1,16 +1,16 @@
-// Finds all known values in a text in one pass (Aho-Corasick).
-// KV1: the work is linear in the text, whatever the number of values and their overlaps.
-// Values that overlap in the text are covered together, so that no part of one remains.
-// A mask in the text ends every match, so that masking twice finds nothing new.
+// Finds all known secret values in a text in one pass (Aho-Corasick algorithm).
+// KV1: the work is linear in the length of the text, however many values there are and however they overlap.
+// Values that overlap in the text are masked together, so that no part of them remains. A mask in the text
+// ends every match, so masking a text twice has the same result as masking it once.
 
 import { MASK, type Work } from "./shapes.ts";
 
 interface Node {
   readonly next: Map<number, number>;
   readonly depth: number;
-  /** The node of the longest proper suffix. */
+  /** Node of the longest proper suffix. */
   fail: number;
-  /** Length of the longest value that ends here; 0: none. */
+  /** Length of the longest value that ends at this node; 0 if none does. */
   longest: number;
 }
 
@@ -37,7 +37,7 @@ function trieOf(values: Iterable<string>): Node[] {
   return nodes;
 }
 
-/** Returns the state after one more character. */
+/** Returns the node after one more character. */
 function step(nodes: readonly Node[], from: number, code: number, work: Work): number {
   let state = from;
   for (;;) {
@@ -50,7 +50,7 @@ function step(nodes: readonly Node[], from: number, code: number, work: Work): n
   }
 }
 
-/** Sets the suffix links, nodes nearest to the root first. */
+/** Sets the suffix links, beginning with the nodes nearest to the root. */
 function link(nodes: readonly Node[]): void {
   const work = { steps: 0 };
   const queue = [ROOT];
@@ -67,7 +67,7 @@ function link(nodes: readonly Node[]): void {
 
 type Span = [start: number, end: number];
 
-/** Adds a span after all others and merges it with those that it overlaps. */
+/** Adds a span at the end, and merges it with the spans that it overlaps. */
 function cover(spans: Span[], from: number, end: number): void {
   let start = from;
   let furthest = end;
@@ -79,25 +79,25 @@ function cover(spans: Span[], from: number, end: number): void {
   spans.push([start, furthest]);
 }
 
-/** Returns the number of characters at the end of a text that may be the start of a mask. */
+/** Returns how many characters at the end of a text may be the start of a mask. */
 function maskBegun(text: string): number {
   const at = text.lastIndexOf("[");
   const isBegun = at >= 0 && text.length - at < MASK.length && MASK.startsWith(text.slice(at));
   return isBegun ? text.length - at : 0;
 }
 
-/** The part of an unfinished text that later text cannot change. */
+/** Masked text that later text cannot change, and the rest. */
 export interface DecidedValues {
   readonly text: string;
-  /** The undecided end. The caller passes it again before the next text. */
+  /** The undecided end of the text. The caller passes it again, followed by the next piece. */
   readonly rest: string;
-  /** Number of characters of `rest` that belong to a value whose mask was already returned. */
+  /** Number of characters at the start of `rest` that belong to a value whose mask was already returned. */
   readonly covered: number;
 }
 
 export class KnownValues {
   readonly #nodes: readonly Node[];
-  /** Whether a value starts with a character of this low byte. */
+  /** For each low byte, whether a value starts with a character that has it. */
   readonly #begins = new Uint8Array(256);
   readonly longest: number;
 
@@ -109,7 +109,7 @@ export class KnownValues {
     this.longest = all.reduce((most, { length }) => Math.max(most, length), 0);
   }
 
-  /** Returns the text with every value masked. `open`: also masks a possible start of a value at the end. */
+  /** Returns the text with every value masked. `open` also masks the possible start of a value at the end. */
   mask(text: string, work: Work, open: boolean): string {
     const { spans, begun } = this.#find(text, work, 0);
     if (open && begun > 0) cover(spans, text.length - begun, text.length);
@@ -123,8 +123,8 @@ export class KnownValues {
   }
 
   /**
-   * Masks the decided part of a text that comes in pieces. `covered`: number of characters at the start that
-   * belong to a value whose mask was already returned. `last`: no text follows.
+   * Masks the decided part of a text that arrives in pieces. `covered` is the number of characters at the
+   * start that belong to a value whose mask was already returned. `last` means that no more text follows.
    */
   decide(text: string, work: Work, covered: number, last: boolean): DecidedValues {
     const { spans, begun } = this.#find(text, work, covered);
@@ -141,7 +141,7 @@ export class KnownValues {
     return { text: out, rest: text.slice(stop), covered: Math.max(0, from - stop) };
   }
 
-  /** `begun`: number of characters at the end that may be the start of a value. */
+  /** Finds the values. `begun` is the number of characters at the end that may be the start of a value. */
   #find(text: string, work: Work, covered: number): { spans: Span[]; begun: number } {
     const spans: Span[] = covered > 0 ? [[0, covered]] : [];
     if (this.longest === 0) return { spans, begun: 0 };

@@ -1,11 +1,11 @@
-// Redacts credentials in transcripts and log lines that leave the gateway (I14). Stored data stays unchanged.
+// Redacts credentials in transcripts and log lines that leave the gateway (I14). Stored data does not change.
 // RD1: redacting twice gives the same result as redacting once.
-// RD2: only text that looks like a credential, or is a known one, is changed. Ordinary prose is not.
-// RD3: the work is linear in the text: see KV1 of src/core/text/redact/known.ts, and SH1 of
+// RD2: only text that looks like a credential, or is a known one, changes. Ordinary prose does not.
+// RD3: the work is linear in the length of the text. See KV1 of src/core/text/redact/known.ts, and SH1 of
 //      src/core/text/redact/shapes.ts.
-// RD5: `beginning` cuts before it redacts, and leaves no start of a secret at the cut.
+// RD5: `beginning` cuts before it redacts, and still leaves no part of a secret at the cut.
 // RD6: `whole` and `start` return the same text as `mask`, but process long texts in pieces and let other
-// work run in between.
+//      work run in between.
 
 import { optional } from "../../optional.ts";
 import type { Pace, PaceOf } from "../../pace.ts";
@@ -16,35 +16,38 @@ import { KnownValues } from "./known.ts";
 import { isSecretName, MASK, maskShapes, type Work } from "./shapes.ts";
 import { MaskStream } from "./stream.ts";
 
-/** Shorter values could be ordinary words: masking them would make the text unreadable. */
+/**
+ * Minimum length of a known value. A shorter one could be an ordinary word, and masking it would make texts
+ * unreadable.
+ */
 const KNOWN_CHARS_MIN = 6;
-/** Extra characters read after a cut: nearly every credential is recognised within them. */
+/** Number of characters read after a cut. Nearly every credential is recognised within them. */
 const MARGIN_CHARS = 1_024;
-/** Characters that are read for each character of a line, because runs of blanks collapse into one. */
+/** Characters to read for each character of a line, because several blanks become one. */
 const BLANKS_MAX = 4;
-/** Longer texts are masked in pieces of this length. */
+/** Texts longer than this are masked in pieces of this length. */
 export const LONG_CHARS = 64 * 1024;
-/** Each window is twice as long as the previous one. */
+/** Maximum number of windows. Each is twice as long as the one before. */
 const WINDOWS_MAX = 4;
 
 export type { MaskStream };
 
-/** The redacted start of a text. */
+/** Redacted start of a text. */
 export interface Beginning {
   readonly text: string;
-  /** True if nothing was left out. */
+  /** True if it is the whole text. */
   readonly whole: boolean;
 }
 
 type Hide = (text: string) => string;
 
 /**
- * Masks text that looks like a credential, and the known values in any form: plain, in a JSON string, in an
- * address.
+ * Masks text that looks like a credential. Also masks known values in any form: plain, in a JSON string, or
+ * in a URL.
  */
 export class Redactor {
   readonly #forms = new Set<string>();
-  /** Built again by the first text after a value was added. */
+  /** Search structure for the known values. It is rebuilt when a text is masked after a value was added. */
   #known: KnownValues | undefined;
   #paceOf: PaceOf = () => () => undefined;
 
@@ -68,12 +71,12 @@ export class Redactor {
     this.#paceOf = paceOf;
   }
 
-  /** Starts the pace of work on many texts. */
+  /** Starts the pace for work on many texts. */
   pace(): Pace {
     return this.#paceOf("with this step");
   }
 
-  /** Returns the text with credentials masked. `work` counts the work done. */
+  /** Returns the text with all credentials masked. `work` counts the examined characters. */
   mask(text: string, work: Work = { steps: 0 }): string {
     return maskShapes(this.#values().mask(text, work, false), work, false);
   }
@@ -97,14 +100,14 @@ export class Redactor {
     return beginningOf(masked, charsMax);
   }
 
-  /** Starts masking a text that comes in pieces. `work` counts the work done. */
+  /** Starts to mask a text that arrives in pieces. `work` counts the examined characters. */
   stream(work: Work = { steps: 0 }): MaskStream {
     return new MaskStream(() => this.#values(), work);
   }
 
   /**
-   * Returns at most `charsMax` characters of the masked text. Of a long text only the start is read; the part
-   * that is read doubles, up to `WINDOWS_MAX` times, if masks are shorter than the values.
+   * Returns at most `charsMax` characters of the masked text. Reads only the start of a long text. If masks
+   * are shorter than the values, it reads twice as much, at most `WINDOWS_MAX` times.
    */
   beginning(text: string, charsMax: number, work: Work = { steps: 0 }): Beginning {
     let read = charsMax + Math.max(MARGIN_CHARS, this.#values().longest);
@@ -120,13 +123,13 @@ export class Redactor {
     }
   }
 
-  /** Returns at most `charsMax` characters of the masked text, with an ellipsis in place of the rest. */
+  /** Returns at most `charsMax` characters of the masked text. An ellipsis replaces the rest. */
   cut(text: string, charsMax: number): string {
     const { text: shown, whole } = this.beginning(text, charsMax);
     return whole ? shown : `${head(shown, charsMax - 1)}…`;
   }
 
-  /** Returns the same on one line. */
+  /** Like `cut`, with the text on one line. */
   line(text: string, charsMax: number): string {
     const { text: shown, whole } = this.beginning(text, charsMax * BLANKS_MAX);
     const flat = shown.replaceAll(/\s+/g, " ").trim();
@@ -138,18 +141,18 @@ export class Redactor {
     const masked = maskShapes(this.#values().mask(text, work, true), work, true);
     const maskAt = masked.lastIndexOf(MASK);
     const tail = maskAt < 0 ? masked.length : masked.length - maskAt - MASK.length;
-    // The rest may be the start of a credential that is too short to be recognised.
+    // The end may be the start of a credential that is still too short to be recognised.
     return masked.slice(0, masked.length - Math.min(tail, MARGIN_CHARS));
   }
 
-  /** Masks the strings of any JSON. The value of a field with a secret name is always masked. */
+  /** Masks all strings in a JSON value. The value of a field with a secret name is always masked. */
   json(value: unknown): unknown {
     return redactJson(value, "", { hide: (text) => this.mask(text), depth: 0 });
   }
 
   /**
-   * Prepares a message for output: masks credentials, removes image data and providers' signatures. `hide`:
-   * replaces each text. Default: masks it.
+   * Prepares a message for output: masks credentials, and removes image data and signatures of providers. If
+   * `hide` is given, it replaces each text instead.
    */
   message(message: Message, hide: Hide = (text) => this.mask(text)): Message {
     const content = message.content.map((block) => redactBlock(block, hide));

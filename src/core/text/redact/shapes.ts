@@ -1,10 +1,11 @@
 // Finds text that looks like a credential, in one pass from left to right.
-// SH1: the work is linear in the text. A few characters (`:`, `=`, `-`, the first letter of a token) start a
-// matcher. It looks back at most `LOOK_BEHIND_MAX` characters, and forward over runs of one kind of
-// character; the ends of runs are remembered. `Work.steps` counts each character examined.
-// SH2: a matcher decides within 20,200 characters whether a credential begins (the longest shape that must be
-// complete is a private key); the credential ends where a run ends. A stream that holds back that many
-// characters can be masked in windows.
+// SH1: the work is linear in the length of the text. Certain characters (`:`, `=`, `-`, the first letter of a
+//      token) start a matcher. A matcher looks back at most `LOOK_BEHIND_MAX` characters, and forward over
+//      sequences of one kind of character. The ends of these sequences are cached. `Work.steps` counts each
+//      examined character.
+// SH2: a matcher decides within 20,200 characters whether a credential begins. The longest credential that
+//      must be complete is a private key; others end where their kind of character ends. A stream that holds
+//      back that many characters can therefore be masked in windows.
 // Masked text is not matched again, and no matcher looks back across it.
 
 import {
@@ -43,32 +44,32 @@ export const MASK = "[redacted]";
 /** A matcher decides within this distance whether a credential begins (SH2). */
 const DECIDED_WITHIN = 20_480;
 
-/** Work done: number of characters examined. */
+/** Counter of examined characters. */
 export interface Work {
   steps: number;
 }
 
-/** The longest text that a matcher looks back at is the scheme of an address. */
+/** Longest text that a matcher looks back at: the scheme of a URL. */
 const LOOK_BEHIND_MAX = 24;
 const KEY_BLOCK_CHARS_MAX = 20_000;
 const QUOTED_CHARS_MAX = 8_192;
 const VALUE_CHARS_MAX = 4_096;
-/** A credential has a digit within this distance. */
+/** A credential contains a digit within this number of characters. */
 const DIGIT_WITHIN = 100;
 const BLANKS_MAX = 3;
 
-/** Names whose value is a credential, also at the end of a longer name (`DB_PASSWORD`). */
+/** Matches names whose value is a credential, also at the end of a longer name (`DB_PASSWORD`). */
 const SECRET_NAME =
   "(?:password|passwd|passphrase|pwd|secret|token|credentials?|access[_-]?key[_-]?id" +
   "|(?:api|access|account|private|secret|signing|encryption)[_-]?key)";
 const NAME_CHARS_MAX = 16;
 const NAME_END = new RegExp(`${SECRET_NAME}$`, "i");
-/** JSON fields whose whole value is a credential; in prose these words start sentences. */
+/** Matches JSON fields whose whole value is a credential. In prose, these words could start a sentence. */
 const SECRET_FIELD = new RegExp(`(?:${SECRET_NAME}|authorization|cookie)$`, "i");
 const AUTH_SCHEME = /^["']?(?:basic|bearer|token|bot)[ \t]{1,3}/i;
 const AUTH_SCHEME_MAX = 12;
 const BEARER_WORD = "bearer";
-/** Separator of two lines of a private key. */
+/** Matches the separator of two lines of a private key. */
 export const KEY_GAP = /^(?:\s|\\[nr]){1,4}/;
 export const KEY_GAP_MAX = 8;
 export const KEY_LINE_MIN = 8;
@@ -80,11 +81,11 @@ export function isSecretName(name: string): boolean {
   return SECRET_FIELD.test(name);
 }
 
-/** Number of remembered runs of one kind: a token has three parts of one kind. */
+/** Number of cached sequences per kind. A token has three parts of one kind. */
 const RUNS_KEPT = 4;
 const KINDS = countOfKinds();
 
-/** Web hooks whose address alone allows posting. The text after these prefixes is masked. */
+/** URLs of web hooks with which anybody can post. The text after these prefixes is masked. */
 const HOOKS = ["discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
 const SLACK_HOOK = "hooks.slack.com/";
 
@@ -105,27 +106,30 @@ const BACKSLASH_CODE = 0x5c;
 const QUOTES = [0x22, 0x27];
 const CODE_BEHIND_MASK = 0x5d;
 
-/** Quoting of the name before a `:` or `=`. */
+/** How the name before a `:` or `=` is quoted. */
 type NameStyle = "plain" | "quoted" | "escaped";
 
-/** Continuation of a credential at the end of a text: a kind of character, or lines of a private key. */
+/**
+ * How a credential at the end of a text can continue: with a kind of character, or with lines of a private
+ * key.
+ */
 export type Tail = Kind | "key lines";
 
-/** The result of a search. */
+/** Result of a search. */
 export interface Scanned {
-  /** Masked text from the start of the search to its stop. */
+  /** Masked text, from the start of the search to its end. */
   readonly text: string;
-  /** Position where the search stopped, because the meaning of the rest depends on the next text. */
+  /** Position at which the search stopped, because the meaning of the rest depends on further text. */
   readonly stop: number;
-  /** The end of the last credential; 0 without one. */
+  /** End of the last credential, or 0 if there is none. */
   readonly floor: number;
-  /** Set if the text ends inside a credential: its continuation. */
+  /** How the credential continues, if the text ends inside one. */
   readonly tail?: Tail;
 }
 
 /**
- * Positions where no credential begins in the current text. Their matchers looked ahead, and a mask in that
- * text may change the result: undecided text includes these positions.
+ * Positions in the current text at which no credential begins, although a matcher looked ahead. A mask that
+ * follows may change this, so these positions belong to the undecided text.
  */
 class FarSighted {
   readonly #entries: (readonly [at: number, looked: number])[] = [];
@@ -137,14 +141,14 @@ class FarSighted {
     this.#entries.push([at, looked]);
   }
 
-  /** Returns the first position whose matcher looked beyond `stop`; `stop` if there is none. */
+  /** Returns the first position whose matcher looked beyond `stop`, or `stop` if there is none. */
   firstBeyond(stop: number): number {
     const least = stop - DECIDED_WITHIN;
     return this.#entries.find(([at, looked]) => looked > stop && at >= least)?.[0] ?? stop;
   }
 }
 
-/** Returns the possible continuation of a credential that ends near the end of the text. */
+/** Returns how a credential that ends near the end of the text may continue. */
 function tailAt(text: string, end: number, short: Tail | "more"): Tail | undefined {
   if (short === "more") return undefined;
   if (short === "key lines") return end + KEY_GAP_MAX + KEY_LINE_MIN > text.length ? short : undefined;
@@ -163,14 +167,14 @@ export class Scan {
   #floor = 0;
   /** Start of the current match. */
   #start = 0;
-  /** The last thing that a matcher read when it needed more text than there is. */
+  /** What a matcher was reading when the text ended before it could decide. */
   #short: Tail | "more" | undefined;
-  /** Farthest position that a matcher has examined. */
+  /** Last position that a matcher has examined. */
   #looked = 0;
 
   /**
-   * `open`: a credential that ends only because the text was cut counts. `behindMask`: the text directly
-   * follows a mask.
+   * `open`: treat a credential that ends with the text as complete. `behindMask`: the text directly follows a
+   * mask.
    */
   constructor(text: string, work: Work, open: boolean, behindMask = false) {
     this.#text = text;
@@ -179,15 +183,15 @@ export class Scan {
     this.#behindMask = behindMask;
   }
 
-  /** Returns the masked text; the same text if nothing was found. */
+  /** Returns the masked text, or the same text if it contains no credential. */
   masked(): string {
     const { text, floor } = this.search(0, false);
     return floor === 0 ? this.#text : text;
   }
 
   /**
-   * Finds credentials that begin at `from` or later. `goesOn`: more text follows, and the search stops where
-   * that text decides.
+   * Finds credentials that begin at `from` or later. With `goesOn` more text follows, and the search stops
+   * where the result depends on it.
    */
   search(from: number, goesOn: boolean): Scanned {
     const text = this.#text;
@@ -227,7 +231,7 @@ export class Scan {
     return end - this.#start === MASK.length && this.#text.startsWith(MASK, this.#start);
   }
 
-  /** Returns the end of the run of a kind that begins or continues here. */
+  /** Returns the end of the sequence of one kind that begins here or contains this position. */
   runEnd(of: Kind, from: number): number {
     const first = of.index * RUNS_KEPT;
     this.#work.steps += 1;
@@ -259,7 +263,7 @@ export class Scan {
     const text = this.#text;
     if (at + part.length > text.length && part.startsWith(text.slice(at))) this.#needsMore();
     const found = text.startsWith(part, at);
-    // A part that does not match here cannot match after a mask follows, either.
+    // If this part does not match here, it cannot match after a later mask either.
     if (found) this.#looked = Math.max(this.#looked, at + part.length);
     return found;
   }
@@ -270,17 +274,17 @@ export class Scan {
     return at < this.#text.length && isOf(of, this.#text.charCodeAt(at));
   }
 
-  /** Records that the result of a matcher depends on the text that follows. */
+  /** Records that the decision of a matcher depends on further text. */
   #needsMore(): void {
     this.#short ??= "more";
   }
 
-  /** Returns whether a run ends only because the text was cut there. */
+  /** Returns whether a sequence ends only because the text ends there. */
   runsOut(end: number): boolean {
     return this.#open && end === this.#text.length;
   }
 
-  /** Returns whether a digit follows after characters of this kind only. */
+  /** Returns whether a digit follows, with only characters of this kind before it. */
   digitWithin(plain: Kind, from: number): boolean {
     const end = this.runEnd(plain, from);
     return end - from <= DIGIT_WITHIN && this.is(DIGIT, end);
@@ -291,7 +295,7 @@ export class Scan {
     return this.#text.charCodeAt(at - 1);
   }
 
-  /** Returns up to `most` unmasked characters before a position. */
+  /** Returns up to `most` characters before a position, but none across a mask. */
   #before(at: number, most: number): string {
     this.#work.steps += most;
     return this.#text.slice(Math.max(this.#floor, at - most), at);
@@ -319,7 +323,7 @@ export class Scan {
     return before === UNDERSCORE ? NONE : this.#wholeWord(at);
   }
 
-  /** Matches patterns that begin with this letter if no underscore precedes it. */
+  /** Matches patterns that begin with this letter, unless an underscore precedes it. */
   #wholeWord(at: number): number {
     for (const hook of HOOKS) if (this.has(hook, at)) return this.#run(PATH, at + hook.length, 20);
     if (this.has(SLACK_HOOK, at)) {
@@ -341,7 +345,7 @@ export class Scan {
     return end - from >= least ? this.#found(from, end) : NONE;
   }
 
-  /** Skips up to three blanks; NONE if there are more. */
+  /** Skips up to three blanks. Returns NONE if there are more. */
   #skipBlanks(from: number): number {
     const end = this.runEnd(BLANK, from);
     return end - from <= BLANKS_MAX ? end : NONE;
@@ -357,7 +361,7 @@ export class Scan {
     return this.#assignment(at, code === COLON);
   }
 
-  /** Matches user:password@ in an address; masks only the password. */
+  /** Matches user:password@ in a URL. Masks only the password. */
   #address(at: number): number {
     if (!SCHEME_END.test(this.#before(at, LOOK_BEHIND_MAX))) return NONE;
     const userEnd = this.runEnd(USER, at + 3);
@@ -375,7 +379,8 @@ export class Scan {
   }
 
   /**
-   * Matches tokens of Telegram bots, also in addresses after the word "bot". The number of the bot is public.
+   * Matches tokens of Telegram bots, also in URLs after the word "bot". The number of the bot is public and
+   * stays.
    */
   #botToken(at: number): number {
     const digits = /[0-9]+$/.exec(this.#before(at, 11))?.[0].length ?? 0;
@@ -395,7 +400,7 @@ export class Scan {
     return this.#unlikeProse(from) ? this.#value(from, 8) : NONE;
   }
 
-  /** Matches a complete key block, or one whose end was cut off. Masked text is not part of a block. */
+  /** Matches a block with a key, complete or cut off at the end. Masked text cannot be part of a block. */
   #keyBlock(at: number): number {
     const nameFrom = at + "-----BEGIN ".length;
     const nameEnd = this.runEnd(KEY_LINE, nameFrom);
@@ -460,12 +465,14 @@ export class Scan {
     return this.#unlikeProse(from) ? this.#value(from, 8) : NONE;
   }
 
-  /** Distinguishes a credential from prose: it has a digit, or is longer than a word. */
+  /**
+   * Returns whether a text is a credential rather than prose: it contains a digit, or is longer than a word.
+   */
   #unlikeProse(from: number): boolean {
     return this.digitWithin(UNDIGITAL, from) || this.runEnd(VALUE, from) - from >= 24;
   }
 
-  /** Matches an unquoted value. Variables and function calls are not values. */
+  /** Matches a value without quotation marks. Variables and function calls are not values. */
   #value(from: number, least: number): number {
     if (/[$<{(%]/.test(this.#text.charAt(from))) return NONE;
     const runEnd = this.runEnd(VALUE, from);
@@ -477,7 +484,10 @@ export class Scan {
     return end - from <= VALUE_CHARS_MAX && this.has("(", end) ? NONE : this.#found(from, end);
   }
 
-  /** Matches a quoted value on one line. A value that is too long to find its end is masked up to a mark. */
+  /**
+   * Matches a quoted value on one line. If the value is very long, masks it up to a limit without looking for
+   * its end.
+   */
   #quotedValue(at: number): number {
     const text = this.#text;
     const quote = text.charCodeAt(at);
@@ -498,7 +508,7 @@ export class Scan {
     return far - from >= QUOTED_CHARS_MAX ? this.#found(from, far) : NONE;
   }
 
-  /** Matches a value inside a JSON string, where quotation marks are escaped. */
+  /** Matches a value inside a JSON string, in which quotation marks are escaped. */
   #escapedValue(from: number): number {
     const quoteAt = this.runEnd(BACKSLASH, from);
     if (quoteAt === from || quoteAt - from > 3) return NONE;
@@ -506,7 +516,10 @@ export class Scan {
     return this.#run(ESCAPED_TEXT, quoteAt + 1, 1);
   }
 
-  /** Prose may follow the scheme ("bearer instruments"): a credential is not a plain word. */
+  /**
+   * Matches the value of an authorization header. Prose can follow the scheme as well ("bearer instruments"),
+   * so a plain word is not a credential.
+   */
   #header(from: number): number {
     this.#work.steps += AUTH_SCHEME_MAX;
     if (from + AUTH_SCHEME_MAX > this.#text.length) this.#needsMore();
@@ -522,7 +535,7 @@ export class Scan {
     return this.is(UPPER, at) || this.has("=", at);
   }
 
-  /** Matches a cookie header: everything after the first name. */
+  /** Matches a cookie header. Masks everything after the first name. */
   #cookie(from: number): number {
     const at = QUOTES.includes(this.#text.charCodeAt(from)) ? from + 1 : from;
     const nameEnd = this.runEnd(FIELD, at);
@@ -531,12 +544,12 @@ export class Scan {
   }
 }
 
-/** Text after a mask may complete another match: maximum number of passes over the whole text. */
+/** Maximum number of passes over a text. They are repeated, because a new mask may complete another match. */
 export const PASSES_MAX = 8;
 
 /**
- * Returns the text with everything that looks like a credential masked. `open`: more text follows, so an
- * unfinished credential at the end is masked, too.
+ * Returns the text with everything masked that looks like a credential. With `open` more text follows, so an
+ * incomplete credential at the end is masked as well.
  */
 export function maskShapes(text: string, work: Work, open: boolean): string {
   let before = text;

@@ -1,16 +1,15 @@
-// Masks a text that comes in pieces. The output is always a prefix of the masked whole text.
-// However the text is split, the complete output equals the masked whole text.
-// Text that may become part of a credential is held back: at most about 20,500 characters; in ordinary
-// prose at most the last word.
-// RS3: the work is linear in the text, however it is split.
+// Masks a text that arrives in pieces. The complete output is the same as if the whole text had been masked
+// at once, however it is split.
+// Text that may become part of a credential is held back: at most about 20,500 characters, and in ordinary
+// prose at most the last word. The work is linear in the length of the text, however it is split.
 
 import { BASE64, isOf, type Kind, VALUE } from "./kinds.ts";
 import type { KnownValues } from "./known.ts";
 import { KEY_GAP, KEY_GAP_MAX, KEY_LINE_MIN, PASSES_MAX, Scan, type Tail, type Work } from "./shapes.ts";
 
-/** More characters than any matcher looks back. */
+/** Number of characters kept as context. No matcher looks back further. */
 const CONTEXT_CHARS = 64;
-/** Waiting text is examined again after it has grown by this fraction. */
+/** Waiting text is examined again each time it has grown by one eighth. */
 const GROWTH = 8;
 
 class KnownStage {
@@ -22,7 +21,7 @@ class KnownStage {
     this.#values = values;
   }
 
-  /** Returns the text that is decided after this piece. `last`: no text follows. */
+  /** Returns the text that is decided after this piece. `last` means that no more text follows. */
   push(text: string, work: Work, last: boolean): string {
     const decided = this.#values().decide(this.#rest + text, work, this.#covered, last);
     this.#rest = decided.rest;
@@ -31,14 +30,14 @@ class KnownStage {
   }
 }
 
-/** Returns the end of a run of one kind. */
+/** Returns the end of a sequence of characters of one kind. */
 function endOf(kind: Kind, text: string, from: number): number {
   let at = from;
   while (at < text.length && isOf(kind, text.charCodeAt(at))) at += 1;
   return at;
 }
 
-/** The known end of a credential, and whether it is final. */
+/** End of a credential as far as it is known, and whether that is final. */
 type TailEnd = readonly [end: number, isDecided: boolean];
 
 function runEnd(kind: Kind, text: string, last: boolean): TailEnd {
@@ -58,18 +57,18 @@ function keyLinesEnd(text: string, last: boolean): TailEnd {
   return [end, false];
 }
 
-/** Searches for shapes once in a text that comes in pieces. */
+/** Searches once for credentials by their shape, in a text that arrives in pieces. */
 class ShapeStage {
-  /** The text before `#rest` that a matcher may look back at. */
+  /** Text before `#rest`. Matchers may look back at it. */
   #context: string;
   #behindMask = false;
   #rest = "";
   #lookAgainAt = 0;
   #hasMasked = false;
-  /** Continuation of the last masked credential. */
+  /** How the last masked credential may continue. */
   #tail: Tail | undefined;
 
-  /** `context`: the preceding text that a matcher may look back at. */
+  /** `context` is the preceding text. Matchers may look back at it. */
   constructor(context: string) {
     this.#context = context;
   }
@@ -98,13 +97,14 @@ class ShapeStage {
   }
 
   /**
-   * Removes the rest of the credential from the waiting text. False: all of it may belong to the credential.
+   * Removes the rest of a credential from the waiting text. Returns false if all of that text may belong to
+   * the credential.
    */
   #skipTail(tail: Tail, last: boolean): boolean {
     const text = this.#rest;
     const [end, isDecided] = tail === "key lines" ? keyLinesEnd(text, last) : runEnd(tail, text, last);
     let kept = end;
-    // Backslashes at the end of a value belong to the following quotation mark.
+    // Backslashes at the end of a value belong to the quotation mark that follows.
     while (tail === VALUE && kept > 0 && text.charAt(kept - 1) === "\\") kept -= 1;
     this.#rest = text.slice(kept);
     this.#lookAgainAt = 0;
@@ -113,19 +113,19 @@ class ShapeStage {
   }
 }
 
-/** Masks one text that comes in pieces. */
+/** Masks one text that arrives in pieces. */
 export class MaskStream {
   readonly #known: KnownStage;
   /**
-   * A stage that masked something gets another stage after it: masks may turn neighbouring text into
-   * credentials.
+   * After a stage that has masked something, another stage is added, because a mask may complete another
+   * match next to it.
    */
   readonly #shapes: ShapeStage[] = [new ShapeStage("")];
   readonly #work: Work;
-  /** End of the text that was returned. */
+  /** Last characters of the text that was returned. */
   #left = "";
 
-  /** `values`: returns the currently known values. `work` counts the work done. */
+  /** `values` returns the values that are known at that time. `work` counts the examined characters. */
   constructor(values: () => KnownValues, work: Work) {
     this.#work = work;
     this.#known = new KnownStage(values);
@@ -136,7 +136,7 @@ export class MaskStream {
     return this.#pass(text, false);
   }
 
-  /** Ends the text and returns the part that was held back. */
+  /** Ends the text, and returns the text that was held back. */
   end(): string {
     return this.#pass("", true);
   }

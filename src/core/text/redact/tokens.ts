@@ -1,10 +1,10 @@
-// Lists tokens with a known prefix, and the syntax after it.
+// Lists the prefixes of known tokens, and the syntax that follows each.
 
 import { ALNUM, DASHED, FINE_WORD, type Kind, UPPER, WORD, WORDLESS_DIGITS } from "./kinds.ts";
 
 const JWT_CHARS_MAX = 8_192;
 
-/** The parts of a scanned text that a token matcher uses. */
+/** Methods of a scanned text that a token matcher uses. */
 export interface TextScan {
   runEnd(of: Kind, from: number): number;
   runsOut(end: number): boolean;
@@ -13,12 +13,12 @@ export interface TextScan {
   digitWithin(plain: Kind, from: number): boolean;
 }
 
-/** Reads a token from its start. Returns the position after it, or NONE. */
+/** Reads a token after its prefix. Returns the position after the token, or NONE. */
 export type Body = (scan: TextScan, from: number) => number;
 
 export const NONE = -1;
 
-/** Matches at least `least` characters of a kind, then up to the end of the word. */
+/** Matches at least `least` characters of a kind, up to the end of the word. */
 export const run =
   (of: Kind, least: number): Body =>
   (scan, from) => {
@@ -26,7 +26,7 @@ export const run =
     return end - from >= least ? scan.runEnd(WORD, end) : NONE;
   };
 
-/** Matches parts with dots between them, each with its number of characters. */
+/** Matches parts that are separated by dots. Each part has a range for its number of characters. */
 const dotted =
   (...parts: readonly (readonly [number, number])[]): Body =>
   (scan, from) => {
@@ -53,11 +53,12 @@ function awsKey(scan: TextScan, from: number): number {
   return end - from === 16 && !scan.is(ALNUM, end) ? scan.runEnd(WORD, end) : NONE;
 }
 
-/** Prefixes of tokens. A token does not start after a letter or digit: `task-…` contains no `sk-…`. */
+/** Prefixes of tokens. A token must not follow a letter or digit: `task-…` does not contain `sk-…`. */
 export const TOKENS: readonly (readonly [string, Body])[] = [
   // JSON Web Tokens.
   ["eyJ", dotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
-  // OpenAI, Anthropic and others with the same shape. A digit is required, because slugs of words have none.
+  // OpenAI, Anthropic and others that use the same format. A digit is required, because hyphenated words have
+  // none.
   ["sk-", withDigit],
   ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}live_`, run(ALNUM, 10)] as const]),
   ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}test_`, run(ALNUM, 10)] as const]),
@@ -78,7 +79,7 @@ export const TOKENS: readonly (readonly [string, Body])[] = [
   ...["doo_v1_", "dop_v1_", "dor_v1_"].map((of) => [of, run(ALNUM, 20)] as const),
   ["pypi-", run(WORD, 20)],
   ["AGE-SECRET-KEY-1", run(UPPER, 20)],
-  // Our own: device tokens, and tokens of programs that work for a session.
+  // Parley's own tokens: of devices, and of programs that work for a session.
   ["pdt1.", dotted([16, 4_096], [16, ANY])],
   ["pass.", run(ALNUM, 60)],
   // Discord bots.

@@ -1,5 +1,5 @@
-// Reads one chain to show all of it: runs, flows, waits, refusals, deliveries, messages. Bounded: the newest
-// runs, and a limited number of bytes of their texts.
+// Reads everything about one chain for its detail page: runs, flows, waits, refusals, deliveries and
+// messages. Limited to the newest runs and to a number of bytes of their texts.
 
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
@@ -13,7 +13,7 @@ import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-lists.ts";
 import { type FlowOutline, flowsOfChain } from "./flows.ts";
 import { type Refusal, refusalsOf } from "./refusals.ts";
 
-/** The first and last message that a run wrote: its input, and its final words. */
+/** First and last message of a run: its input and its final text. */
 export interface RunMessages {
   readonly input?: MessageRef;
   readonly answer?: MessageRef;
@@ -31,13 +31,13 @@ export interface ChainSession {
   readonly kind: string;
 }
 
-/** A chain with all that belongs to it, within the bounds: the newest. */
+/** A chain with all its rows. If a limit is exceeded, the oldest rows are missing. */
 export interface WholeChain {
   readonly head?: ChainHead;
   /** Oldest first. */
   readonly runs: readonly Run[];
   readonly flows: ReadonlyMap<string, FlowOutline>;
-  /** Waits by the id of the waiting call. */
+  /** Waits, by the id of the tool call that waits. */
   readonly waits: ReadonlyMap<string, Wait>;
   readonly refusals: readonly Refusal[];
   readonly deliveries: readonly Delivery[];
@@ -123,7 +123,7 @@ async function sessionsOf(db: Db, keys: readonly string[]): Promise<Map<string, 
   );
 }
 
-/** Reads one chain with all that belongs to it. */
+/** Reads one chain and all its rows. */
 export async function readChain(
   db: Db,
   chainId: string,

@@ -1,5 +1,5 @@
-// Reads chains for lists: recently active chains, their sessions, and the links between sessions. Bounded by
-// a time window and a page of chains.
+// Reads chains for lists: recently active chains, their sessions, and the links between those sessions. Each
+// query is limited to a time window and one page of chains.
 
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
@@ -9,7 +9,7 @@ import type { Db } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { type Condition, patternCondition } from "../sessions/session-scope.ts";
 
-/** The row of a chain. */
+/** Main figures of a chain for a list. */
 export interface ChainHead {
   readonly chainId: string;
   readonly rootSessionKey?: string;
@@ -20,7 +20,7 @@ export interface ChainHead {
   readonly cost: number;
 }
 
-/** A position in the list, given by the chain there. */
+/** A position in the list: the chain at that position. */
 export interface ChainPlace {
   readonly lastAt: number;
   readonly chainId: string;
@@ -29,11 +29,11 @@ export interface ChainPlace {
 interface ChainFilter {
   /** Active at this time or later. */
   readonly since: number;
-  /** 1: chains with a send or spawn between sessions, also a refused one; 0: the others. */
+  /** 1 selects chains with a send or spawn between sessions, even a refused one; 0 selects all others. */
   readonly crossed: 0 | 1;
   /** Only chains in which this session takes part. */
   readonly sessionKey?: string;
-  /** Only chains in which a session with a matching key takes part. Absent: any. */
+  /** Only chains in which a session with a matching key takes part. If absent, all chains. */
   readonly patterns?: readonly string[];
   readonly before?: ChainPlace;
   readonly limit: number;
@@ -75,7 +75,10 @@ function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
   return eb.or([eb.exists(runs), eb.exists(flows)]);
 }
 
-/** Matches chains that a session with a matching key began, runs in or spoke in. */
+/**
+ * Matches chains in which a session with a matching key sent the first message, ran or sent to another
+ * session.
+ */
 function hasCovered(db: Db, patterns: readonly string[]): Condition {
   const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
   return sql`(${fits("chains.root_session_key")}
@@ -101,12 +104,12 @@ export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead
   return rows.map(toChainHead);
 }
 
-/** Lists chains with unfinished runs that were last active before `until`: long silent work. */
+/** Lists chains that have unfinished runs but were last active before `until`, because a run takes long. */
 export async function chainsAtWork(
   db: Db,
   of: { until: number; kinds: readonly (0 | 1)[]; limit: number },
 ): Promise<ChainHead[]> {
-  // Queried by id, because these are few: the planner would rather scan all inactive chains.
+  // Starts from the few unfinished runs. Otherwise the query planner would scan all inactive chains.
   const busy = await db
     .selectFrom("runs")
     .select("chain_id")
@@ -131,7 +134,7 @@ export async function chainsAtWork(
 export interface ChainShare {
   readonly chainId: string;
   readonly sessionKey: string;
-  /** Number of runs that were model turns. */
+  /** Number of turns, without messages that were only stored. */
   readonly turns: number;
   readonly active: number;
   readonly hopMax: number;
@@ -139,7 +142,7 @@ export interface ChainShare {
   readonly lastAt: number;
 }
 
-/** Conversations of one session with another in one chain, refused ones included. */
+/** All conversations of one session with another in one chain, including refused ones. */
 export interface ChainLink {
   readonly chainId: string;
   readonly kind: "send" | "spawn" | "refused";
@@ -148,7 +151,7 @@ export interface ChainLink {
   /** Number of conversations, jobs or refusals. */
   readonly flows: number;
   readonly open: number;
-  /** Number of runs in them. */
+  /** Number of runs in these conversations. */
   readonly steps: number;
 }
 
@@ -211,7 +214,7 @@ async function flowLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLi
 }
 
 async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
-  // A named target that is not a session key links nothing.
+  // A target that was named by something other than its session key creates no link.
   const to = sql<string>`coalesce(to_key, '')`;
   const rows = await db
     .selectFrom("refusals")
@@ -230,19 +233,19 @@ async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<Chai
   }));
 }
 
-/** The first input of a chain, and the session whose transcript holds it. */
+/** First input of a chain, and the session in whose transcript it is stored. */
 export interface ChainOpening {
   readonly chainId: string;
   readonly sessionKey: string;
-  /** Session that sent it, if any. */
+  /** Session that sent the input, if a session did. */
   readonly from?: string;
   readonly text: string;
 }
 
-/** Longer first inputs are not read: a list does not show them. */
+/** Longer inputs are not read, because a list does not show them. */
 const OPENING_BYTES_MAX = 32_000;
 
-/** Returns the first inputs of these chains, if their sessions still exist. */
+/** Returns the first inputs of these chains. Chains whose first session was deleted are missing. */
 export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<ChainOpening[]> {
   if (chainIds.length === 0) return [];
   const place = sql<number>`row_number() over (partition by chain_id order by accepted_at, lane_seq)`;
@@ -266,7 +269,7 @@ export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<C
   });
 }
 
-/** Returns the labels of these sessions, where they have one. */
+/** Returns the labels of those sessions that have one. */
 export async function labelsOf(db: Db, keys: readonly string[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
   const rows = await db

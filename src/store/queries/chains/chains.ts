@@ -1,5 +1,5 @@
-// Owns the usage of a chain of runs (I8). A transaction that decides by a chain's figures locks its row, so
-// that no two runs take its last run or the rest of its budget.
+// Owns the usage figures of a chain of runs (I8). A transaction that decides by these figures first locks the
+// chain's row. Otherwise two runs could both take the last permitted run, or the rest of the budget.
 
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
@@ -8,14 +8,14 @@ import { prepared } from "../../prepared.ts";
 import type { ChainTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
-/** The fields of a run that its chain counts. */
+/** Fields of a run that are counted in its chain. */
 interface CountedRun {
   readonly chainId: string;
-  /** Becomes the chain's root if this is its first run. */
+  /** Session that becomes the root of the chain if this is the chain's first run. */
   readonly rootSessionKey: string;
   readonly hop: number;
   readonly at: number;
-  /** 0: a message to an external session, which has no runs. */
+  /** 0 for a message to an external session, because it starts no run of ours. */
   readonly runs: 0 | 1;
 }
 
@@ -27,13 +27,13 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
       conflict.column("chain_id").doUpdateSet((eb) => ({
         runs: sql<number>`chains.runs + excluded.runs`,
         last_at: eb.ref("excluded.last_at"),
-        // Once a chain has crossed sessions, it stays so.
+        // Never changes from 1 back to 0.
         crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
       })),
     ),
 );
 
-/** Counts another run of a chain; the first one sets the chain's root (I8). */
+/** Counts a new run in its chain. The first run sets the root session (I8). */
 export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
   await COUNT_RUN(tx, {
     chain_id: run.chainId,
@@ -57,7 +57,7 @@ export interface Chain {
   readonly cost: number;
 }
 
-/** Returns a chain's usage so far; zero for a new chain. */
+/** Returns the usage of a chain so far. It is zero for an unknown chain. */
 export async function getChain(db: Db, chainId: string): Promise<Chain> {
   return chainOf(
     await db.selectFrom("chains").selectAll().where("chain_id", "=", chainId).executeTakeFirst(),
@@ -88,12 +88,15 @@ const ADD_USAGE = prepared((tx, { chainId, tokens, cost, at }: ChainUse) =>
 );
 
 export async function addChainUsage(tx: Tx, chainId: string, usage: Usage, at: number): Promise<void> {
-  // An append, or a run that ended in its queue, costs nothing and needs no write.
+  // A stored message without a turn, or a run that ended while queued, has no usage, so nothing is written.
   if (usage.totalTokens === 0 && usage.cost.total === 0) return;
   await ADD_USAGE(tx, { chainId, tokens: usage.totalTokens, cost: usage.cost.total, at });
 }
 
-/** Whether the caller has to tell the chain's root session that the budget is used up: true once. */
+/**
+ * Returns true to one caller only, which must then notify the chain's root session that the budget is used
+ * up.
+ */
 export async function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
   const done = await tx
     .updateTable("chains")

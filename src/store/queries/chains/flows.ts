@@ -1,5 +1,6 @@
-// Owns the flow table: one row per conversation between two sessions, and per job of a sub-agent. A flow
-// changes only in a transaction that ends one of its runs, or that aborts, resets or deletes a party.
+// Owns the flow table: one row per conversation between two sessions, and per job of a sub-agent. Only a
+// transaction that ends a run of a flow, or that aborts, resets or deletes one of its sessions, changes the
+// flow.
 
 import { type Selectable, sql } from "kysely";
 import type { JobOutcome } from "../../../core/rules/announcement.ts";
@@ -10,16 +11,16 @@ import { answerJobWaits } from "../runs/job-waits.ts";
 
 export interface Flow {
   readonly flowId: string;
-  /** `send`: a conversation. `spawn`: a sub-agent's job; the target is the child. */
+  /** `send`: a conversation. `spawn`: a job of a sub-agent, whose session is the target. */
   readonly kind: "send" | "spawn";
   readonly chainId: string;
   readonly requesterKey: string;
-  /** The requester's transcript at the time of the request. */
+  /** Id of the requester's transcript when it sent the request. */
   readonly requesterSessionId: string;
   readonly requesterRunId?: string;
   readonly targetKey: string;
   readonly open: boolean;
-  /** Maximum number of turns after round 1. */
+  /** Maximum number of turns after the first answer. */
   readonly turnsMax: number;
   readonly requestText: string;
   readonly round1Reply?: string;
@@ -34,7 +35,7 @@ export interface Flow {
 /** A flow without its texts. */
 export type FlowOutline = Omit<Flow, "requestText" | "round1Reply" | "latestReply" | "outcome">;
 
-/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
+/** A literal instead of a parameter, so that queries can use a partial index (see runs.ts). */
 const OPEN = sql.lit("open");
 
 function toFlow(row: Selectable<FlowTable>): Flow {
@@ -101,7 +102,7 @@ export async function noteReply(tx: Tx, flowId: string, reply: string, round1: b
     .execute();
 }
 
-/** Ends an open flow; an ended flow keeps its first reason. */
+/** Ends an open flow. If the flow has already ended, its first reason stays. */
 export async function endFlow(tx: Tx, flowId: string, reason: string, at: number): Promise<boolean> {
   const done = await tx
     .updateTable("flows")
@@ -112,7 +113,7 @@ export async function endFlow(tx: Tx, flowId: string, reason: string, at: number
   return done.numUpdatedRows > 0n;
 }
 
-/** Ends an open job with its outcome, and answers the runs that wait for it. */
+/** Ends an open job, stores its outcome, and answers the runs that wait for it. */
 export async function endJob(
   tx: Tx,
   flowId: string,
@@ -125,7 +126,7 @@ export async function endJob(
   return true;
 }
 
-/** Returns the ids of ended flows among these. */
+/** Returns the ids of those flows that have ended. */
 export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promise<string[]> {
   if (flowIds.length === 0) return [];
   const rows = await db
@@ -137,7 +138,7 @@ export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promi
   return rows.map((row) => row.flow_id);
 }
 
-/** Returns the sub-agents with unfinished jobs from these sessions. */
+/** Returns the links from these sessions to their sub-agents with unfinished jobs. */
 export async function openSpawnEdges(
   db: Db,
   requesterKeys: readonly string[],
@@ -153,7 +154,7 @@ export async function openSpawnEdges(
   return rows.map((row) => ({ from: row.requester_key, to: row.target_key }));
 }
 
-/** Returns the sub-agent jobs of a run, finished or not, oldest first. */
+/** Returns the sub-agent jobs that a run started, finished or not, oldest first. */
 export async function spawnsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
   const rows = await db
     .selectFrom("flows")
@@ -166,7 +167,8 @@ export async function spawnsOfRun(db: Db, requesterRunId: string): Promise<Flow[
 }
 
 /**
- * Returns the job of a sub-agent, also after its session was deleted: the first of its runs belongs to it.
+ * Returns the job of a sub-agent, even after its session was deleted. The first run of the sub-agent belongs
+ * to this job.
  */
 export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | undefined> {
   const row = await db
@@ -179,7 +181,7 @@ export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | unde
   return row === undefined || row.flow_id === null ? undefined : getFlow(db, row.flow_id);
 }
 
-/** Whether a session has sent to another one in this chain after this time. */
+/** Whether a session sent to the other one in this chain after the given time. */
 export async function hasSentInChain(
   db: Db,
   sent: { chainId: string; requesterKey: string; targetKey: string; afterMs: number },
@@ -198,8 +200,8 @@ export async function hasSentInChain(
 }
 
 /**
- * Returns the run that wrote a requester's oldest awaited message into the inbox of `targetKey`: one that a
- * caller waits for at `now`.
+ * Returns the run that wrote the requester's oldest message into the inbox of `targetKey`. Only messages for
+ * whose answer a caller waits at `now` count.
  */
 export async function awaitedMessage(
   db: Db,
@@ -253,7 +255,7 @@ export async function flowsOfChain(db: Db, chainId: string, limit: number): Prom
   return rows.map((row) => toFlow({ ...row, ...NO_TEXTS }));
 }
 
-/** Returns open flows that a run began. */
+/** Returns open flows that a run started. */
 export async function openFlowsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
   const rows = await db
     .selectFrom("flows")
@@ -264,7 +266,7 @@ export async function openFlowsOfRun(db: Db, requesterRunId: string): Promise<Fl
   return rows.map(toFlow);
 }
 
-/** Returns open flows with this session as a party, oldest first. */
+/** Returns open flows in which this session takes part, oldest first. */
 export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
   const rows = await db
     .selectFrom("flows")
@@ -276,7 +278,7 @@ export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
   return rows.map(toFlow);
 }
 
-/** Returns unfinished sub-agent jobs of a session, or of one of its runs. */
+/** Returns unfinished sub-agent jobs that a session, or one of its runs, started. */
 export async function openSpawnsOf(
   db: Db,
   requester: { sessionKey: string; runId?: string },

@@ -1,11 +1,12 @@
-// Owns the table of refused sends and spawns of runs. Each call is stored once, even if a crash repeats it.
+// Owns the table of refused sends and spawns of runs. A refused call is stored only once, even if it is
+// repeated after a crash.
 
 import type { Selectable } from "kysely";
 import { heldIfFree } from "../../locks.ts";
 import type { RefusalTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
-/** Maximum number of old rows that one transaction deletes. */
+/** Maximum number of old rows that are deleted per transaction. */
 const FORGOTTEN_AT_ONCE = 100;
 
 export interface Refusal {
@@ -13,14 +14,14 @@ export interface Refusal {
   readonly chainId: string;
   readonly runId: string;
   readonly fromKey: string;
-  /** The target session, if known. */
+  /** Key of the target session, if it is known. */
   readonly toKey?: string;
-  /** The target as the call named it. */
+  /** Target as it was written in the call. */
   readonly named?: string;
   readonly tool: string;
   readonly code: string;
   readonly error: string;
-  /** For a refused wait: the keys of the cycle, from the sender back to it. */
+  /** If a wait was refused: the keys of the cycle, starting and ending with the sender. */
   readonly cycle?: readonly string[];
   readonly hop: number;
   readonly at: number;
@@ -43,7 +44,7 @@ function toRefusal(row: Selectable<RefusalTable>): Refusal {
   };
 }
 
-/** Stores a refusal. False: it was stored before, and nothing changed. */
+/** Stores a refusal. Returns false if it had been stored before. */
 export async function addRefusal(tx: Tx, refusal: Refusal): Promise<boolean> {
   const done = await tx
     .insertInto("refusals")
@@ -66,7 +67,7 @@ export async function addRefusal(tx: Tx, refusal: Refusal): Promise<boolean> {
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Deletes some refusals from before this time. */
+/** Deletes a limited number of refusals that are older than this time. */
 export async function forgetRefusals(tx: Tx, before: number): Promise<void> {
   const old = tx
     .selectFrom("refusals")

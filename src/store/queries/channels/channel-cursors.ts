@@ -1,8 +1,8 @@
-// Owns the read position of each channel account, for platforms that do not keep it.
+// Owns the position up to which each channel account has been read, for platforms that do not store it.
 
 import type { Db, Tx } from "../../sql.ts";
 
-/** Names a stored position of an account. */
+/** Identifies a stored position of an account. */
 interface CursorId {
   readonly channel: string;
   readonly accountId: string;

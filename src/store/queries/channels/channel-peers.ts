@@ -1,5 +1,5 @@
-// Owns the table of people who write to an account directly: pending, approved or blocked. One row per person
-// and account; only a pending person has a code.
+// Owns the table of people who write to an account directly: pending, approved or blocked. It has one row per
+// person and account. Only a pending person has a pairing code.
 
 import { type Selectable, sql } from "kysely";
 import type { PeerState } from "../../../core/rules/inbound-policy.ts";
@@ -16,16 +16,16 @@ export interface PeerId {
 }
 
 export interface ChannelPeer extends PeerId {
-  /** The person's own name, safe to show on one line. */
+  /** Name that the person uses on the platform, made safe for display on one line. */
   readonly name?: string;
   readonly state: PeerState;
-  /** Set while the person is pending. */
+  /** Pairing code; set while the person waits for approval. */
   readonly code?: string;
-  /** When the code was created. */
+  /** Time when the code was created. */
   readonly askedAt: number;
   readonly toldAt: number;
   readonly decidedAt?: number;
-  /** Where to write to the person. */
+  /** Route for messages to the person. */
   readonly route?: Route;
 }
 
@@ -90,7 +90,7 @@ export async function putPeer(tx: Tx, peer: ChannelPeer): Promise<void> {
     .execute();
 }
 
-/** Deletes a person's row. False: there was none. */
+/** Deletes the row of a person. Returns false if there was none. */
 export async function deletePeer(tx: Tx, who: PeerId): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom("channel_peers")
@@ -101,7 +101,7 @@ export async function deletePeer(tx: Tx, who: PeerId): Promise<boolean> {
   return numDeletedRows > 0n;
 }
 
-/** Lists all persons, the latest requests first. */
+/** Lists all persons, those with the latest requests first. */
 export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
   const rows = await db
     .selectFrom("channel_peers")
@@ -115,7 +115,10 @@ export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
   return rows.map(toPeer);
 }
 
-/** Deletes pending persons who requested access before `beforeMs`, and counts the remaining ones. */
+/**
+ * Deletes pending persons who requested access before `beforeMs`, and returns the number of those that
+ * remain.
+ */
 export async function openAsks(
   tx: Tx,
   { channel, accountId }: Omit<PeerId, "peerId">,
@@ -140,8 +143,8 @@ export async function openAsks(
 }
 
 /**
- * Deletes the account's pending person with the oldest reply, if that was given by `beforeMs`. False: there
- * is no such person.
+ * Deletes the pending person of the account whose last reply is the oldest, if that reply was sent by
+ * `beforeMs`. Returns false if there is no such person.
  */
 export async function forgetStalestAsk(
   tx: Tx,

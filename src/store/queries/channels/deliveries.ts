@@ -1,9 +1,9 @@
-// Owns the outbox table: texts that must leave through a channel, events for web hooks, and their outcomes.
-// Queued does not mean delivered: only an acknowledgement makes a row `sent` (I5).
-// An attempt is stored before it is made; an attempt that a crash interrupted is never silently
-//      repeated.
-// A route is delivered in order: a pending row blocks later rows of its route, a settled one does not.
-//      Events are ordered only within each session (`hook-due.ts`).
+// Owns the outbox table: texts to send through a channel, events for web hooks, and the outcomes of their
+// delivery.
+// A row becomes `sent` only when the channel acknowledges it (I5). The start of an attempt is stored before
+// the attempt, and an attempt that a crash interrupted is never silently repeated. The rows of a route are
+// delivered in order: a pending row blocks the later rows of its route. For events this order applies within
+// each session only (`hook-due.ts`).
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -14,12 +14,12 @@ import { livingProcesses } from "../processes.ts";
 
 export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
 type DeliveryKind = "announce" | "send" | "hook";
-/** Texts for people, or events for programs: the classes are delivered independently. */
+/** Texts for people, or events for programs. The two classes are delivered independently. */
 export type DeliveryClass = "texts" | "hooks";
 
 export interface Delivery {
   readonly id: string;
-  /** Grows over the whole store. */
+  /** Increases across the whole store. */
   readonly seq: number;
   readonly sessionKey: string;
   readonly runId?: string;
@@ -30,9 +30,9 @@ export interface Delivery {
   readonly code?: string;
   readonly error?: string;
   readonly attempts: number;
-  /** An attempt has begun and is not known to have ended. */
+  /** True from the start of an attempt until its outcome is stored. */
   readonly attemptOpen: boolean;
-  /** Number of the text's parts that the channel has acknowledged; they are not sent again. */
+  /** Number of parts of the text that the channel has acknowledged. They are not sent again. */
   readonly partsSent: number;
   readonly nextAttemptAt: number;
   readonly createdAt: number;
@@ -48,7 +48,8 @@ export interface NewDelivery {
   readonly route: Route;
   readonly text: string;
   /**
-   * `skipped`: forbidden by policy; `failed`: it has no recipient. Both are kept so that people can see them.
+   * `skipped`: policy forbids the delivery. `failed`: there is no recipient. Both are stored so that people
+   * can see them.
    */
   readonly state: "pending" | "skipped" | "failed";
   readonly code?: string;
@@ -56,7 +57,7 @@ export interface NewDelivery {
   readonly createdAt: number;
 }
 
-/** Outcome of an attempt. `retry`: nothing was sent, and the attempt may be repeated. */
+/** Outcome of an attempt. `retry` means that nothing was sent, and that the attempt may be repeated. */
 export type AttemptOutcome =
   | { readonly kind: "sent" }
   /** The channel has acknowledged one part; more parts follow. */
@@ -64,12 +65,12 @@ export type AttemptOutcome =
   | { readonly kind: "failed" | "skipped"; readonly code: string; readonly error: string }
   | { readonly kind: "retry"; readonly error: string; readonly nextAttemptAt: number };
 
-/** Returns the same key for equal routes, regardless of the order of fields. */
+/** Returns a key that is the same for equal routes, whatever the order of their fields. */
 export function routeKeyOf(route: Route): string {
   return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
 }
 
-/** Returns the prefix of a channel's route keys. */
+/** Returns the prefix with which the keys of all routes of a channel begin. */
 export function channelPrefix(channel: string): string {
   return `[${JSON.stringify(channel)},`;
 }
@@ -133,7 +134,7 @@ export async function getDelivery(db: Db, id: string): Promise<Delivery | undefi
   return row === undefined ? undefined : toDelivery(row);
 }
 
-/** Returns the delivery state of each run's reply. Events for programs do not count. */
+/** Returns the delivery state of each run's reply. Ignores events for programs. */
 export async function deliveryStates(
   db: Db,
   runIds: readonly string[],
@@ -151,7 +152,10 @@ export async function deliveryStates(
   );
 }
 
-/** Adds the first pending row of each route. It skips from route to route, so a long queue costs nothing. */
+/**
+ * Adds a CTE with the first pending row of each route. It jumps from route to route, so long queues do not
+ * slow it down.
+ */
 function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`with recursive head (seq) as (
       select first.seq
@@ -167,8 +171,8 @@ function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Returns rows that are due, first of their route, and without an open attempt. Oldest first. `of`: only this
- * class.
+ * Returns rows that are due, the oldest first. They are the first of their route and have no open attempt.
+ * `of` limits the result to one class.
  */
 export async function dueDeliveries(
   db: Db,
@@ -184,7 +188,7 @@ export async function dueDeliveries(
   return rows.map(toDelivery);
 }
 
-/** Returns the routes of a class with pending rows. */
+/** Returns the routes of a class that have pending rows. */
 export async function pendingRoutes(db: Db, of: DeliveryClass): Promise<Route[]> {
   const query = withHeads(sql`select d.route_json from head cross join deliveries d
     where d.seq = head.seq and ${ofClass(of, sql`d.kind`)}`);
@@ -192,14 +196,14 @@ export async function pendingRoutes(db: Db, of: DeliveryClass): Promise<Route[]>
   return rows.map((row) => JSON.parse(row.route_json) as Route);
 }
 
-/** Reads these rows, in the order of their ids. */
+/** Reads the rows with these ids, in the order of the ids. */
 export async function readDeliveries(db: Db, ids: readonly string[]): Promise<Delivery[]> {
   if (ids.length === 0) return [];
   const rows = await db.selectFrom("deliveries").selectAll().where("id", "in", ids).orderBy("seq").execute();
   return rows.map(toDelivery);
 }
 
-/** Returns when the next unblocked row is due; undefined: there is none. */
+/** Returns the time when the next unblocked row is due, or undefined if there is none. */
 export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | undefined> {
   const query = withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d
     where d.seq = head.seq and d.attempt_open = 0 and ${ofClass(of, sql`d.kind`)}`);
@@ -208,8 +212,8 @@ export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | un
 }
 
 /**
- * Stores that `owner` begins an attempt with the parts after `partsSent`. Repeating the call changes nothing.
- * False: another process made the attempt or settled the row; do not send.
+ * Stores that `owner` starts an attempt with the parts after `partsSent`. A repeated call has no effect.
+ * Returns false if another process has made the attempt or settled the row; the caller must then not send.
  */
 export async function beginAttempt(
   tx: Tx,
@@ -239,7 +243,7 @@ function settled(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number)
   }
 }
 
-/** Stores the outcome of the owner's open attempt. False: there was none, and nothing changed. */
+/** Stores the outcome of the owner's open attempt. Returns false, and changes nothing, if there is none. */
 export async function endAttempt(
   tx: Tx,
   { id, owner }: { id: string; owner: string },
@@ -265,20 +269,24 @@ export interface Recovery {
   readonly at: number;
   /** Whether the channel can recognise a repeated text. */
   canRepeat(route: Route): boolean;
-  /** Only attempts of dead processes. Absent: all, because no other process exists. */
+  /**
+   * `the dead`: only attempts of processes that no longer run. If absent, all attempts, because no other
+   * process exists.
+   */
   readonly from?: "the dead" | undefined;
-  /** Only deliveries of this class. Default: all. */
+  /** Only deliveries of this class. If absent, all deliveries. */
   readonly of?: DeliveryClass | undefined;
   /**
-   * The calling process, and whether it currently makes the attempt of this row. Its other attempts are lost.
+   * The calling process, and a function that says whether it is currently making the attempt of a row. Its
+   * other attempts are lost.
    */
   readonly own?: { readonly owner: string; isUnderWay(id: string): boolean };
 }
 
 /**
- * Settles interrupted attempts. If the channel can recognise a repeated text, the row is due again; otherwise
- * it fails as `ambiguous`, and a person decides. Returns the failed rows. Old versions stored no owner: such
- * attempts count as interrupted.
+ * Settles interrupted attempts. If the channel can recognise a repeated text, the row becomes due again.
+ * Otherwise it fails as `ambiguous`, and a person decides. Returns the failed rows. Attempts without an
+ * owner, which old versions stored, count as interrupted.
  */
 export async function recoverOpenAttempts(
   tx: Tx,
@@ -296,7 +304,7 @@ export async function recoverOpenAttempts(
   const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];
   for (const row of rows) {
-    // Check the rows that were read: an attempt that this process begins meanwhile is not among them.
+    // This check uses the rows as read above, so it does not affect an attempt that this process starts now.
     if (row.attempt_owner === own?.owner && own.isUnderWay(row.id)) continue;
     const delivery = toDelivery(row);
     const owner = row.attempt_owner ?? "";
@@ -311,7 +319,10 @@ export async function recoverOpenAttempts(
   return failed;
 }
 
-/** Makes a failed, undismissed row pending again, at its old position. False: it is in another state. */
+/**
+ * Makes a failed row that nobody has dismissed pending again, in its old position. Returns false if the row
+ * is in another state.
+ */
 export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
@@ -323,7 +334,7 @@ export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<b
   return numUpdatedRows > 0n;
 }
 
-/** Dismisses a failed row. False: it is in another state, or was dismissed before. */
+/** Dismisses a failed row. Returns false if the row is in another state or already dismissed. */
 export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
@@ -335,7 +346,7 @@ export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<b
   return numUpdatedRows > 0n;
 }
 
-/** Returns failed deliveries that nobody has dismissed, newest first. */
+/** Returns failed deliveries that are not dismissed, newest first. */
 export async function failedDeliveries(db: Db, limit: number): Promise<Delivery[]> {
   const rows = await db
     .selectFrom("deliveries")
@@ -351,7 +362,7 @@ export async function failedDeliveries(db: Db, limit: number): Promise<Delivery[
 interface DeliveryFilter {
   readonly state?: DeliveryState;
   readonly sessionKey?: string;
-  /** `nextCursor` of the previous page; any other value finds nothing. */
+  /** `nextCursor` of the previous page. For any other value the page is empty. */
   readonly cursor?: string;
   readonly limit: number;
 }
@@ -378,7 +389,7 @@ export async function listDeliveries(
     : { rows };
 }
 
-/** Returns texts for people that these runs caused, newest first. */
+/** Returns the texts for people that these runs produced, newest first. */
 export async function deliveriesOfRuns(
   db: Db,
   runIds: readonly string[],
@@ -396,20 +407,20 @@ export async function deliveriesOfRuns(
   return rows.map(toDelivery);
 }
 
-/** Counts pending texts, and failed ones that were not dismissed. */
+/** Counts pending texts, and failed texts that are not dismissed. */
 export async function countDeliveries(db: Db): Promise<{ pending: number; failed: number }> {
   const count = (state: DeliveryState) =>
     db
       .selectFrom("deliveries")
       .select((eb) => eb.fn.countAll<number>().as("n"))
       .where("state", "=", sql.lit(state));
-  // Separate queries: pending rows may be many, and are counted in their index.
+  // Two queries, because there may be many pending rows, and each query can use its own index.
   const pending = await count("pending").executeTakeFirstOrThrow();
   const failed = await count("failed").where("dismissed_at", "is", null).executeTakeFirstOrThrow();
   return { pending: Number(pending.n), failed: Number(failed.n) };
 }
 
-/** Whether a text of one of these runs is still pending. */
+/** Whether a text of any of these runs is still pending. */
 export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Promise<boolean> {
   if (runIds.length === 0) return false;
   const row = await db

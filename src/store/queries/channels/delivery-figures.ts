@@ -1,29 +1,29 @@
-// Computes outbox figures per channel account or hook: pending, failed, last success. Reads a bounded number
-// of rows: unsettled ones by their index, and only the newest settled ones.
+// Computes figures of the outbox per channel account or hook: pending, failed, last success. Reads a limited
+// number of rows: the unsettled ones and only the newest settled ones.
 
 import { type RawBuilder, sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import type { Db } from "../../sql.ts";
 
-/** Settled rows that are read to find the last success and the last failure. */
+/** Maximum number of settled rows that are searched for the last success and the last failure. */
 const RECENT_MAX = 2_000;
 
 export interface DeliveryFigures {
   readonly pending: number;
-  /** Failed deliveries without the dismissed ones. */
+  /** Number of failed deliveries that are not dismissed. */
   readonly failed: number;
-  /** Pending after a failed attempt. */
+  /** Number of pending deliveries with at least one failed attempt. */
   readonly retrying: number;
-  /** The earliest next attempt of the retried rows. */
+  /** Time of the earliest next attempt among those. */
   readonly nextAttemptAt?: number;
-  /** Error of a retried row, otherwise of the last failed one. */
+  /** Error of a delivery that is being retried, otherwise of the last failed delivery. */
   readonly lastError?: string;
-  /** When a row last failed. */
+  /** Time of the last failure. */
   readonly lastErrorAt?: number;
   readonly lastSentAt?: number;
 }
 
-/** Returns the index of the prefix that a row's route key begins with; -1: none. */
+/** Returns the index of the prefix with which a row's route key begins, or -1 if none matches. */
 function wayOf(prefixes: readonly string[]): RawBuilder<number> {
   const whens = prefixes.map((prefix, way) => {
     const chars = sql.lit([...prefix].length);
@@ -32,7 +32,7 @@ function wayOf(prefixes: readonly string[]): RawBuilder<number> {
   return whens.length === 0 ? sql`-1` : sql`case ${sql.join(whens, sql` `)} else -1 end`;
 }
 
-/** Limits a query to the newest or oldest rows of a state. */
+/** Selects a limited number of rows in a state, the newest or the oldest. */
 function some(state: "sent" | "failed" | "pending", order: "asc" | "desc"): RawBuilder<unknown> {
   return sql`(select route_key, error, settled_at, seq from deliveries
     where state = ${sql.lit(state)} order by seq ${sql.raw(order)} limit ${sql.lit(RECENT_MAX)}) as recent`;
@@ -53,11 +53,11 @@ async function troubles(
   const query = sql<Trouble>`select ${way} as way, error, settled_at from ${some(state, order)}
     where error is not null order by seq ${sql.raw(order)}`;
   const { rows } = await query.execute(db);
-  // The first row of each prefix counts: written last, it stays.
+  // The first row of each prefix must win, so it is inserted last.
   return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
 }
 
-/** Returns the figures for each prefix of route keys, and at the end those of the remaining rows. */
+/** Returns the figures for each prefix of route keys. The last element is for rows that match no prefix. */
 export async function deliveryFigures(db: Db, prefixes: readonly string[]): Promise<DeliveryFigures[]> {
   const way = wayOf(prefixes);
   const open = await sql<Record<"way" | "pending" | "failed" | "retrying" | "next_at", number>>`

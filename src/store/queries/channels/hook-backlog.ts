@@ -1,5 +1,5 @@
-// Limits how many rows may wait for a program or a chat. For a program, one row records the events that were
-// dropped.
+// Limits how many rows may wait for a program or a chat. If events for a program are dropped, one row records
+// their number.
 
 import { sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -9,7 +9,7 @@ import { routeKeyOf } from "./deliveries.ts";
 
 /** Code of the row that records dropped events. */
 export const BACKLOG_FULL = "backlog_full";
-/** Maximum rows per sweep. */
+/** Maximum number of rows that one cleanup deletes. */
 const FORGOTTEN_MAX = 5_000;
 
 /** Counts the waiting rows of a route, up to `max`. */
@@ -28,7 +28,7 @@ export async function countWaiting(db: Db, route: Route, max: number): Promise<n
   return Number(row.n);
 }
 
-/** Counts dropped events of all programs, until an operator has settled their rows. */
+/** Counts the dropped events of all programs. Rows that an operator has settled no longer count. */
 export async function countDropped(db: Db): Promise<number> {
   const rows = await db
     .selectFrom("deliveries")
@@ -43,7 +43,7 @@ export async function countDropped(db: Db): Promise<number> {
   );
 }
 
-/** Whether `max` or more rows wait in a route. */
+/** Whether at least `max` rows wait in a route. */
 export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
   const row = await db
     .selectFrom("deliveries")
@@ -58,8 +58,8 @@ export async function isBacklogFull(db: Db, route: Route, max: number): Promise<
 }
 
 /**
- * Returns the row that records a route's dropped events, until an operator has settled it. Locks it until the
- * transaction ends: two transactions that count must see each other's number.
+ * Returns the row that records a route's dropped events, unless an operator has settled it. Locks the row
+ * until the transaction ends, so that concurrent transactions do not lose each other's counts.
  */
 export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; text: string } | undefined> {
   const query = tx
@@ -74,7 +74,7 @@ export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; te
   return await held(tx, query).executeTakeFirst();
 }
 
-/** Updates the count in that row. */
+/** Updates the number in that row. */
 export async function rewriteBacklogRow(
   tx: Tx,
   id: string,
@@ -83,7 +83,7 @@ export async function rewriteBacklogRow(
   await tx.updateTable("deliveries").set(row).where("id", "=", id).where("state", "=", "failed").execute();
 }
 
-/** Deletes events that were delivered before this time. */
+/** Deletes events that were delivered before the given time. */
 export async function forgetSentHooks(tx: Tx, before: number): Promise<void> {
   await tx
     .deleteFrom("deliveries")

@@ -1,11 +1,12 @@
-// Finds the due events for programs. Events of one session go to one program in order: a pending row blocks
-// only later ones of its session. A query reads a bounded number of rows per program.
+// Finds the events for programs that are due. A program receives the events of one session in order: a
+// pending event only blocks later events of the same session. A query reads a limited number of rows per
+// program.
 
 import { sql } from "kysely";
 import type { Db } from "../../sql.ts";
 import { type Delivery, pendingRoutes, readDeliveries, routeKeyOf } from "./deliveries.ts";
 
-/** Oldest pending rows of a program that one query reads. */
+/** Number of oldest pending rows per program that one query reads. */
 const WINDOW = 256;
 
 interface Head {
@@ -16,7 +17,8 @@ interface Head {
 }
 
 /**
- * Returns the first pending row of each session among a route's oldest rows. `behind`: skips these sessions.
+ * Returns the first pending row of each session among the oldest rows of a route. Skips the sessions in
+ * `behind`.
  */
 async function headsOf(db: Db, routeKey: string, behind: readonly string[]): Promise<Head[]> {
   let query = db
@@ -31,18 +33,19 @@ async function headsOf(db: Db, routeKey: string, behind: readonly string[]): Pro
 
 export interface HookLook {
   readonly due: readonly Delivery[];
-  /** When the next unblocked row is due. */
+  /** Time when the next unblocked row is due. */
   readonly nextAt?: number;
 }
 
-/** Capacity of one program: how many rows may be taken, and when to try again if none. */
+/** Number of rows that may be sent to a program now, and when to look again if that is 0. */
 interface Room {
   readonly rows: number;
   readonly againAt: number;
 }
 
 /**
- * Returns due events, oldest first for each program. `isUnderWay`: rows that the caller is already sending.
+ * Returns the due events, oldest first for each program. Skips rows for which `isUnderWay` is true, because
+ * the caller is already sending them.
  */
 export async function dueNews(
   db: Db,
@@ -64,7 +67,7 @@ export async function dueNews(
     const isFree = (head: Head): boolean => head.attempt_open === 0 && !isUnderWay(head.id);
     const isDue = (head: Head): boolean => isFree(head) && head.next_attempt_at <= now;
     if (heads.length > 0 && !heads.some(isDue)) {
-      // Waiting sessions must not hide those behind them.
+      // Sessions that cannot be served yet fill the window, so the query looks past them.
       heads = [
         ...heads,
         ...(await headsOf(

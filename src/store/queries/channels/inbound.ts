@@ -1,7 +1,6 @@
-// Owns the table of incoming channel messages: each once, even if its platform sends it again, and those that
-// wait to become part of a run.
-// A message is one row: a second insert returns that it is known, also after a restart. Rows that are joined
-// to a run are locked, so that only one of two processes joins them.
+// Owns the table of incoming channel messages, including those that wait to become part of a run. Each
+// message version is one row. If a platform sends it again, even after a restart, the insert finds the row.
+// Messages that are joined into a run are locked, so that only one process does this.
 
 import { type Selectable, sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
@@ -9,25 +8,28 @@ import { held } from "../../locks.ts";
 import type { InboundTable } from "../../schema/channel-tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
-/** One version of one message. */
+/** Identifies one version of a message. */
 export interface InboundId {
   readonly channel: string;
   readonly accountId: string;
   readonly chatId: string;
   readonly messageId: string;
-  /** Version of an edited message; empty: the original. */
+  /** Version of an edited message; empty for the original. */
   readonly edit: string;
 }
 
 /**
- * `pending` until it is part of a run. `refused`: too many were waiting. `ignored`: it contains nothing new.
+ * `pending` until it is part of a run. `refused`: too many were waiting. `ignored`: it contained nothing new.
  */
 export type InboundState = "pending" | "done" | "refused" | "ignored";
 
 export interface InboundRow {
   readonly seq: number;
   readonly state: InboundState;
-  /** JSON. After it was settled: the text with which later edits are compared. */
+  /**
+   * JSON. When the message is no longer pending, it contains only the text that later edits are compared
+   * with.
+   */
   readonly body: string;
   readonly receivedAt: number;
 }
@@ -38,7 +40,7 @@ interface NewInbound extends InboundId {
   readonly receivedAt: number;
 }
 
-/** Maximum rows per sweep. */
+/** Maximum number of rows that one cleanup deletes. */
 const PRUNED_MAX = 5_000;
 const PENDING = sql.lit("pending");
 
@@ -57,7 +59,10 @@ function versionsOf(db: Db, id: Omit<InboundId, "edit">) {
     .where("message_id", "=", id.messageId);
 }
 
-/** Stores a waiting message and returns its position; undefined: it is known, and nothing was written. */
+/**
+ * Stores a waiting message and returns its position. Returns undefined, and stores nothing, if the message is
+ * known.
+ */
 export async function insertInbound(tx: Tx, message: NewInbound): Promise<number | undefined> {
   const row = await tx
     .insertInto("inbound")
@@ -81,21 +86,21 @@ export async function insertInbound(tx: Tx, message: NewInbound): Promise<number
   return row?.seq;
 }
 
-/** Whether this version has arrived before. */
+/** Whether this message version has arrived before. */
 export async function isKnown(db: Db, id: InboundId): Promise<boolean> {
   return (await versionsOf(db, id).where("edit", "=", id.edit).executeTakeFirst()) !== undefined;
 }
 
-/** Returns the other versions of a message in order of arrival, locked until the transaction ends. */
+/** Returns the other versions of a message in order of arrival. Locks them until the transaction ends. */
 export async function otherVersions(tx: Tx, id: InboundId): Promise<(InboundRow & { edit: string })[]> {
   const rows = await held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
   return rows.map((row) => ({ ...toInbound(row), edit: row.edit }));
 }
 
-/** Messages that wait under one key. */
+/** Messages that wait under the same key. */
 interface Burst {
   readonly count: number;
-  /** Total characters of their bodies. */
+  /** Total number of characters in their bodies. */
   readonly chars: number;
   /** Time at which the first message arrived. */
   readonly firstAt: number | undefined;
@@ -120,7 +125,7 @@ export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
   };
 }
 
-/** Returns the waiting messages of a key in order, locked until the transaction ends. */
+/** Returns the waiting messages of a key in order. Locks them until the transaction ends. */
 export async function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]> {
   const query = tx
     .selectFrom("inbound")
@@ -136,7 +141,7 @@ export async function rewriteInbound(tx: Tx, seq: number, body: string): Promise
   await tx.updateTable("inbound").set({ body_json: body }).where("seq", "=", seq).execute();
 }
 
-/** Settles a message; later edits are compared with its body. */
+/** Stores the final state of a message, and the body that later edits are compared with. */
 export async function settleInbound(
   tx: Tx,
   seq: number,
@@ -154,7 +159,7 @@ export async function settleInbound(
     .execute();
 }
 
-/** Deletes settled messages that arrived before this time, a limited number per sweep. */
+/** Deletes a limited number of settled messages that arrived before this time. */
 export async function pruneInbound(tx: Tx, beforeMs: number): Promise<void> {
   await tx
     .deleteFrom("inbound")

@@ -1,6 +1,6 @@
-// Owns the table of thread bindings: threads and chats of channels whose messages go to a separate session. A
-// thread is bound to at most one session: its route is the table's key. A transaction that ends or moves a
-// binding locks its row first.
+// Owns the table of thread bindings: threads and chats of channels whose messages go to a separate session.
+// The thread's route is the primary key, so a thread is bound to at most one session. A transaction that ends
+// or moves a binding locks its row first.
 
 import { type Selectable, sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -11,17 +11,17 @@ import { patternCondition } from "../sessions/session-scope.ts";
 import { routeKeyOf } from "./deliveries.ts";
 
 export interface ThreadBinding {
-  /** The thread's route, in the form that its messages have in `replyTo`. */
+  /** Route of the thread, in the same form as `replyTo` of its messages. */
   readonly route: Route;
   readonly sessionKey: string;
-  /** `created`: a thread that was made for the binding. `bound`: an existing chat. */
+  /** `created`: the thread was created for the binding. `bound`: the chat existed before. */
   readonly kind: "created" | "bound";
   readonly createdAt: number;
-  /** When the last message arrived. */
+  /** Time when the last message arrived. */
   readonly usedAt: number;
-  /** Ends the binding this long after the last message; 0: never. */
+  /** Time after the last message at which the binding ends; 0: never. */
   readonly idleMs: number;
-  /** Ends the binding at this age; 0: never. */
+  /** Maximum age of the binding; 0: unlimited. */
   readonly maxAgeMs: number;
 }
 
@@ -37,7 +37,7 @@ function toBinding(row: Selectable<ThreadBindingTable>): ThreadBinding {
   };
 }
 
-/** Stores a binding. False: the thread is already bound, and stays unchanged. */
+/** Stores a binding. Returns false if the thread is already bound; that binding does not change. */
 export async function insertBinding(tx: Tx, binding: ThreadBinding): Promise<boolean> {
   const done = await tx
     .insertInto("thread_bindings")
@@ -74,7 +74,7 @@ export async function holdBinding(tx: Tx, place: Route | string): Promise<Thread
   return row && toBinding(row);
 }
 
-/** Records that a message arrived. */
+/** Records the time of a new message. */
 export async function touchBinding(tx: Tx, { route }: ThreadBinding, at: number): Promise<void> {
   await tx
     .updateTable("thread_bindings")
@@ -94,7 +94,7 @@ export async function limitBinding(
     .execute();
 }
 
-/** False: it was already deleted. */
+/** Returns false if it was already deleted. */
 export async function deleteBinding(tx: Tx, { route }: ThreadBinding): Promise<boolean> {
   const done = await tx
     .deleteFrom("thread_bindings")
@@ -115,7 +115,7 @@ export async function bindingsOfSession(db: Db, sessionKey: string): Promise<Thr
   return rows.map(toBinding);
 }
 
-/** Lists bindings whose sessions match one of the patterns, newest first; without patterns, all. */
+/** Lists bindings, newest first. With patterns, only those whose session keys match one of them. */
 export async function listBindings(
   db: Db,
   { limit, patterns }: { readonly limit: number; readonly patterns?: readonly string[] | undefined },

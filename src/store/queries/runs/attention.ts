@@ -1,6 +1,6 @@
-// Reads the rows behind the list of what needs a person: runs under way, and the last turn of each session.
-// A query reads the last turns of at most `SCANNED_MAX` sessions, newest first, whatever the number of runs.
-// An archived, reset or deleted session has none.
+// Reads the runs that may need a person's attention: active runs, and the last turn of each session. A query
+// reads the last turns of at most `SCANNED_MAX` sessions, the newest first, however many runs there are.
+// Archived, reset and deleted sessions are skipped.
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
@@ -9,9 +9,12 @@ import { type Db, kindOf, present, type Tx } from "../../sql.ts";
 import { scopeConditions } from "../sessions/session-scope.ts";
 
 const SCANNED_MAX = 2_000;
-/** Characters at the end of a reply that show whether it is a question. */
+/** Number of characters at the end of a reply that are read to detect a question. */
 const TAIL_CHARS = 300;
-/** Characters of a text that is cut to one line later: a secret that begins in the line is whole. */
+/**
+ * Number of characters that are read of a text that is later cut to one line. It is large, so that a secret
+ * at the cut is complete and can be redacted.
+ */
 const TEXT_CHARS = 4_000;
 /** Larger inputs are not read. */
 const INPUT_BYTES_MAX = 64 * 1024;
@@ -25,25 +28,25 @@ interface TurnOf {
   readonly flowStep?: FlowStep;
 }
 
-/** The last turn of a session, if it has ended. */
+/** Last turn of a session, if it has ended. */
 export interface EndedTurn extends TurnOf {
   readonly state: EndedRunState;
   readonly endedAt: number;
   readonly code?: string;
   readonly error?: string;
-  /** The end of its reply. */
+  /** End of the turn's reply. */
   readonly tail: string;
   readonly dismissed: boolean;
 }
 
-/** A turn under way, or the first queued one of a lane that nobody holds. */
+/** An active turn: it runs, waits, or is the next in a queue. */
 export interface ActiveTurn extends TurnOf {
   readonly state: ActiveRunState;
-  /** When it began to run, to wait or to queue. */
+  /** Time when it began to run, to wait or to queue. */
   readonly sinceMs: number;
 }
 
-/** The rows that a caller wants. */
+/** Selects the rows. */
 interface Wanted {
   readonly scope: Scope;
   readonly limit: number;
@@ -77,7 +80,7 @@ function turnOf(row: TurnRow): TurnOf {
   };
 }
 
-/** How the session of such a turn is found, and the turn. */
+/** For failed and for successful last turns: how to find their sessions, and how to find the turn. */
 const ENDS = {
   failed: {
     sessions: sql`s.failed_run is not null`,
@@ -101,7 +104,10 @@ type EndedRow = TurnRow & {
   dismissed_at: number | null;
 };
 
-/** Returns last turns of sessions that failed, or did not, since a time; newest first. */
+/**
+ * Returns the last turns of sessions that ended since a time, newest first. `how` selects the failed ones or
+ * the others.
+ */
 export async function lastTurns(
   db: Db,
   how: keyof typeof ENDS,
@@ -112,7 +118,7 @@ export async function lastTurns(
     kindOf(db) === "sqlite"
       ? sql`substr(r.reply, ${sql.lit(-TAIL_CHARS)})`
       : sql`right(r.reply, ${sql.lit(TAIL_CHARS)})`;
-  // An end also updates its session.
+  // The end of a run also updates its session, so `updated_at` is at least the time of the end.
   const { rows } = await sql<EndedRow>`
     select ${TURN}, r.state, r.ended_at, r.code, r.error, ${tail} as tail, r.dismissed_at
     from (select s.key, s.failed_run from sessions s
@@ -139,13 +145,16 @@ type ActiveRow = TurnRow & { since: number };
 
 const SINCE = {
   running: sql`coalesce(r.started_at, r.accepted_at)`,
-  // The last stored message of a waiting run is the one with the call that waits.
+  // The last stored message of a waiting run contains the tool call that waits.
   waiting: sql`coalesce((select m.created_at from messages m where m.run_id = r.run_id
     order by m.seq desc limit 1), r.started_at, r.accepted_at)`,
   queued: sql`r.accepted_at`,
 };
 
-/** Returns turns in a state, newest first. Of queued ones only the head of a lane that nobody holds. */
+/**
+ * Returns turns in a state, newest first. A queued turn is returned only if it is the next in its lane, and
+ * the lane has no running or waiting turn.
+ */
 export async function activeTurns(
   db: Db,
   state: ActiveRunState,
@@ -163,7 +172,7 @@ export async function activeTurns(
   return rows.map((row) => ({ ...turnOf(row), state, sinceMs: Number(row.since) }));
 }
 
-/** Returns the sessions for which these runs wait, by run. */
+/** Returns for each of these runs the sessions that it waits for. */
 export async function awaitedSessions(
   db: Db,
   runIds: readonly string[],
@@ -185,14 +194,14 @@ export async function awaitedSessions(
   return awaited;
 }
 
-/** Texts of a run, cut: its input, and both ends of its reply. */
+/** Texts of a run, shortened: its input, and the start and end of its reply. */
 export interface TurnTexts {
   readonly input: string;
   readonly reply: string;
   readonly replyEnd: string;
 }
 
-/** Returns the texts of these runs, by run. */
+/** Returns the texts of these runs, by run id. */
 export async function textsOfTurns(
   db: Db,
   runIds: readonly string[],
@@ -221,8 +230,8 @@ export async function textsOfTurns(
 }
 
 /**
- * Dismisses the last turn of a session; `retriedBy` is the run that follows it. False: it is not the last
- * any more, or was dismissed before.
+ * Dismisses the last turn of a session. `retriedBy` is the run that repeats it. Returns false if it is no
+ * longer the last turn, or was already dismissed.
  */
 export async function dismissTurn(
   tx: Tx,

@@ -1,9 +1,9 @@
-// Owns claims of runs: who holds a run, what its owner may change, and how runs of dead processes return to
-// their queues.
-// Each change by an owner names its owner and attempt; zero changed rows mean that the lane was lost
-//      (I1).
-// CL2: a requeued run keeps its position in the lane. The crash is counted if the run was executing, not if
-//      it was only waiting.
+// Owns the claims of runs: which process holds a run, what this owner may change, and how runs of dead
+// processes return to their queues.
+// Each change by an owner names the owner and the attempt. If it changes no row, the owner has lost the lane
+// (I1).
+// CL2: a run that returns to its queue keeps its position in the lane. A crash is counted only if the run was
+//      executing, not if it was waiting.
 
 import { sql } from "kysely";
 import type { Run } from "../../../core/shapes/run.ts";
@@ -29,15 +29,15 @@ export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
   return (await ANY_QUEUED(db, { sessionKey })).rows.length > 0;
 }
 
-/** Returns the next run of a lane; undefined: there is none, or the lane is held. */
+/** Returns the next run of a lane. Undefined if there is none, or if a run already holds the lane. */
 export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
   const [row] = (await FIRST_OF_IDLE(db, { sessionKey })).rows;
   return row && toRun(row);
 }
 
-// One statement: between two reads a run could return to the queue, and the one behind it would start (I3).
-// Separate queries per state: for three states at once the database would sort the result, at ten times the
-// cost.
+// A single statement. Between two, a run could return to the queue, and the run behind it would start first
+// (I3). It queries each state separately: with three states in one condition the database would sort the
+// result, which takes ten times as long.
 const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
   db
     .selectFrom("runs")
@@ -67,12 +67,12 @@ const IN_QUEUE = prepared((db, { sessionKey }: Lane) =>
     .orderBy("lane_seq"),
 );
 
-/** Returns the runs of a lane that have not started, in order, also if the lane is held. */
+/** Returns the queued runs of a lane in order, even if a run holds the lane. */
 export async function queuedIn(db: Db, sessionKey: string): Promise<Run[]> {
   return (await IN_QUEUE(db, { sessionKey })).rows.map(toRun);
 }
 
-/** Marks a run that has not started as taken over by another one. */
+/** Marks a queued run as taken over by another run. */
 export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
   await tx
     .updateTable("runs")
@@ -83,8 +83,8 @@ export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
 }
 
 /**
- * Returns a queued run in the state in which its owner executes it. Keeps the first start time, so that
- * downtime counts towards the timeout.
+ * Returns a queued run as it is after its owner has claimed it. The first start time stays, so that downtime
+ * counts towards the timeout.
  */
 export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
   return { ...run, state: "running", owner, attempt: run.attempt + 1, startedAt: run.startedAt ?? at };
@@ -104,8 +104,8 @@ const CLAIM = prepared((tx, { runId, owner, attempt, startedAt, pool }: ClaimVal
 );
 
 /**
- * Stores a claim (`claimedBy`). The caller holds the lane and has found the run queued. `pool`: the slots in
- * which it executes.
+ * Stores a claim (`claimedBy`). The caller must hold the lock of the lane, and must have read the run as
+ * queued. `pool` names the slots in which it executes.
  */
 export async function claimRun(
   tx: Tx,
@@ -115,18 +115,18 @@ export async function claimRun(
   await CLAIM(tx, { runId, owner, attempt, startedAt: startedAt ?? null, pool: pool ?? null });
 }
 
-/** Counts answered tool calls of a run. An answer with an unknown outcome does not count. */
+/** Number of answered tool calls of a run. Answers with an unknown outcome do not count. */
 const ANSWERED = sql<number>`(select count(*) from messages where messages.run_id = runs.run_id
   and role = 'toolResult' and entry_json not like '%outcome_unknown%')`;
 
-/** Column values of a run that returns to its queue; they record its progress. */
+/** Column values for a run that returns to its queue. They record its progress. */
 const PARKED = {
   owner: null,
   crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0 else crashes_in_row end`,
   calls_answered: ANSWERED,
 };
 
-/** The same for a run whose process died. */
+/** Column values for a run whose process has died. */
 const CRASHED = {
   ...PARKED,
   crashes: sql<number>`crashes + case when state = 'running' then 1 else 0 end`,
@@ -134,7 +134,10 @@ const CRASHED = {
     when state = 'running' then crashes_in_row + 1 else crashes_in_row end`,
 };
 
-/** Moves a held run to running, waiting, or back to the queue (`queued`: keeps its position). */
+/**
+ * Changes the state of a held run to running, waiting, or queued. A queued run keeps its position in the
+ * lane.
+ */
 export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" | "queued"): Promise<boolean> {
   const done = await tx
     .updateTable("runs")
@@ -147,7 +150,7 @@ export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" |
   return done.numUpdatedRows > 0n;
 }
 
-/** Locks a run that is about to end: its messages are read next. */
+/** Locks a run that is about to end, because its messages are read next. */
 export async function holdRun(tx: Tx, runId: string): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   await held(tx, tx.selectFrom("runs").select("run_id").where("run_id", "=", runId)).execute();
@@ -164,25 +167,25 @@ const HELD = prepared((tx, { runId, owner, attempt }: Fence) => {
   return held(tx as Tx, query);
 });
 
-/** Whether the lane is still held: called in the transaction that writes for the run. */
+/** Whether the owner still holds the lane. Call this in the transaction that writes for the run. */
 export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
   return (await heldState(tx, fence)) !== undefined;
 }
 
-/** Whether a held run executes or waits; undefined: this owner does not hold it in this attempt. */
+/** Returns whether the run executes or waits. Undefined if this owner does not hold it in this attempt. */
 export async function heldState(tx: Tx, fence: Fence): Promise<string | undefined> {
   return (await HELD(tx, fence)).rows[0]?.state;
 }
 
 /**
- * Requeues held runs after a crash, each at the head of its lane. Returns them, those with the fewest crashes
- * first. `of`: only runs of dead processes; skips rows that a dying transaction still locks, and lanes whose
- * session is locked, until the next call.
+ * Puts held runs back at the head of their lanes after a crash. Returns these runs, those with the fewest
+ * crashes first. With `of`, only runs of dead processes; rows or sessions that another transaction has locked
+ * are skipped until the next call.
  */
 export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   let query = tx.selectFrom("runs").select(["run_id", "session_key"]).where("state", "in", HOLDING);
   if (of !== undefined) query = query.where("owner", "not in", livingProcesses());
-  // Locks the session first, as a claim does, so that nobody reads the lane meanwhile.
+  // Locks the sessions first, as a claim does, so that nobody reads the lanes in the meantime.
   const lanes = await holdFreeSessions(
     tx,
     (await query.execute()).map((row) => row.session_key),
@@ -201,7 +204,7 @@ export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   return rows.map(toRun).sort((a, b) => a.crashes - b.crashes);
 }
 
-/** Whether a dead process still holds a run or a caller's wait. */
+/** Whether a dead process still holds a run, or the wait of a caller. */
 export async function hasOrphans(db: Db): Promise<boolean> {
   const living = livingProcesses();
   const run = await db
@@ -223,13 +226,13 @@ export async function hasOrphans(db: Db): Promise<boolean> {
   return wait !== undefined;
 }
 
-/** A held run as its row describes it. */
+/** A run that is held, with its state. */
 export interface HeldRun extends Fence {
   readonly sessionKey: string;
   readonly chainId: string;
 }
 
-/** Returns the runs that a process holds, as fences. */
+/** Returns the runs that a process holds. */
 export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
   const rows = await db
     .selectFrom("runs")
@@ -246,7 +249,10 @@ export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
   }));
 }
 
-/** Returns idle lanes with work: those with the fewest crashes first, then oldest work first. */
+/**
+ * Returns lanes with queued runs and no active run. Lanes whose runs crashed least come first, then those
+ * with the oldest runs.
+ */
 export async function lanesWithWork(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom("runs")
@@ -260,9 +266,10 @@ export async function lanesWithWork(db: Db): Promise<string[]> {
 }
 
 /**
- * Returns idle lanes with work in the order in which they get slots: agents take turns, beginning with those
- * that hold the fewest slots; the lanes of one agent come oldest work first. Lanes with crashed runs come
- * last. `appends`: only lanes with an append in their queue.
+ * Returns lanes with queued runs and no active run, in the order in which they get slots. Agents take turns,
+ * beginning with those that hold the fewest slots. Of one agent, the lane with the oldest run comes first.
+ * Lanes with crashed runs come last. `appends` limits the result to lanes with a queued append, which needs
+ * no turn.
  */
 export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
   let waiting = db

@@ -1,5 +1,6 @@
-// Owns the marks of inbox messages: when each was offered to its program, acknowledged, and answered or
-// expired. Each is set once. A message that expects no answer, such as a notice, is ended from the start.
+// Owns the marks of messages in inboxes: when a message was offered to its program, acknowledged, and
+// answered or expired. Each mark is set only once. A message that expects no answer, for example a notice,
+// counts as ended from the start.
 
 import { type Selectable, sql } from "kysely";
 import type { InboxMark, InboxOutcome, Run } from "../../../core/shapes/run.ts";
@@ -8,7 +9,7 @@ import { type Db, present, type Tx } from "../../sql.ts";
 
 type Marked = Pick<Run, "runId" | "sessionKey" | "sessionId">;
 
-/** Adds a message to an inbox. `endedAt`: it expects no answer. */
+/** Adds a message to an inbox. Pass `endedAt` for a message that expects no answer. */
 export async function insertMark(tx: Tx, run: Marked, endedAt: number | null): Promise<void> {
   const { runId, sessionKey, sessionId } = run;
   await tx
@@ -23,7 +24,7 @@ export async function insertMark(tx: Tx, run: Marked, endedAt: number | null): P
 /** The columns of a mark. */
 type MarkColumns = Pick<Selectable<InboxMarkTable>, "offered_at" | "in_turn_at" | "ended_at" | "outcome">;
 
-/** Returns the mark of a row. */
+/** Returns the mark in a row. */
 export function toMark({ offered_at, in_turn_at, ended_at, outcome }: MarkColumns): InboxMark {
   return {
     ...present("offeredAt", offered_at),
@@ -40,7 +41,7 @@ export async function marksOf(db: Db, runIds: readonly string[]): Promise<Map<st
   return new Map(rows.map((row) => [row.run_id, toMark(row)]));
 }
 
-/** Marks messages as offered. Returns those that were not before. */
+/** Marks messages as offered. Returns those that had not been offered before. */
 export async function offerMarks(tx: Tx, runIds: readonly string[], at: number): Promise<string[]> {
   if (runIds.length === 0) return [];
   const rows = await tx
@@ -53,7 +54,7 @@ export async function offerMarks(tx: Tx, runIds: readonly string[], at: number):
   return rows.map((row) => row.run_id);
 }
 
-/** Marks messages as acknowledged by their program. Returns those that were not before. */
+/** Marks messages as acknowledged by their program. Returns those that had not been acknowledged before. */
 export async function acknowledgeMarks(tx: Tx, runIds: readonly string[], at: number): Promise<string[]> {
   if (runIds.length === 0) return [];
   const rows = await tx
@@ -67,8 +68,8 @@ export async function acknowledgeMarks(tx: Tx, runIds: readonly string[], at: nu
 }
 
 /**
- * Ends a message. An answer shows that the program has read it. False: it had ended, or is in no inbox and
- * expired.
+ * Ends a message. An answer also counts as acknowledgement. Returns false if the message had already ended,
+ * or if it expired and is in no inbox.
  */
 export async function endMark(tx: Tx, run: Marked, outcome: InboxOutcome, at: number): Promise<boolean> {
   const { runId, sessionKey, sessionId } = run;
@@ -94,7 +95,7 @@ export async function endMark(tx: Tx, run: Marked, outcome: InboxOutcome, at: nu
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Returns the messages of an inbox that wait for an answer, oldest first. */
+/** Returns the messages in an inbox that still wait for an answer, oldest first. */
 export async function openMarks(db: Db, sessionKey: string): Promise<string[]> {
   const rows = await db
     .selectFrom("inbox_marks")
@@ -106,7 +107,7 @@ export async function openMarks(db: Db, sessionKey: string): Promise<string[]> {
   return rows.map((row) => row.run_id);
 }
 
-/** Whether an inbox shows a message that its program has not acknowledged. */
+/** Whether an inbox contains a message that its program has not acknowledged. */
 export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<boolean> {
   const row = await db
     .selectFrom("inbox_marks as mark")
@@ -121,7 +122,10 @@ export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<b
   return row !== undefined;
 }
 
-/** Forgets messages that need no receipt, such as notices, of an inbox that loses its transcript. */
+/**
+ * Deletes the marks of messages that need no receipt, for example notices, when the inbox loses its
+ * transcript.
+ */
 export async function dropNoticeMarks(tx: Tx, sessionKey: string): Promise<void> {
   await tx
     .deleteFrom("inbox_marks")

@@ -1,13 +1,12 @@
-// Owns the table of waits for jobs of sub-agents: each run's waits, with deadlines and outcomes.
-// Open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a
-//      crash.
-// The transaction that ends a job writes `answered`; `ended` means that the waiter gave up first.
+// Owns the table of runs that wait for jobs of sub-agents, with deadlines and outcomes.
+// Open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a crash.
+// The transaction that ends a job sets `answered`. `ended` means that the waiting run stopped waiting first.
 
 import { type Selectable, sql } from "kysely";
 import type { JobWaitTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
-/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
+/** A literal instead of a parameter, so that queries can use a partial index (see runs.ts). */
 const OPEN = sql.lit("open");
 
 export interface JobWait {
@@ -32,7 +31,10 @@ function toJobWait(row: Selectable<JobWaitTable>): JobWait {
   };
 }
 
-/** The end of a run writes nothing here, so that a run without such waits costs no statement. */
+/**
+ * The end of a run does not update its waits, which saves a statement per run. So queries check the run
+ * instead.
+ */
 const waiterIsUnfinished = sql<boolean>`exists (
   select 1 from runs where runs.run_id = job_waits.waiter_run_id and runs.ended_at is null)`;
 
@@ -51,7 +53,7 @@ export async function insertJobWait(tx: Tx, wait: JobWait): Promise<void> {
     .execute();
 }
 
-/** Returns the waits of a call, one row per job. Empty: it does not wait for jobs. */
+/** Returns the waits of a tool call, one row per job. Empty if the call does not wait for jobs. */
 export async function jobWaitsOfCall(db: Db, callId: string): Promise<JobWait[]> {
   const rows = await db
     .selectFrom("job_waits")
@@ -62,7 +64,7 @@ export async function jobWaitsOfCall(db: Db, callId: string): Promise<JobWait[]>
   return rows.map(toJobWait);
 }
 
-/** Returns the jobs whose outcome a wait of this run has returned. */
+/** Returns the jobs whose outcome was returned to this run by a wait. */
 export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<string[]> {
   const rows = await db
     .selectFrom("job_waits")
@@ -73,7 +75,7 @@ export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<strin
   return rows.map((row) => row.flow_id);
 }
 
-/** Returns the sub-agents for whose jobs runs of `sessionKeys` wait at `now`. */
+/** Returns the links from `sessionKeys` to the sub-agents for whose jobs their runs wait at `now`. */
 export async function openJobEdges(
   db: Db,
   sessionKeys: readonly string[],
@@ -91,7 +93,7 @@ export async function openJobEdges(
   return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
 }
 
-/** Marks the open waits for an ended job as answered, or as too late. */
+/** Marks the open waits for a finished job as answered, or as ended if their deadline had passed. */
 export async function answerJobWaits(tx: Tx, flowId: string, endedAt: number): Promise<void> {
   await tx
     .updateTable("job_waits")
@@ -108,7 +110,7 @@ export async function answerJobWaits(tx: Tx, flowId: string, endedAt: number): P
     .execute();
 }
 
-/** Ends a call's waits for unfinished jobs. */
+/** Ends those waits of a tool call whose jobs are unfinished. */
 export async function giveUpJobWaits(tx: Tx, callId: string): Promise<void> {
   await tx
     .updateTable("job_waits")
@@ -118,7 +120,7 @@ export async function giveUpJobWaits(tx: Tx, callId: string): Promise<void> {
     .execute();
 }
 
-/** Counts the calls that wait for jobs. */
+/** Counts the tool calls that wait for jobs. */
 export async function countOpenJobWaits(db: Db): Promise<number> {
   const row = await db
     .selectFrom("job_waits")

@@ -1,5 +1,5 @@
-// Owns the usage ledger: the usage of each run. It outlives sessions and transcripts. Days are UTC: the same
-// for every process.
+// Owns the usage ledger: the usage of each run. Entries remain when sessions and transcripts are deleted.
+// Days are in UTC, so they are the same for all processes.
 
 import { type Insertable, type RawBuilder, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
@@ -10,7 +10,10 @@ import type { LedgerTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
 const DAY_MS = 86_400_000;
-/** Maximum number of parent links to follow: more than any spawn depth, and an end for a damaged chain. */
+/**
+ * Maximum number of parents to follow. It is larger than any allowed spawn depth, and stops at a cycle in
+ * damaged data.
+ */
 const LINKS_MAX = 16;
 
 interface UsageRow {
@@ -24,7 +27,7 @@ interface UsageRow {
   readonly at: number;
 }
 
-/** Returns the root of a session's spawn tree, as far as its parents still exist. */
+/** Returns the root of a session's spawn tree, or the topmost ancestor that still exists. */
 async function rootOf(tx: Tx, key: string): Promise<string> {
   if (!isSubagentKey(key)) return key;
   const { rows } = await sql<{ key: string }>`with recursive up (key, above, n) as (
@@ -58,8 +61,8 @@ export async function addUsageRow(tx: Tx, row: UsageRow): Promise<void> {
 }
 
 /**
- * Returns a session's usage in all its transcripts; without a session, all usage (which reads the whole
- * ledger).
+ * Returns the usage of a session in all its transcripts. Without a session, reads the whole ledger and
+ * returns all usage.
  */
 export async function usageOf(db: Db, of: { sessionKey?: string }): Promise<UsageSum> {
   let query = db
@@ -81,7 +84,7 @@ export function dayStart(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
 }
 
-/** Returns an agent's usage since then. */
+/** Returns the usage of an agent since a time. */
 export async function usageSince(
   db: Db,
   agentId: string,
@@ -110,10 +113,10 @@ function columnOf(group: UsageGroup): RawBuilder<string | number> {
 
 interface UsageWanted {
   readonly by: UsageGroup;
-  /** ms since 1970, inclusive. */
+  /** Start of the period, inclusive, in ms since 1970. */
   readonly since: number;
   readonly agentId?: string | undefined;
-  /** Maximum number of lines: those with the highest cost; of days, the newest. */
+  /** Maximum number of lines. Of days, the newest are returned; otherwise the lines with the highest cost. */
   readonly limit: number;
 }
 

@@ -1,9 +1,9 @@
-// Finds the runs of a chain that had ended when another run of it was accepted: its possible causes.
+// Finds the runs of a chain that had ended when another of its runs was accepted. They may have caused it.
 
 import type { Run } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
 
-/** A run that had ended. */
+/** A run that ended earlier. */
 export interface PrecedingRun {
   readonly runId: string;
   readonly sessionKey: string;
@@ -14,10 +14,10 @@ export interface PrecedingRun {
   readonly flowTurn?: number;
 }
 
-/** Maximum number of runs of a chain, the latest. */
+/** Maximum number of runs of a chain that are considered, the latest ones. */
 const RUNS_MAX = 500;
 
-/** Returns the earlier turns of the run's chain, the last one to end first. */
+/** Returns the earlier turns of a run's chain. The turn that ended last comes first. */
 export async function precedingRuns(
   db: Db,
   { runId, chainId, acceptedAt }: Pick<Run, "runId" | "chainId" | "acceptedAt">,

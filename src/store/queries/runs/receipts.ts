@@ -5,7 +5,10 @@ import type { Receipt, Run } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
 import { marksOf } from "./inbox-marks.ts";
 
-/** Returns the receipts of these runs' messages, by run id. A run that brought no message has none. */
+/**
+ * Returns the receipts of the messages that these runs delivered, by run id. Runs without such a message are
+ * missing.
+ */
 export async function receiptsOf(db: Db, runs: readonly Run[]): Promise<Map<string, Receipt>> {
   const messages = runs.filter(isSessionMessage);
   const appended = messages.filter(({ kind }) => kind === "append");

@@ -1,7 +1,7 @@
-// Owns the amounts that unfinished runs have spent and reserved, and computes the use of a budget with them.
-// An amount counts while its run is unfinished; its end moves the real usage to the chain and the ledger in
-// the same transaction. A reservation counts while its run executes. So a crash leaks none.
-// Reading a budget and reserving are one step in the whole deployment (advisory lock `budgets`).
+// Owns the amounts that unfinished runs have spent and reserved, and computes the use of budgets from them.
+// A spent amount counts here until its run ends; the same transaction then adds the real usage to the chain
+// and the ledger. A reservation counts while its run executes. A crash therefore leaves no amount behind.
+// Reading a budget and reserving are one atomic step in the whole deployment (advisory lock `budgets`).
 
 import { sql } from "kysely";
 import type { Amount } from "../../../core/rules/budget.ts";
@@ -9,7 +9,7 @@ import { takeAdvisoryLock } from "../../locks.ts";
 import type { Tx } from "../../sql.ts";
 import { together } from "../../transaction.ts";
 
-/** The use of a budget, and the reservations of other runs. */
+/** Amount used of a budget, and amount that other runs have reserved. */
 interface BudgetUse {
   readonly used: Amount;
   readonly reserved: Amount;
@@ -19,7 +19,7 @@ interface Asking {
   readonly runId: string;
   readonly chainId: string;
   readonly agentId: string;
-  /** ms since 1970: start of the day of the agent's budget. */
+  /** Start of the day of the agent's budget, in ms since 1970. */
   readonly since: number;
 }
 
@@ -31,9 +31,9 @@ const useOf = (row: Sums | undefined): BudgetUse => ({
 });
 
 /**
- * Returns the use of the chain's and the agent's budgets without this run's own calls. No other run can
- * reserve until the transaction ends. One statement, so that a run that ends meanwhile is counted exactly
- * once.
+ * Returns how much of the chain's and the agent's budget is used, without the calls of this run. No other run
+ * can reserve until the transaction ends. A single statement reads everything, so that a run that ends at the
+ * same time is counted exactly once.
  */
 export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: BudgetUse; agent: BudgetUse }> {
   const { runId, chainId, agentId, since } = asking;
@@ -67,7 +67,7 @@ export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: Budget
 
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
-/** Stores the amount that a held run has spent so far, and the limit of its next call. */
+/** Stores the amount that a held run has spent so far, and the maximum amount of its next call. */
 export async function noteSpending(tx: Tx, runId: string, spent: Amount, reserved = NOTHING): Promise<void> {
   await tx
     .updateTable("runs")

@@ -1,5 +1,5 @@
-// Reads facts about runs that a transcript lacks: outcome, usage, flow step. A page costs one query; inputs
-// are read only for waiting runs, without long ones.
+// Reads facts about runs that are not in the transcript: outcome, usage, flow step. One query reads a page.
+// Inputs are only read for waiting runs, and only short ones.
 
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
@@ -19,16 +19,16 @@ import { type Db, present } from "../../sql.ts";
 import { toMark } from "./inbox-marks.ts";
 import { ACTIVE } from "./runs.ts";
 
-/** Maximum number of returned runs at the head of a lane; the lane's count includes all. */
+/** Maximum number of runs that are returned of a lane. The count includes all runs of the lane. */
 const QUEUE_MAX = 20;
-/** Maximum bytes of an input that is shown while it waits. */
+/** Maximum size of an input that is shown while the run waits. */
 const INPUT_BYTES_MAX = 64 * 1024;
-/** Replies up to this length are read, to know whether they are silent. */
+/** Only replies up to this length are read, to detect a reply that means "no reply". */
 const REPLY_CHARS_MAX = 64;
 
 export type EndedRun = Pick<Run, "runId" | "state" | "code" | "endedAt" | "error">;
 
-/** Returns the ends of these runs, by id. */
+/** Returns how these runs ended, by run id. */
 export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<string, EndedRun>> {
   if (runIds.length === 0) return new Map();
   const rows = await db
@@ -72,7 +72,7 @@ function factsQuery(db: Db) {
       "flow_step",
       "flow_turn",
       "turns_max",
-      // A skip token is short: the rule needs no other reply.
+      // The text that means "no reply" is short, so longer replies need not be read.
       sql<string | null>`case when length(reply) <= ${REPLY_CHARS_MAX} then reply else 'more' end`.as("said"),
       "heard_at",
       ...(["offered_at", "in_turn_at", "outcome", "inbox_marks.ended_at as mark_ended_at"] as const),
@@ -120,7 +120,7 @@ function bareFacts(row: FactsRow): RunFacts {
   };
 }
 
-/** Returns the facts of these runs, unordered and without missing ones. */
+/** Returns the facts of these runs in no particular order. Unknown runs are missing. */
 export async function factsOfRuns(db: Db, runIds: readonly string[]): Promise<RunFacts[]> {
   if (runIds.length === 0) return [];
   const rows = await factsQuery(db).where("runs.run_id", "in", runIds).execute();
@@ -128,7 +128,7 @@ export async function factsOfRuns(db: Db, runIds: readonly string[]): Promise<Ru
 }
 
 export interface LaneFacts extends RunFacts {
-  /** The run's input; absent if it is long or the run has begun. */
+  /** Input of the run. Absent if it is long or the run has begun. */
   readonly input?: RunInput;
 }
 

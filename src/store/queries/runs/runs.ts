@@ -1,7 +1,7 @@
-// Owns the run table: its rows, and how runs begin and end. claims.ts owns who holds one.
-// A unique index ensures that a lane has at most one holder, running or waiting (I1).
-// A transaction that ends a run locks its row first, and checks that it may (`isHeld`).
-// RS3: an ended row never changes, except that an operator may dismiss it once (attention.ts).
+// Owns the run table: its rows, and how runs begin and end. claims.ts owns the claims.
+// A unique index ensures that a lane has at most one run that is running or waiting (I1). A transaction that
+// ends a run first locks its row and checks that it still holds the run (`isHeld`).
+// RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts).
 
 import { type Selectable, sql } from "kysely";
 import type { Code } from "../../../core/shapes/errors.ts";
@@ -21,15 +21,15 @@ import type { RunTable } from "../../schema/tables.ts";
 import { type Db, present, type Tx } from "../../sql.ts";
 
 /**
- * States as literals for queries: PostgreSQL uses a partial index of unfinished rows in a generic plan only
- * if the state is not a parameter.
+ * States as literals for queries. PostgreSQL uses a partial index in a generic plan only if the state is not
+ * a parameter.
  */
 export const QUEUED = sql.lit<RunState>("queued");
 /** States in which a run holds its lane. */
 export const HOLDING = [sql.lit<RunState>("running"), sql.lit<RunState>("waiting")];
 export const ACTIVE = [QUEUED, ...HOLDING];
 
-/** The owner of a lane: every commit of a run names it. */
+/** The right of an owner to write for a run. Every commit for a run names it. */
 export interface Fence {
   readonly runId: string;
   readonly owner: string;
@@ -41,7 +41,7 @@ function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
   return { flow: { flowId: row.flow_id, step: row.flow_step as FlowStep, turn: row.flow_turn ?? 1 } };
 }
 
-/** Returns the run of a row. */
+/** Converts a row into a run. */
 export function toRun(row: Selectable<RunTable>): Run {
   return {
     runId: row.run_id,
@@ -76,7 +76,7 @@ export function toRun(row: Selectable<RunTable>): Run {
   };
 }
 
-/** Returns the columns of a run that has not started; all others are null or have their default. */
+/** Returns the columns of a queued run. All other columns are null or have their default. */
 function queuedColumns(run: Run) {
   return {
     run_id: run.runId,
@@ -124,7 +124,7 @@ const RUN_OF_CALL = prepared((db, { callId }: { callId: string }) =>
   db.selectFrom("runs").selectAll().where("call_id", "=", callId),
 );
 
-/** Returns the run that a tool call made, if any. */
+/** Returns the run that a tool call started, if any. */
 export async function getRunOfCall(db: Db, callId: string): Promise<Run | undefined> {
   const [row] = (await RUN_OF_CALL(db, { callId })).rows;
   return row && toRun(row);
@@ -169,7 +169,7 @@ export async function countLane(db: Db, sessionKey: string): Promise<{ active: n
   return { active: count(rows), queued: count(rows.filter((row) => row.state === "queued")) };
 }
 
-/** Counts the unfinished runs of a lane ahead of this one. */
+/** Counts the unfinished runs in a lane that come before this one. */
 export async function countAhead(db: Db, run: Run): Promise<number> {
   const row = await db
     .selectFrom("runs")
@@ -193,7 +193,7 @@ export async function countByState(db: Db): Promise<Record<"queued" | "running" 
   return counts;
 }
 
-/** Counts sessions with unfinished runs, and the runs of the fullest lane. */
+/** Counts the sessions with unfinished runs, and the runs in the longest lane. */
 export async function laneFigures(db: Db): Promise<{ readonly busy: number; readonly longest: number }> {
   const { busy, longest } = await db
     .selectFrom((eb) =>
@@ -213,7 +213,7 @@ const HEARD = prepared((tx, { runId, at }: { runId: string; at: number }) =>
   tx.updateTable("runs").set({ heard_at: at }).where("run_id", "=", runId).where("heard_at", "is", null),
 );
 
-/** Records that a run's model has answered for the first time. False: it had before. */
+/** Records the time of the first answer of a run's model. Returns false if it was already recorded. */
 export async function noteHeard(tx: Tx, runId: string, at: number): Promise<boolean> {
   return ((await HEARD(tx, { runId, at })).numAffectedRows ?? 0n) > 0n;
 }
@@ -240,7 +240,7 @@ const END = prepared((tx, { runId, ...columns }: { runId: string } & ReturnType<
   tx.updateTable("runs").set(columns).where("run_id", "=", runId).where("state", "in", ACTIVE),
 );
 
-/** Ends an unfinished run. False: it had ended, and nothing changed. */
+/** Ends an unfinished run. Returns false, and changes nothing, if it had already ended. */
 export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise<boolean> {
   return ((await END(tx, { runId, ...endColumns(facts) })).numAffectedRows ?? 0n) > 0n;
 }
@@ -248,12 +248,13 @@ export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise
 /** Ids per query. */
 const IDS_AT_ONCE = 256;
 
-/** Returns the ended runs among these. */
+/** Returns those of the given runs that have ended. */
 export async function endedAmong(db: Db, runIds: readonly string[]): Promise<string[]> {
   const ended: string[] = [];
   for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
     const asked = runIds.slice(from, from + IDS_AT_ONCE);
-    // Padded to a power of two, so few statements are prepared.
+    // The number of ids is rounded up to a power of two, so that only a few different statements are
+    // prepared.
     const size = 2 ** Math.ceil(Math.log2(asked.length));
     const last = asked.at(-1) ?? "";
     const rows = await db
@@ -279,7 +280,7 @@ export async function endedSince(db: Db, sinceMs: number, limit: number): Promis
   return rows.map(toRun);
 }
 
-/** Turns a waiting turn into an append: its text is stored without running a model. */
+/** Turns a queued turn into an append: its text is stored, and no model runs. */
 export async function makeAppend(tx: Tx, runId: string): Promise<void> {
   await tx
     .updateTable("runs")

@@ -1,6 +1,7 @@
-// Owns the slots of a whole deployment: the number of runs that execute at once in all processes. A run holds
-// a slot while its row is in the state `running`; nothing else counts slots. Counting and taking are one step
-// (advisory lock `slots`), so that no two processes take the last slot.
+// Owns the slots of the whole deployment: how many runs may execute at once in all processes. A run uses a
+// slot while its row has the state `running`; there is no other counter.
+// Counting and taking a slot are one atomic step (advisory lock `slots`), so two processes cannot take the
+// last slot.
 
 import { sql } from "kysely";
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../../../core/rules/pools.ts";
@@ -30,9 +31,9 @@ const USED = prepared((tx) =>
     .groupBy(["pool", "state"]),
 );
 
-/** Counts used slots, and prevents other processes from taking one until this transaction ends. */
+/** Counts the used slots. Other processes cannot take a slot until this transaction ends. */
 async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
-  // Lock first, then count: otherwise the count could be outdated.
+  // Takes the lock first, so that the count is still correct when it is used.
   const [, { rows }] = await together(takeAdvisoryLock(tx, "slots"), USED(tx, {}));
   const use = new Map<string | null, SlotUse>();
   for (const row of rows) {
@@ -58,14 +59,14 @@ function room(
   );
 }
 
-/** Returns whether the deployment has a slot for a new run. Resuming runs take precedence. */
+/** Whether a new run may take a slot. Runs that want to resume take precedence. */
 export async function mayStart(tx: Tx, pool: Pool, limits: SlotLimits): Promise<boolean> {
   return room(await slotUse(tx), pool, limits, true) > 0;
 }
 
 /**
- * Resumes a waiting run if the deployment has a slot for it; otherwise marks it as resuming. `lost`: the
- * caller no longer holds it.
+ * Resumes a waiting run if there is a slot for it, and otherwise marks it as resuming. Returns `lost` if the
+ * caller no longer holds the run.
  */
 export async function resumeHeld(
   tx: Tx,
@@ -75,7 +76,8 @@ export async function resumeHeld(
 ): Promise<"running" | "full" | "lost"> {
   const state = await heldState(tx, fence);
   if (state === undefined) return "lost";
-  // Granted before, but the answer was lost: counting it again would make it wait for itself.
+  // The run already has its slot, but the caller never received the answer. Counting it again would make it
+  // wait for its own slot.
   if (state === "running") return "running";
   if (room(await slotUse(tx), pool, limits, false) > 0) {
     await moveHeld(tx, fence, "running");

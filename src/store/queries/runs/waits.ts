@@ -1,10 +1,10 @@
-// Owns the wait table: each run's open and ended waits for other runs, with deadlines and outcomes.
+// Owns the wait table: the waits of runs for other runs, with deadlines and outcomes.
 // WS1: open rows are the edges of the wait graph (I7). They and their deadlines survive a crash.
-// The transaction that ends the target writes `answered`; `ended` means that the waiter gave up first.
-//      Exactly one of them happens, so that an outcome is reported once.
-// A client does not survive a crash as a run does: its wait becomes `ready` when the target ends, and
-//      `answered` only when the outcome was written to the client's connection; otherwise it is `lost`, and
-//      the client's session is notified.
+// The transaction that ends the target run sets `answered`. `ended` means that the waiting run stopped
+// waiting first. Exactly one of the two happens, so an outcome is reported only once.
+// A client, unlike a run, does not survive a crash. When the target ends, a client's wait becomes `ready`. It
+// becomes `answered` only after the outcome was written to the client's connection. Otherwise it becomes
+// `lost`, and the client's session is notified.
 
 import { type Selectable, sql } from "kysely";
 import { prepared } from "../../prepared.ts";
@@ -12,17 +12,19 @@ import type { WaitTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
-/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
+/** A literal instead of a parameter, so that queries can use a partial index (see runs.ts). */
 const OPEN = sql.lit("open");
 const READY = sql.lit("ready");
 const LOST = sql.lit("lost");
 
 export interface Wait {
   readonly callId: string;
-  /** `""` for a caller that is no run: it adds an edge only if it is the client of an external session. */
+  /**
+   * `""` for a caller that is not a run. Its wait is an edge only if it is the client of an external session.
+   */
   readonly waiterRunId: string;
   /**
-   * For a caller that is not a run: the session of a client whose transport confirms written answers;
+   * For a caller that is not a run: session of a client whose transport confirms that answers were written,
    * otherwise `""`.
    */
   readonly waiterSessionKey: string;
@@ -44,7 +46,7 @@ function toWait(row: Selectable<WaitTable>): Wait {
   };
 }
 
-/** `owner`: the process in which a caller that is no run waits. */
+/** `owner` is the process of a waiting caller that is not a run. */
 export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<void> {
   await tx
     .insertInto("waits")
@@ -66,20 +68,20 @@ export async function getWait(db: Db, callId: string): Promise<Wait | undefined>
   return row && toWait(row);
 }
 
-/** Returns the waits of these calls, if they had any. */
+/** Returns the waits of those tool calls that have one. */
 export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
   if (callIds.length === 0) return [];
   const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
   return rows.map(toWait);
 }
 
-/** The client of an external session is blocked while it waits, like a run in its lane. */
+/** The client of an external session is blocked while it waits, like a run that holds its lane. */
 const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
   select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
 
 /**
- * Returns the sessions for which runs of `sessionKeys`, or their external clients, wait at `now`. A wait past
- * its deadline blocks nobody.
+ * Returns the links from `sessionKeys` to the sessions for which their runs or external clients wait at
+ * `now`. A wait after its deadline blocks nobody.
  */
 export async function openEdges(
   db: Db,
@@ -115,13 +117,19 @@ const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; 
     .returning("state"),
 );
 
-/** Marks the open waits for an ended run as answered, or as too late. True if a waiter gets the outcome. */
+/**
+ * Marks the open waits for an ended run as answered, or as ended if their deadline had passed. Returns true
+ * if a waiter gets the outcome.
+ */
 export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
   const { rows } = await ANSWERED(tx, { targetRunId, endedAt });
   return rows.some((row) => row.state !== "ended");
 }
 
-/** Ends a wait that the waiter gave up. False: the target had ended first, and its outcome counts. */
+/**
+ * Ends a wait because the waiter stopped waiting. Returns false if the target had ended before, so that its
+ * outcome counts.
+ */
 export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
   const done = await tx
     .updateTable("waits")
@@ -156,8 +164,8 @@ export async function confirmAnswer(tx: Tx, callId: string): Promise<void> {
 }
 
 /**
- * Ends waits of callers that are no runs. A `ready` one becomes `lost`: the client's session gets its
- * outcome.
+ * Ends waits of callers that are not runs. A `ready` wait becomes `lost`; its outcome is then sent to the
+ * client's session.
  */
 const endCallerWaits = (tx: Tx) =>
   tx
@@ -170,16 +178,16 @@ const targetsOf = (rows: readonly Pick<Selectable<WaitTable>, "target_run_id">[]
   rows.map((row) => row.target_run_id);
 
 /**
- * Ends the wait of a disconnected client, answered or not. Returns the run that it waited for; undefined: the
- * wait was over.
+ * Ends the wait of a disconnected client, whether answered or not. Returns the run that it waited for, or
+ * undefined if the wait was over.
  */
 export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
   return targetsOf(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
 }
 
 /**
- * Ends waits of callers that are no runs and whose process has ended. `of`: only those of dead or unknown
- * processes; absent: all, because no other process exists. Returns the awaited runs.
+ * Ends waits of callers that are not runs and whose process has ended. With `of`, only those of dead or
+ * unknown processes; otherwise all, because no other process exists. Returns the runs they waited for.
  */
 export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string[]> {
   const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));
@@ -189,8 +197,8 @@ export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string
 }
 
 /**
- * Counts open waits of runs and of callers. It starts from the runs that can wait, which are few, because
- * most waits are settled.
+ * Counts the open waits of runs and of other callers. Starts from the few runs that can wait, because most
+ * rows are settled.
  */
 export async function countOpenWaits(db: Db): Promise<number> {
   const waiters = sql<string>`(select '' union all

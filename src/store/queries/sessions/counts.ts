@@ -1,4 +1,5 @@
-// Counts sessions of a list, up to a limit: the children of each by state, and the matches of filters.
+// Counts sessions of a list, up to a limit: the children of each session by state, and the sessions that
+// match a filter.
 
 import { sql } from "kysely";
 import type { Db } from "../../sql.ts";
@@ -6,24 +7,24 @@ import { ACTIVE } from "../runs/runs.ts";
 import { all, askedCondition, HAS_FAILED, type SessionFilter } from "./session-lists.ts";
 import { scopeConditions } from "./session-scope.ts";
 
-/** Maximum number of sessions that are counted together. */
+/** Maximum value of a count. */
 const COUNTED_MAX = 1_000;
 
-/** Newest sessions among which a token's own are counted. */
+/** Sessions with a message of a token are counted only among this number of newest sessions. */
 const OWN_AMONG_MAX = 10_000;
 
-/** The sessions that a session spawned, up to `COUNTED_MAX` each. */
+/** Counts of the sessions that one session spawned, each at most `COUNTED_MAX`. */
 export interface ChildCounts {
   readonly children: number;
-  /** Those with an unfinished run. */
+  /** Children with an unfinished run. */
   readonly running: number;
-  /** Those without one whose last turn failed. */
+  /** Children without an unfinished run whose last turn failed. */
   readonly failed: number;
 }
 
 /**
- * Counts the sessions that each of these spawned and that a list by `spawnedBy` would show. Sessions without
- * any are left out.
+ * Counts, for each of these sessions, its children that a list with `spawnedBy` would show. Sessions without
+ * children are missing.
  */
 export async function childCounts(
   db: Db,
@@ -59,15 +60,15 @@ export async function childCounts(
   );
 }
 
-/** Numbers of sessions that match filters, up to `COUNTED_MAX` each. */
+/** Numbers of sessions that match a filter, each at most `COUNTED_MAX`. */
 export interface FilterCounts {
   readonly running: number;
   readonly failed: number;
-  /** Those with a message of the token, among the newest `OWN_AMONG_MAX`. */
+  /** Sessions with a message of the given token, among the newest `OWN_AMONG_MAX`. */
   readonly mine: number;
 }
 
-/** Counts the sessions that lists with `doing` and `askedBy` would show. Archived ones do not count. */
+/** Counts the sessions that lists with `doing` or `askedBy` would show, without archived ones. */
 export async function filterCounts(
   db: Db,
   { scope, askedBy }: { readonly scope: SessionFilter["scope"]; readonly askedBy: string },

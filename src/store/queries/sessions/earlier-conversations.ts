@@ -1,9 +1,9 @@
-// Lists the conversations of a session before its resets.
+// Lists the earlier conversations of a session: those that ended with a reset.
 
 import { sql } from "kysely";
 import type { Db } from "../../sql.ts";
 
-/** A conversation that a reset has ended. */
+/** A conversation that ended with a reset. */
 export interface EarlierConversation {
   readonly sessionId: string;
   readonly startedAt: number;
@@ -12,7 +12,7 @@ export interface EarlierConversation {
   readonly messages: number;
 }
 
-/** Lists the conversations of a session before the current one, newest first, without empty ones. */
+/** Lists the conversations before the current one, newest first. Skips empty ones. */
 export async function earlierConversations(
   db: Db,
   session: { readonly key: string; readonly sessionId: string },
@@ -43,7 +43,7 @@ export async function earlierConversations(
   }));
 }
 
-/** Whether a session ever had this transcript. */
+/** Whether this transcript ever belonged to the session. */
 export async function hadTranscript(db: Db, key: string, sessionId: string): Promise<boolean> {
   const row = await db
     .selectFrom("session_ids")

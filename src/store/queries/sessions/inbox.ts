@@ -1,5 +1,5 @@
-// Reads the inbox of a session without a model: messages of others that wait for its client. Pages are in
-// order of arrival.
+// Reads the inbox of a session that an outside program serves: messages that wait for the program. Pages are
+// in order of arrival.
 
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { Message } from "../../../core/shapes/message.ts";
@@ -9,16 +9,16 @@ import { readMessage } from "../transcripts/stored-entry.ts";
 /** A message of an inbox. */
 export interface InboxEntry {
   readonly message: Message;
-  /** The run that brought it. */
+  /** Run that delivered the message. */
   readonly runId: string;
 }
 
 export interface InboxPage {
-  /** Oldest first. */
+  /** The messages of the page, oldest first. */
   readonly entries: InboxEntry[];
-  /** Older messages precede this page. */
+  /** True if there are older messages before this page. */
   readonly older: boolean;
-  /** Newer messages follow this page. */
+  /** True if there are newer messages after this page. */
   readonly newer: boolean;
 }
 
@@ -26,11 +26,11 @@ type Row = Parameters<typeof readMessage>[0] & { readonly run_id: string | null 
 
 const entryOf = (row: Row): InboxEntry => ({ message: readMessage(row), runId: row.run_id ?? "" });
 
-/** The range of a page. Neither: the newest messages. */
+/** Range of a page. Without `after` and `before`, the newest messages. */
 interface InboxRange {
-  /** A message id: only messages after it. */
+  /** Only messages after the one with this id. */
   readonly after?: string;
-  /** A message id: only messages before it. */
+  /** Only messages before the one with this id. */
   readonly before?: string;
 }
 
@@ -55,7 +55,7 @@ export async function readInbox(
     .executeTakeFirst();
   if (row?.session_id !== sessionId) {
     return fail("message_not_found", `No message ${JSON.stringify(at)} in this inbox.`, {
-      hint: "Use nextAfter or nextBefore of an earlier answer, or leave both out for the newest messages.",
+      hint: "Use nextAfter or nextBefore of an earlier answer, or omit both to get the newest messages.",
     });
   }
   const forward = after !== undefined;
@@ -78,7 +78,10 @@ export async function readInbox(
   );
 }
 
-/** Returns the runs that brought these messages, by message id; one that is not in the inbox is missing. */
+/**
+ * Returns the runs that delivered these messages, by message id. Messages that are not in the inbox are
+ * missing.
+ */
 export async function runsOfInbox(
   db: Db,
   sessionId: string,

@@ -1,11 +1,12 @@
 // Lists sessions: newest first, filtered, in pages.
-// A page starts where the previous one ended, at (updated_at, key): no offset skips rows.
-// A page reads a bounded number of rows. If few of them match the filter, it is shorter, maybe empty, and its
-// cursor continues from there.
+// A page starts after the last row of the previous page, at (updated_at, key), so earlier rows are not read
+// again.
+// A page reads a limited number of rows. If few of them match the filter, the page is shorter, or even empty,
+// and its cursor continues after the rows that were read.
 // LS3: rows are read in the order of an index: by failure, label, spawner, roots, agent, kind, both or none.
-//      Filters that few sessions match (a tree, a searched text, key patterns, keys) are looked up first and
-//      sorted.
-// A search with many matches is answered from the newest rows, without looking up all matches in an index.
+//      If a filter can only match few sessions (a tree, a searched text, key patterns, keys), these are
+//      looked up first and then sorted. A search with many matches reads the newest rows instead of looking
+//      up all matches.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
@@ -24,21 +25,24 @@ import {
 } from "./session-scope.ts";
 import { toSession } from "./sessions.ts";
 
-/** Maximum number of matches that are looked up and sorted; more are found faster by reading in order. */
+/** Maximum number of matches to look up and sort. With more, reading rows in order is faster. */
 const FEW_MAX = 4_000;
-/** Rows that one page reads in order to find matches. */
+/** Maximum number of rows that a page reads in order to find matches. */
 const WALK_ROWS_MAX = 10_000;
-/** Newest rows that a page reads before it looks up a searched text in an index. */
+/** Number of newest rows to check before a searched text is looked up in an index. */
 const GLANCE_ROWS_MAX = 400;
-/** Index ranges merged into one page; with more agents, rows are filtered instead. */
+/**
+ * Maximum number of index ranges that are merged into a page. With more agents, rows are read in order and
+ * filtered.
+ */
 const RANGES_MAX = 8;
-/** The same for ranges of agents and kinds. */
+/** Maximum number of ranges by agent and kind. */
 const KIND_RANGES_MAX = 12;
-/** The full-text index holds pieces of three characters. */
+/** The index of names contains sequences of three characters, so shorter texts cannot be looked up. */
 const INDEXED_SEARCH_CHARS_MIN = 3;
 
 export interface SessionFilter {
-  /** The most that the viewer could reach. */
+  /** All sessions that the viewer may possibly see. */
   readonly scope: Scope;
   readonly kinds?: readonly SessionKind[];
   readonly agentId?: string;
@@ -46,16 +50,16 @@ export interface SessionFilter {
   readonly activeSinceMs?: number;
   /** Part of a label, display name or key, ignoring case. */
   readonly search?: string;
-  /** The whole label. */
+  /** The complete label. */
   readonly label?: string;
   readonly spawnedBy?: string;
-  /** Only sessions without a spawner that exists and is in the scope. */
+  /** Only sessions without a spawner. A spawner that was deleted, or is outside the scope, does not count. */
   readonly roots?: boolean;
   /** Only sessions with these keys. */
   readonly keys?: readonly string[];
-  /** `running`: with an unfinished run. `failed`: without one, and the last turn failed. */
+  /** `running`: the session has an unfinished run. `failed`: it has none, and its last turn failed. */
   readonly doing?: "running" | "failed";
-  /** Only sessions with a message of this token, from any device: its id. */
+  /** Id of a token. Only sessions with a message that was sent with this token, from any device. */
   readonly askedBy?: string;
   readonly includeArchived?: boolean;
   readonly excludeKeys?: readonly string[];
@@ -66,30 +70,33 @@ export interface SessionFilter {
 
 interface SessionRows {
   readonly rows: Session[];
-  /** Cursor of the next page. Absent: no more rows. */
+  /** Cursor of the next page. Absent on the last page. */
   readonly nextCursor?: string;
 }
 
 type Row = Selectable<SessionTable>;
 
-/** A position in the order. */
+/** A position in the order of the list. */
 interface Position {
   readonly updated_at: number;
   readonly key: string;
 }
 
-/** Position of the last row read, which the viewer may not see. */
+/** Position of the last row that was read. The viewer may not be allowed to see that row. */
 interface Cut extends Position {
   readonly row_id: number;
 }
 
-/** Result of one source: rows in order, complete down to `cutAt`. */
+/** Rows from one source, in order. All matches before `cutAt` are included. */
 interface Portion {
   readonly rows: readonly Row[];
   readonly cutAt?: Cut;
 }
 
-/** Names a returned row by its key, and any other row only by its number (I9). */
+/**
+ * Encodes a position. A row of the page is named by its key, any other row only by its number, which reveals
+ * nothing (I9).
+ */
 function cursorOf(updatedAt: number, row: string | number): string {
   return Buffer.from(JSON.stringify([updatedAt, row])).toString("base64url");
 }
@@ -123,7 +130,7 @@ async function positionOf(db: Db, cursor: string): Promise<Position | undefined>
   const { updated_at, row } = read;
   if (typeof row === "string") return { updated_at, key: row };
   const found = await db.selectFrom("sessions").select("key").where("row_id", "=", row).executeTakeFirst();
-  // Deleted meanwhile: rows with the same time are read again.
+  // The session was deleted meanwhile, so rows with the same time are read again.
   return { updated_at, key: found?.key ?? LAST_SIGN };
 }
 
@@ -136,11 +143,11 @@ export function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unkn
   return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
 }
 
-/** Returns the conditions that bound an index range: the end of the last page, and the oldest time. */
+/** Returns the conditions that limit an index range: the end of the previous page, and the oldest time. */
 function bounds(filter: SessionFilter, after: Position | undefined): Condition[] {
   const conditions: Condition[] = [];
   if (filter.activeSinceMs !== undefined) {
-    // Round up: stored times are whole, and not every database compares them with fractions.
+    // Rounded up, because stored times are integers and not every database compares them with fractions.
     conditions.push(sql`s.updated_at >= ${Math.ceil(filter.activeSinceMs)}`);
   }
   if (after !== undefined) {
@@ -152,7 +159,7 @@ function bounds(filter: SessionFilter, after: Position | undefined): Condition[]
 const PLAIN_ASCII = /^[\x20-\x7e]*$/;
 
 function searchCondition(db: Db, search: string): Condition {
-  // SQL ignores case only for a-z, so try the usual spellings of other scripts.
+  // SQL ignores case only for a-z. For other scripts, lower case, upper case and capitalised text are tried.
   const isLike = kindOf(db) === "sqlite" ? sql`like` : sql`ilike`;
   const isFolded = PLAIN_ASCII.test(search);
   const spellings = isFolded ? [search] : [...new Set([search, search.toLowerCase(), search.toUpperCase()])];
@@ -166,18 +173,19 @@ function searchCondition(db: Db, search: string): Condition {
 
 const BUSY_KEYS = sql`select r.session_key from runs r where r.state in (${sql.join(ACTIVE)})`;
 
-/** Matches an idle session `s` whose last turn failed. */
+/** Matches a session `s` without an unfinished run whose last turn failed. */
 export const HAS_FAILED = sql<SqlBool>`(s.failed_run is not null and s.key not in (${BUSY_KEYS}))`;
 
 /** Matches a session `s` to which a token, or one of its devices, sent a message. */
 export function askedCondition(tokenId: string): Condition {
-  // The owner of a key is the token's id, maybe followed by a colon and a device.
+  // An owner is the id of a token, possibly followed by a colon and a device.
   return sql`exists (select 1 from runs r where r.session_key = s.key
     and r.asked_by >= ${tokenId} and r.asked_by < ${`${tokenId};`})`;
 }
 
 /**
- * Returns each field of the filter as a separate condition, so that the one an index answers can be left out.
+ * Returns a separate condition for each field of the filter. A field that an index range already covers can
+ * then be omitted.
  */
 function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter, Condition> {
   const conditions = new Map<keyof SessionFilter, Condition>();
@@ -197,7 +205,7 @@ function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter
   return conditions;
 }
 
-/** Returns the sessions whose names contain the searched text, if they are few. */
+/** Returns the sessions whose names contain the searched text. Undefined if there are too many. */
 async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   const text = search.replaceAll("\0", "");
   if ([...text].length < INDEXED_SEARCH_CHARS_MIN) return undefined;
@@ -212,7 +220,7 @@ async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   return rows.length <= FEW_MAX ? rows.map((row) => row.row_id) : undefined;
 }
 
-/** Looks up at most `count` rows, then filters and sorts them. */
+/** Looks up at most `count` rows, and then filters and sorts them. */
 async function sorted(
   db: Db,
   named: RawBuilder<unknown>,
@@ -222,7 +230,7 @@ async function sorted(
 ): Promise<Portion> {
   if (count === 0) return { rows: [] };
   const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
-  // The inner limit separates the two steps: by name first, then filter and order.
+  // The inner limit makes the database look up the rows first, and then filter and sort them.
   const { rows } = await sql<Row>`
     select * from (
       select * from sessions where ${named}
@@ -246,7 +254,7 @@ function sortedById(
   return sorted(db, among, ids.length, conditions, filter);
 }
 
-/** Reads one index range in order and keeps matching rows. */
+/** Reads an index range in order, and keeps the matching rows. */
 async function walked(
   db: Db,
   range: readonly Condition[],
@@ -271,11 +279,11 @@ async function walked(
   return cutAt === undefined ? { rows } : { rows, cutAt };
 }
 
-/** Index ranges with all possible matches, and the remaining conditions for each. */
+/** Index ranges that contain all possible matches, and the remaining conditions for rows in them. */
 interface Ranges {
   readonly axis: readonly Condition[];
   readonly fits: readonly Condition[];
-  /** Row ids outside the ranges, with their additional conditions. */
+  /** Ids of further rows outside the ranges, with conditions of their own. */
   readonly besides: readonly number[];
   readonly besidesFit?: readonly Condition[];
 }
@@ -293,7 +301,8 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
   }
   for (const name of ["label", "spawnedBy", "roots", "agentId"] as const) {
     const axis = fields.get(name);
-    // With patterns there are more roots than the index of roots holds.
+    // A scope with patterns has roots that are not in the index of roots, because their spawner is outside
+    // the scope.
     const isWide = name === "roots" && !filter.scope.all && filter.scope.patterns !== undefined;
     if (axis === undefined || isWide) continue;
     if (name === "agentId" && ofKinds.length > 0) {
@@ -320,7 +329,7 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
   return { axis: [sql`1 = 1`], fits: [...without(), ...scoped], besides: [] };
 }
 
-/** Merges the results of several sources into one page. */
+/** Merges the rows of several sources into one page. */
 function pageOf(portions: readonly Portion[], limit: number): SessionRows {
   const cuts = portions.flatMap(({ cutAt }) => (cutAt === undefined ? [] : [cutAt])).sort(newestFirst);
   const cutAt = cuts[0];
@@ -337,9 +346,10 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
 }
 
 /**
- * Lists sessions, newest `updatedAt` first, without archived ones unless the filter includes them. Rows are
- * within `scope`, but the caller still checks the visibility of each. A page may be short although there is
- * more: `nextCursor` says so. A cursor that is not from a list (`isSessionCursor`) finds nothing.
+ * Lists sessions, the most recently updated first. Archived ones are included only if the filter says so. All
+ * rows are within `scope`, but the caller must still check the visibility of each. A page may be short
+ * although more rows follow; `nextCursor` is then set. With an invalid cursor (`isSessionCursor`) the list is
+ * empty.
  */
 export async function listSessions(db: Db, filter: SessionFilter): Promise<SessionRows> {
   const after = filter.cursor === undefined ? undefined : await positionOf(db, filter.cursor);
@@ -352,7 +362,7 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
     return pageOf([found], filter.limit);
   }
   const within = await fewInScope(db, filter.scope, FEW_MAX);
-  // The index ignores case beyond a-z, where a read of the rows may miss matches.
+  // The index ignores the case of all letters. Reading rows may miss matches with letters other than a-z.
   const mayGlance = filter.search === undefined || PLAIN_ASCII.test(filter.search);
   if (filter.search === undefined || (mayGlance && (within?.length ?? FEW_MAX) <= GLANCE_ROWS_MAX)) {
     if (within !== undefined) return amongFew(db, within, bounded, filter);
@@ -360,7 +370,7 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   }
   if (within === undefined && mayGlance) {
     const glance = await inRanges(db, bounded, filter, GLANCE_ROWS_MAX);
-    // A full page is always right; a short one only if no rows are left.
+    // A full page is always correct. A short one is correct only if no more rows follow.
     if (glance.rows.length === filter.limit || glance.nextCursor === undefined) return glance;
   }
   const named = await fewNamed(db, filter.search);

@@ -1,11 +1,12 @@
-// Narrows a query over sessions to a scope (the most that a viewer could reach). A condition admits every row
-// of the scope, maybe more: the visibility check decides each row afterwards (I9).
+// Limits a query over sessions to a scope: all sessions that a viewer may possibly see. The conditions
+// include every session of the scope, and possibly more, so the visibility check then decides about each row
+// (I9).
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
 import { type Db, kindOf } from "../../sql.ts";
 
-/** Sorts after every text with the same prefix. */
+/** A character that sorts after all texts with the same prefix. */
 export const LAST_SIGN = "\u{10ffff}";
 
 export type Condition = RawBuilder<SqlBool>;
@@ -27,10 +28,10 @@ export function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: rea
   return tests.length === 0 ? sql`1 = 0` : sql`(${sql.join(tests, sql` or `)})`;
 }
 
-/** The recursive table `down`: these sessions and, with `below`, everything they spawned. */
+/** Builds the recursive table `down`: these sessions and, with `below`, all their descendants. */
 function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown> {
   const keys = sql.join(roots);
-  // A deleted root may still have children.
+  // The root session may have been deleted while its children still exist.
   const steps = sql`union select c.row_id, c.key from sessions c where c.spawned_by in (${keys})
       union select c.row_id, c.key from down join sessions c on c.spawned_by = down.key`;
   return sql`with recursive down (row_id, key) as (
@@ -38,7 +39,7 @@ function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown>
     )`;
 }
 
-/** Returns conditions on a row `s` of the session table that hold for the scope. */
+/** Returns the conditions that limit a row `s` of the session table to the scope. */
 export function scopeConditions(db: Db, scope: Scope): Condition[] {
   if (scope.all) return [];
   const conditions: Condition[] = [];
@@ -57,7 +58,8 @@ export function scopeConditions(db: Db, scope: Scope): Condition[] {
 }
 
 /**
- * Matches a row `s` without a spawner, or without one in the scope. The index of roots covers the first case.
+ * Matches a row `s` whose spawner does not exist or is outside the scope. The index of roots only covers the
+ * first case.
  */
 export function rootCondition(db: Db, scope: Scope): Condition {
   const root = sql<SqlBool>`(s.spawned_by is null or s.orphaned = 1)`;
@@ -76,7 +78,7 @@ function treeIds(self: string | undefined, treeKey: string | undefined, max: num
   }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${sql.lit(max)}`;
 }
 
-/** Returns the range of keys that can match a pattern; undefined if it begins with a star. */
+/** Returns the range of keys that a pattern can match. Undefined if the pattern begins with a star. */
 function prefixRange(pattern: string): { from: string; to: string } | undefined {
   const star = pattern.indexOf("*");
   if (star < 0) return { from: pattern, to: pattern };
@@ -84,8 +86,9 @@ function prefixRange(pattern: string): { from: string; to: string } | undefined 
 }
 
 /**
- * Returns the row ids of sessions that are in the scope by tree or by key pattern, if at most `max` and found
- * without reading the others; check `scopeConditions` afterwards. Undefined: read in order and filter.
+ * Returns the row ids of sessions in the scope, by tree or key pattern, if there are at most `max` and they
+ * can be looked up directly. The result may contain more sessions than the scope, so check `scopeConditions`
+ * afterwards. Undefined if rows must be read in order and filtered.
  */
 export async function fewInScope(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return undefined;
@@ -107,7 +110,10 @@ export async function fewInScope(db: Db, scope: Scope, max: number): Promise<num
   return [...found];
 }
 
-/** Returns the row ids of the scope's tree, without its whole agents. */
+/**
+ * Returns the row ids of the session tree in the scope, without the sessions of whole agents. Undefined if
+ * there are more than `max`.
+ */
 export async function fewInTree(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return [];
   const { self, treeOf: treeKey } = scope;

@@ -9,8 +9,8 @@ import { toSession } from "./sessions.ts";
 const AT_PLACE_MAX = 50;
 
 /**
- * Returns the sessions with one of these keys, or whose last chat was this one, with any account and in any
- * thread; the last used first, without archived ones.
+ * Returns the sessions with one of these keys, and those that last used this chat, from any account and in
+ * any thread. The most recently used come first; archived ones are left out.
  */
 export async function sessionsOfChat(
   db: Db,

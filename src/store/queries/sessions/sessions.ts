@@ -1,8 +1,8 @@
-// Owns the session table: one row per session, and every transcript id that it ever had.
-// A patch changes only the fields that it names; a reset keeps settings and route.
-// A lane number is taken from the session's row, so that commit order is number order (I3).
-// `orphaned` says that the session's spawner does not exist: each insert or delete of a session updates it.
-// Lists are in session-lists.ts.
+// Owns the session table: one row per session, and the ids of all transcripts that it ever had. A patch only
+// changes the fields that it contains. A reset keeps settings and route. The number of a run in its lane is
+// taken from the session's row, so that runs are committed in the order of their numbers (I3). `orphaned`
+// means that the session's spawner does not exist; each insert and delete of a session updates it.
+// session-lists.ts lists sessions.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -14,7 +14,10 @@ import type { SessionTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
 
-/** Maximum number of spawners to follow: more than any spawn depth, and an end for a damaged chain. */
+/**
+ * Maximum number of spawners to follow. It is larger than any allowed spawn depth, and stops at a cycle in
+ * damaged data.
+ */
 const ANCESTORS_MAX = 64;
 
 type Clearable =
@@ -30,7 +33,7 @@ type Clearable =
 type Lasting = "updatedAt" | "systemSent" | "abortedLastRun";
 type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextUsed" | "cost";
 
-/** Changes of a session. `null` removes a field; an absent field stays. */
+/** Changes of a session. `null` removes a field; an absent field does not change. */
 export type SessionPatch = {
   readonly [K in Clearable]?: NonNullable<Session[K]> | null;
 } & { readonly [K in Lasting | Counter]?: Session[K] };
@@ -45,7 +48,10 @@ function routeOf(row: Selectable<SessionTable>): Route | undefined {
   };
 }
 
-/** Converts a row. Filled field by field, because lists read hundreds. */
+/**
+ * Converts a row into a session. Each field is set separately, which is faster; lists convert hundreds of
+ * rows.
+ */
 export function toSession(row: Selectable<SessionTable>): Session {
   const session: { -readonly [K in keyof Session]: Session[K] } = {
     key: row.key,
@@ -121,19 +127,19 @@ function toRow(session: Session): Insertable<SessionTable> {
   };
 }
 
-/** 1 if the session does not exist. */
+/** Returns an expression that is 1 if the session does not exist, otherwise 0. */
 function isGone(key: string): RawBuilder<number> {
   return sql<number>`case when exists (select 1 from sessions where key = ${key}) then 0 else 1 end`;
 }
 
-/** Inserts a session and its first transcript id. An existing key is a bug of the caller: check first. */
+/** Inserts a session and its first transcript id. The caller must have checked that the key is not in use. */
 export async function insertSession(tx: Tx, session: Session): Promise<void> {
   const { key, spawnedBy } = session;
   await tx
     .insertInto("sessions")
     .values({ ...toRow(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
     .execute();
-  // An earlier session with this key may have left children.
+  // Children of an earlier session with this key now have a spawner again.
   await tx
     .updateTable("sessions")
     .set({ orphaned: 0 })
@@ -164,7 +170,10 @@ export async function holdSession(tx: Tx, key: string): Promise<Session | undefi
   return (await holdLane(tx, key))?.session;
 }
 
-/** Returns the session that has or, before a reset, had this transcript, with its current transcript id. */
+/**
+ * Returns the session to which a transcript belongs, or belonged before a reset, with its current transcript
+ * id.
+ */
 export async function findSessionId(
   db: Db,
   sessionId: string,
@@ -206,11 +215,14 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
   await tx.updateTable("sessions").set(columns).where("key", "=", key).execute();
 }
 
-/** Usage of a run, and the state in which it left its session. */
+/** Usage of a run, and the state of its session after the run. */
 interface SessionUsage {
   readonly at: number;
   readonly aborted: boolean;
-  /** The run, if it is a turn that failed; an empty text: a turn that did not; absent: no turn. */
+  /**
+   * Id of the run if it is a turn that failed, and an empty text if it is a turn that did not. Absent if it
+   * is no turn.
+   */
   readonly failedRun: string | undefined;
   readonly systemSent: boolean;
   readonly input: number;
@@ -221,7 +233,7 @@ interface SessionUsage {
   readonly cost: number;
 }
 
-/** Values of `SessionUsage`; null leaves a column unchanged. */
+/** Values of `SessionUsage` for a statement. Null leaves a column unchanged. */
 type UsageValues = Omit<SessionUsage, "aborted" | "failedRun" | "systemSent" | "contextUsed"> & {
   readonly [K in "sessionKey" | "sessionId"]: string;
 } & { readonly aborted: number; readonly failedRun: string | null } & {
@@ -246,7 +258,7 @@ const USAGE = prepared((tx, usage: UsageValues) =>
     .where("session_id", "=", usage.sessionId),
 );
 
-/** Adds a run's usage to its session, unless the session has a new transcript. */
+/** Adds the usage of a run to its session, unless the session was reset in the meantime. */
 export async function addSessionUsage(
   tx: Tx,
   { sessionKey, sessionId }: { sessionKey: string; sessionId: string },
@@ -268,7 +280,7 @@ const HELD_SESSION = prepared((tx, { key }: { key: string }) =>
   held(tx as Tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)),
 );
 
-/** Locks a session, and returns it with the next number in its lane, from 1. */
+/** Locks a session, and returns it with the next number in its lane, starting at 1. */
 export async function holdLane(
   tx: Tx,
   key: string,
@@ -284,14 +296,14 @@ const LANE_PLACE = prepared((tx, { key, at }: { key: string; at: number }) =>
     .where("key", "=", key),
 );
 
-/** Takes the next number of a locked lane; its session counts as used `at`. */
+/** Takes the next number of a locked lane, and sets the session's last use to `at`. */
 export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<void> {
   await LANE_PLACE(tx, { key, at });
 }
 
 /**
- * Resets a session: a new, empty transcript under the same key. Settings, label and route stay; counters
- * start again.
+ * Resets a session: it gets a new, empty transcript under the same key. Settings, label and route stay;
+ * counters start at zero.
  */
 export async function replaceSessionId(tx: Tx, key: string, newSessionId: string, at: number): Promise<void> {
   await tx
@@ -314,8 +326,8 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
 }
 
 /**
- * Deletes a session's row and, with `transcripts`, all its messages. Runs, deliveries and usage stay as
- * records. Returns the transcript ids whose JSONL copies to delete.
+ * Deletes a session's row and, with `transcripts`, all its messages. Runs, deliveries and usage remain as
+ * records. Returns the ids of the transcripts whose JSONL copies the caller must delete.
  */
 export async function deleteSessionRows(
   tx: Tx,
@@ -335,7 +347,10 @@ export async function deleteSessionRows(
   return ids;
 }
 
-/** Whether this store once had a transcript that is now deleted: the runs of a deleted session stay. */
+/**
+ * Whether the store contained this transcript and it was deleted. The runs of a deleted session remain and
+ * show this.
+ */
 export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
   const run = await db
     .selectFrom("runs")
@@ -347,7 +362,7 @@ export async function wasDeleted(db: Db, key: string, sessionId: string): Promis
   return run !== undefined;
 }
 
-/** Returns the spawner of a session, its spawner, and so on: nearest first. */
+/** Returns the ancestors of a session: its spawner, the spawner's spawner, and so on, the nearest first. */
 export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
   const { rows } = await sql<{ key: string }>`
     with recursive up (key, depth) as (
@@ -360,7 +375,7 @@ export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
   return rows.map((row) => row.key);
 }
 
-/** Returns all sessions that a session spawned, at any depth, nearest generation first. */
+/** Returns all descendants of a session, the nearest generation first. */
 export async function descendantsOf(db: Db, key: string, limit: number): Promise<string[]> {
   const { rows } = await sql<{ key: string }>`
     with recursive down (key, depth) as (

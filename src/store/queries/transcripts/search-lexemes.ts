@@ -1,28 +1,33 @@
-// The full-text index on PostgreSQL: texts as tsvectors, questions as tsqueries. Words and matches are the
-// same as on the embedded database (search-text.ts).
-// SL1: this file does all quoting: no part of a text or a question is read as syntax.
-// SL2: a text of any length is indexed completely. A tsvector holds 16,383 positions, 255 per word, and 1 MB:
-//      a longer text gets several, which overlap so that each phrase is whole in one of them.
+// The full-text index on PostgreSQL. Texts become tsvectors, and search texts become tsqueries. Words and
+// matches are the same as on the embedded database (search-text.ts).
+// SL1: only this file quotes texts for the index. No part of a text or a search text is interpreted as
+//      syntax.
+// SL2: a text of any length is indexed completely. A tsvector can hold 16,383 positions, 255 per word, and 1
+//      MB. A longer text gets several tsvectors, which overlap so that each phrase is complete in one of
+//      them.
 
 import { PREFIX_CHARS_MIN, spaced } from "./search-text.ts";
 
-/** Limits of one tsvector, with room for additional tokens. */
+/** Limits of one tsvector. They leave room for additional tokens. */
 const PLACES_MAX = 16_000;
 const PLACES_OF_WORD_MAX = 255;
 const BYTES_MAX = 900_000;
-/** A longer word is found by its beginning: a lexeme has less than 2,048 bytes. */
+/** Only the beginning of a longer word is indexed, because a lexeme must be shorter than 2,048 bytes. */
 const WORD_CHARS_MAX = 500;
 /** Maximum number of words of a phrase that are looked up; the rest is ignored. */
 const PHRASE_WORDS_MAX = 64;
-/** No word contains this character: it marks tokens of sessions and agents, and texts in several parts. */
+/** Marks tokens of sessions and agents, and of texts in several parts. No word contains this character. */
 const MARK = "/";
 const IN_PARTS = `${MARK}p`;
 
 const WORD = /[\p{L}\p{N}\p{Co}]+/gu;
-/** Lower-case letters with two forms. */
+/** Lower-case letters with a second form that must match as well. */
 const FORMS: Readonly<Record<string, string>> = { ς: "σ", ſ: "s", µ: "μ" };
 
-/** Splits a text into words: lower case, a-z without accents, each character of unspaced scripts alone. */
+/**
+ * Splits a text into words. Converts them to lower case and removes accents from a-z. Each character of a
+ * script without spaces becomes a word.
+ */
 export function lexemesOf(text: string): string[] {
   const plain = spaced(text)
     .normalize("NFD")
@@ -44,7 +49,7 @@ class Part {
   #count = 0;
   #bytes = 0;
 
-  /** Adds a word. False: the part is full, and the word goes into the next one. */
+  /** Adds a word. Returns false if the part is full; the word then belongs into the next part. */
   add(lexeme: string): boolean {
     const places = this.#places.get(lexeme);
     const bytes = this.#bytes + 2 + (places === undefined ? Buffer.byteLength(lexeme) + 8 : 0);
@@ -62,7 +67,7 @@ class Part {
   }
 }
 
-/** Returns the index entries of a text as tsvector texts; each contains `places`. */
+/** Returns the index entries of a text as tsvector literals. Each contains the tokens in `places`. */
 export function vectorsOf(text: string, places: readonly string[]): string[] {
   const lexemes = lexemesOf(text);
   const parts: Part[] = [];
@@ -78,16 +83,16 @@ export function vectorsOf(text: string, places: readonly string[]): string[] {
 }
 
 export interface LexemeQuestion {
-  /** Query for a text in one part. */
+  /** Query for texts with one part. */
   readonly whole: string;
-  /** Queries for a text in several parts: for each part, and for all parts together. */
+  /** Queries for texts with several parts: for each part, and for all parts together. */
   readonly part: string;
   readonly together: readonly string[];
 }
 
 /**
- * Returns the question as tsqueries: all words, in one of the given places, if any. Undefined: nothing can
- * match.
+ * Returns the search text as tsqueries that require all words and, if `places` is given, one of its tokens.
+ * Undefined if nothing can match.
  */
 export function lexemeQuestion(
   words: readonly string[],

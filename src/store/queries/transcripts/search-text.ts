@@ -1,33 +1,36 @@
-// The words of the full-text index: how texts and questions are split, and excerpts of hits.
-// A question is data: no part of it is read as query syntax.
-// X2: texts and questions are split into words in the same way.
-// X3: a long text is indexed in parts, so that each takes little time. Each part begins with the last words
-//     of the previous one, so that each phrase is whole in one of them.
+// Defines the words of the full-text index: how texts and search texts are split, and which excerpt of a
+// match is shown. No part of a search text is interpreted as query syntax.
+// X2: texts and search texts are split into words in the same way.
+// X3: a long text is indexed in parts, so that no step takes long. Each part begins with the last words of
+//     the previous part, so that each phrase is complete in one of them.
 
 import { createHash } from "node:crypto";
 
-/** Indexed characters per message: more than any message from outside can have. */
+/** Maximum number of indexed characters per message. No message from outside can be longer. */
 export const INDEXED_CHARS_MAX = 1_000_000;
-/** Characters per part of a long text: the embedded index needs some milliseconds for it. */
+/** Characters per part of a long text. The embedded index needs a few milliseconds for a part. */
 const PART_CHARS = 64 * 1024;
-/** Upper bound of the numbers of a text's parts. */
+/** Exclusive maximum of the part numbers of a text. */
 export const PARTS_MAX = 4_096;
 const QUESTION_CHARS_MAX = 1_000;
-/** Maximum characters of a text that a question can match: a letter may consist of several characters. */
+/**
+ * Maximum length of a text that a search text can match. It is longer than the search text, because a letter
+ * may consist of several characters.
+ */
 const PHRASE_CHARS_MAX = 4 * QUESTION_CHARS_MAX;
 const WORDS_MAX = 16;
-/** Shorter words match only whole words: as prefixes they would match most of the index. */
+/** Shorter words only match whole words. As prefixes they would match most of the index. */
 export const PREFIX_CHARS_MIN = 3;
 const EXCERPT_CHARS = 240;
 const EXCERPT_LEAD_CHARS = 60;
 
-/** Scripts without spaces: each character is a separate word. */
+/** Scripts that do not separate words by spaces. Each character is indexed as a word. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
 const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
-/** Characters between words. */
+/** Matches characters that separate words. */
 const BETWEEN_WORDS = new RegExp(`[^\\p{L}\\p{N}\\p{M}\\p{Co}]|${UNSPACED.source}`, "gu");
 
-/** Puts spaces around characters of unspaced scripts. */
+/** Puts spaces around the characters of scripts that have none. */
 export function spaced(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
@@ -36,22 +39,25 @@ function token(prefix: string, text: string): string {
   return prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
-/** Index token of a session. */
+/** Returns the index token of a session. */
 export function sessionToken(sessionKey: string): string {
   return token("s", sessionKey);
 }
 
-/** Index token of all sessions of an agent. */
+/** Returns the index token for all sessions of an agent. */
 export function agentToken(agentId: string): string {
   return token("a", agentId);
 }
 
-/** Returns the index tokens of a message's session and agent; the agent of a deleted session is unknown. */
+/**
+ * Returns the index tokens for the session and the agent of a message. If the session was deleted, its agent
+ * is unknown.
+ */
 export function placeTokens(sessionKey: string, agentId: string | undefined): string[] {
   return [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
 }
 
-/** Returns the last words of a part, as far as one phrase can reach. */
+/** Returns the last words of a part, as many as a single phrase may contain. */
 function lastWords(part: string): string {
   const words = part.match(WORD) ?? [];
   let chars = 0;
@@ -75,7 +81,10 @@ export function* textParts(text: string): Generator<string> {
   }
 }
 
-/** Returns the question's words; one may have several characters. Empty: nothing can be looked up. */
+/**
+ * Returns the words of a search text. A word may be a phrase of several tokens. Empty if nothing can be
+ * looked up.
+ */
 export function wordsOf(question: string): string[] {
   const words = question
     .slice(0, QUESTION_CHARS_MAX)
@@ -86,8 +95,8 @@ export function wordsOf(question: string): string[] {
 }
 
 /**
- * Builds the match expression: all words, in any order, each also as a prefix; in one of the given places, if
- * any.
+ * Builds a match expression that requires all words in any order, each also as a prefix, and one of `places`
+ * if given.
  */
 export function matchText(words: readonly string[], places: readonly string[] | undefined): string {
   const phrases = words.map((word) => `"${word}"${word.length < PREFIX_CHARS_MIN ? "" : " *"}`);
@@ -95,7 +104,7 @@ export function matchText(words: readonly string[], places: readonly string[] | 
   return places === undefined ? texts : `{place} : (${places.join(" OR ")}) AND ${texts}`;
 }
 
-/** Returns the text around the first of the words, on one line. */
+/** Returns the text around the first match of any of the words, on one line. */
 export function excerptOf(text: string, words: readonly string[]): string {
   const lower = text.toLowerCase();
   const found = words

@@ -1,8 +1,8 @@
 // Reads an entry from its row, which a disk error or a person may have changed.
-// RE1: reading never throws, and returns a valid entry with the row's own id.
-// RE2: an undamaged entry is returned as it was written.
-// RE3: a placeholder replaces unreadable parts. They never pass for a person's words (I11), nor for a tool
-//      call that could be run.
+// RE1: reading never throws. It returns a valid entry with the id of the row.
+// RE2: an undamaged entry is returned exactly as it was written.
+// RE3: unreadable parts are replaced by a placeholder. They are never taken for a person's words (I11), or
+//      for a tool call that could be run.
 
 import { isObject, jsonOf } from "../../../core/json.ts";
 import type {
@@ -19,7 +19,7 @@ import type {
 } from "../../../core/shapes/message.ts";
 import { ZERO_USAGE } from "../../../core/shapes/message.ts";
 
-/** Columns that reading needs. */
+/** Columns that are needed to read an entry. */
 export interface EntryRow {
   readonly id: string;
   readonly role: string;
@@ -30,18 +30,21 @@ export interface EntryRow {
 /** Placeholder for an unreadable part. */
 const DAMAGED = "[This part of the transcript is damaged and can't be read.]";
 const DAMAGED_BLOCK: TextBlock = { type: "text", text: DAMAGED };
-/** Maximum depth of a call's arguments and a result's details: more than any tool uses, and safe to walk. */
+/**
+ * Maximum depth of a call's arguments and a result's details. No tool needs more, and code can safely recurse
+ * to this depth.
+ */
 const DEPTH_MAX = 200;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNone = (value: unknown): boolean => value === undefined || isText(value);
-/** Whether a value is a valid count, time or price: sums of them stay numbers. */
+/** Whether a value is a valid count, time or price, so that sums of such values are numbers. */
 const isAmount = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 
-/** Iterates level by level; recursion could overflow the stack. */
+/** Iterates level by level, because recursion could overflow the stack. */
 function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -73,7 +76,7 @@ interface Content<B> {
 }
 
 /**
- * Returns the blocks, each invalid one replaced by the placeholder; a value that is no list becomes one
+ * Returns the content with each invalid block replaced by the placeholder. If it is not a list, returns one
  * placeholder.
  */
 function contentOf<B>(role: Message["role"], content: unknown): Content<B> {
@@ -88,13 +91,13 @@ function contentOf<B>(role: Message["role"], content: unknown): Content<B> {
   return { blocks: content.map((block) => (fits(block) ? block : DAMAGED_BLOCK)), isWhole: false };
 }
 
-/** Returns an optional text field. */
+/** Returns a text field, or nothing if it is missing or invalid. */
 function optionalText<N extends string>(name: N, fields: Fields): { [P in N]?: string } {
   const value = fields[name];
   return isText(value) ? ({ [name]: value } as { [P in N]?: string }) : {};
 }
 
-/** Returns a message's origin; an unreadable one counts as the runtime, never as a person. */
+/** Returns the origin of a message. An unreadable origin counts as the runtime, never as a person. */
 function provenanceOf(value: unknown): Provenance {
   const fields = isObject(value) ? value : {};
   const { kind, sourceSessionKey, sourceTool, chainId, hop } = fields;
@@ -156,7 +159,7 @@ function assistantOf(fields: Fields, base: Base): AssistantMessage {
     provider: isText(provider) ? provider : "unknown",
     model: isText(model) ? model : "unknown",
     usage: usageOf(fields.usage),
-    // The incomplete text of a model must neither end a turn nor be continued.
+    // With another stop reason, the rest of a damaged answer could end a turn or be continued.
     stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
     ...optionalText("errorMessage", fields),
   };
@@ -188,7 +191,7 @@ function baseOf({ id, created_at }: EntryRow, { timestamp }: Fields): Base {
   return { id, timestamp: isAmount(timestamp) ? timestamp : created_at };
 }
 
-/** Returns the fields if they match the row's role; otherwise none. */
+/** Returns the fields of the stored JSON, or none if they do not match the role in the row. */
 function fieldsOf(row: EntryRow): Fields {
   const value = jsonOf(row.entry_json);
   if (!isObject(value)) return {};
@@ -196,7 +199,10 @@ function fieldsOf(row: EntryRow): Fields {
   return said === row.role ? value : {};
 }
 
-/** Returns the message of a row that is not a compaction. An unknown role is read as the runtime's. */
+/**
+ * Returns the message of a row that is not a compaction. A message with an unknown role counts as one of the
+ * runtime.
+ */
 export function readMessage(row: EntryRow): Message {
   const fields = fieldsOf(row);
   const base = baseOf(row, fields);

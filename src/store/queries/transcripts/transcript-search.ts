@@ -1,6 +1,6 @@
-// Full-text search over transcripts: messages of people and models, newest first. It skips transcripts of
-// archived and deleted sessions, and marks hits from before a reset. A page reads a bounded number of
-// matches; its cursor continues from there.
+// Full-text search over transcripts. Finds messages of people and models, newest first. Skips transcripts of
+// archived and deleted sessions, and marks matches from before a reset. A page reads a limited number of
+// matches; its cursor continues after them.
 
 import { type RawBuilder, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
@@ -12,16 +12,16 @@ import { lexemeQuestion } from "./search-lexemes.ts";
 import { agentToken, excerptOf, matchText, PARTS_MAX, sessionToken, wordsOf } from "./search-text.ts";
 import { readMessage } from "./stored-entry.ts";
 
-/** Matches that one page reads to find those in scope. */
+/** Maximum number of matches that a page reads to find those in the scope. */
 const MATCHES_MAX = 5_000;
-/** Larger entries are read one by one. */
+/** Larger entries are read one at a time. */
 const READ_AT_ONCE_BYTES = 256 * 1024;
-/** Maximum number of sessions that an index query names; with more, matches are filtered afterwards. */
+/** Maximum number of sessions in an index query. With more, matches are filtered afterwards. */
 const PLACES_MAX = 200;
 
 interface TranscriptQuestion {
   readonly query: string;
-  /** The most that the viewer could reach. */
+  /** All sessions that the viewer may possibly see. */
   readonly scope: Scope;
   readonly agentId?: string;
   readonly sessionKey?: string;
@@ -38,7 +38,7 @@ export interface SearchHit {
   readonly role: string;
   readonly timestamp: number;
   readonly excerpt: string;
-  /** The message is from before a reset. */
+  /** Set if the message is from before a reset. */
   readonly earlier?: true;
 }
 
@@ -54,12 +54,12 @@ interface HitRow {
   readonly session_id: string;
   readonly current_id: string;
   readonly role: string;
-  /** Null for a large entry, which is read separately. */
+  /** Null for a large entry, which is read in a separate query. */
   readonly entry_json: string | null;
   readonly created_at: number;
 }
 
-/** Returns the index tokens of the sessions to search; undefined: search all. */
+/** Returns the index tokens of the sessions to search, or undefined to search all sessions. */
 async function placesOf(db: Db, asked: TranscriptQuestion): Promise<string[] | undefined> {
   if (asked.sessionKey !== undefined) return [sessionToken(asked.sessionKey)];
   if (asked.agentId !== undefined) return [agentToken(asked.agentId)];
@@ -87,7 +87,7 @@ interface Slice {
 
 type Matches = (slice: Slice) => RawBuilder<{ seq: number }>;
 
-/** A long text is indexed in parts, and each word is in one of them. */
+/** A long text is indexed in parts, so each searched word may be in a different part. */
 function embeddedMatches(
   words: readonly string[],
   places: readonly string[] | undefined,
@@ -107,7 +107,7 @@ function embeddedMatches(
     ) order by seq desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
 }
 
-/** Returns positions of matching messages on this database; undefined: nothing can match. */
+/** Returns a query for the positions of matching messages, or undefined if nothing can match. */
 function matchesOf(
   db: Db,
   words: readonly string[],
@@ -137,8 +137,8 @@ function matchesOf(
 }
 
 /**
- * Finds messages that contain all words, ignoring case; each word also matches longer words that begin with
- * it. Frequent words are slow: use `Store.readWorker`. `signal`: the caller no longer waits.
+ * Finds messages that contain all words, ignoring case. A word also matches longer words that begin with it.
+ * Searching for frequent words is slow, so use `Store.readWorker`. Aborting `signal` stops the search.
  */
 export async function searchTranscripts(
   db: Db,
@@ -180,13 +180,13 @@ async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Re
     messageId: row.id,
     role: row.role,
     timestamp: row.created_at,
-    // Redacts before cutting: a piece of a credential no longer looks like one (I14).
+    // Redacts the text before it is cut, because part of a credential could not be recognised any more (I14).
     excerpt: excerptOf(await redactor.whole(text), words),
     ...(row.session_id === row.current_id ? {} : { earlier: true }),
   };
 }
 
-/** Returns a large entry; empty if it was deleted meanwhile. */
+/** Returns the text of a large entry, or an empty text if it was deleted meanwhile. */
 async function largeEntry(db: Db, seq: number): Promise<string> {
   const row = await db.selectFrom("messages").select("entry_json").where("seq", "=", seq).executeTakeFirst();
   return row?.entry_json ?? "";

@@ -1,8 +1,8 @@
-// Owns the entries of transcripts: appended once, read in order. Search lives in transcript-search.ts.
-// T1: an entry is written once: a second write of the same id changes nothing. A tool result's id names the
-//     call that it answers (`resultIdOf`), so that a call never has two results.
-// T2: a transcript keeps every entry; a compaction only shortens the model's context.
-// T3: no read takes more than PAGE_BYTES_MAX into memory, unless one entry alone is larger.
+// Owns the entries of transcripts: appended once, and read in order. transcript-search.ts searches them.
+// T1: an entry is written once. A second write with the same id changes nothing. The id of a tool result
+//     contains the id of its call (`resultIdOf`), so that a call never has two results.
+// A transcript keeps every entry; a compaction only shortens the model's context.
+// T3: no read holds more than PAGE_BYTES_MAX in memory, unless a single entry is larger.
 
 import { sql } from "kysely";
 import type { Pace } from "../../../core/pace.ts";
@@ -15,9 +15,9 @@ import { vectorsOf } from "./search-lexemes.ts";
 import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
 import { readEntry, readMessage } from "./stored-entry.ts";
 
-/** Maximum stored bytes of one page of history: the page ends early to bound memory. */
+/** Maximum number of stored bytes in a page of history. The page ends earlier if its messages are large. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
-/** Stored bytes that one query of a page reads, or one larger entry. */
+/** Maximum number of stored bytes that one query of a page reads, except for a single larger entry. */
 const READ_BYTES_MAX = 1024 * 1024;
 
 export interface NewEntry {
@@ -27,10 +27,10 @@ export interface NewEntry {
   readonly entry: Entry;
 }
 
-/** Returns the searchable text of an entry: the words of a person or a model. */
+/** Returns the searchable text of an entry: text by a person or a model. */
 export function searchableText(entry: Entry, redactor: Redactor): string | Promise<string> {
   const spoken = isCompaction(entry) || entry.role === "toolResult" ? "" : textOf(entry);
-  // The index excludes secrets: a hit alone could confirm a guess (I14).
+  // Secrets must not be in the index, because a match alone could confirm a guess (I14).
   if (spoken.length <= LONG_CHARS) return spoken === "" ? "" : redactor.mask(spoken);
   return redactor.start(spoken, INDEXED_CHARS_MAX).then(({ text }) => text);
 }
@@ -53,15 +53,18 @@ function insertRow(
 
 const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning("seq"));
 
-/** A searchable message on PostgreSQL. */
+/** Values for a searchable message on PostgreSQL. */
 interface VectorValues extends MessageValues {
-  /** The words of its parts. */
+  /** tsvector literals of the message's parts. */
   readonly vectors: readonly string[];
-  /** Number of the first part. 0: the message has no other. */
+  /** Number of the first part. 0 if the message has only one part. */
   readonly firstPart: number;
 }
 
-/** PostgreSQL: inserts message and index in one round trip; builds the agent's token as `agentToken` does. */
+/**
+ * Inserts the message and its index entries in one round trip on PostgreSQL. Builds the agent's token in the
+ * same way as `agentToken`.
+ */
 const INSERT_WITH_VECTORS = prepared((tx, { vectors, firstPart, ...row }: VectorValues) => {
   const insert = insertRow(tx, row).returning("seq");
   return sql`
@@ -80,12 +83,12 @@ const INSERT_WITH_VECTORS = prepared((tx, { vectors, firstPart, ...row }: Vector
 
 /**
  * Appends an entry to the transcript and, if it is searchable, to the full-text index. Returns the stored
- * entry: an earlier tool result with the same id is kept, and returned instead.
+ * entry. If a tool result with the same id exists, it is kept and returned instead.
  */
 export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): Promise<Entry> {
   const { sessionKey, entry } = args;
   const found = searchableText(entry, redactor);
-  // Without an await the statements stay in the batch that is sent together.
+  // Without an `await` in between, the statements of this transaction are sent together.
   const text = typeof found === "string" ? found : await found;
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
@@ -141,7 +144,7 @@ export interface Searchable {
   readonly text: string;
 }
 
-/** Adds a message to the embedded database's full-text index, a long one in parts. */
+/** Adds a message to the full-text index of the embedded database; a long message in parts. */
 export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> {
   const { seq, sessionKey, agentId } = message;
   const place = placeTokens(sessionKey, agentId).join(" ");
@@ -158,7 +161,7 @@ export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> 
 /** Columns of an entry. */
 const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
-/** The start of a page, itself excluded, and the direction from there. */
+/** Start of a page, exclusive, and the direction in which it is read. */
 type HistoryPosition =
   | { readonly way: "back"; readonly beforeSeq?: number }
   | { readonly way: "on"; readonly afterSeq: number; readonly afterRun?: string };
@@ -193,7 +196,8 @@ function pagePositions(db: Db, page: Page) {
 }
 
 /**
- * Returns how many of the first rows hold at most `bytesMax` bytes together; at least one if there are rows.
+ * Returns how many of the first rows have at most `bytesMax` bytes in total. Returns at least 1 if there are
+ * rows.
  */
 function countWithin(rows: readonly { readonly bytes: number }[], bytesMax: number): number {
   let bytes = 0;
@@ -208,7 +212,7 @@ interface PageRead {
   /** Oldest first. */
   readonly messages: Message[];
   readonly runIds: ReadonlyMap<string, string>;
-  /** Whether more entries follow in the page's direction. */
+  /** True if more entries follow in the direction of the page. */
   readonly more: boolean;
 }
 
@@ -239,15 +243,15 @@ async function readPage(db: Db, page: Page): Promise<PageRead> {
 export interface HistoryPage {
   /** Oldest first. */
   readonly messages: Message[];
-  /** Runs by message id; includes the run of the message after which the page begins. */
+  /** Runs of the messages, by message id. Also contains the message after which the page begins. */
   readonly runIds: ReadonlyMap<string, string>;
-  /** The oldest message of this page, if there are older ones. */
+  /** Id of the oldest message of this page. Absent if there are no older messages. */
   readonly nextBefore?: string;
-  /** The newest message of this page, if there are newer ones. */
+  /** Id of the newest message of this page. Absent if there are no newer messages. */
   readonly nextAfter?: string;
 }
 
-/** A page of a transcript: at most one of `before`, `after` and `from`, each a message id. */
+/** Selects a page of a transcript: at most one of `before`, `after` and `from`, each a message id. */
 export interface HistoryWanted {
   /** Yields to other work between two parts of a large page. */
   readonly pace?: Pace;
@@ -273,7 +277,7 @@ async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<History
     .executeTakeFirst();
   if (row?.session_id !== sessionId) {
     return fail("message_not_found", `No message ${JSON.stringify(id)} in this transcript.`, {
-      hint: "Use a message id from this session's history, or leave it out for the newest page.",
+      hint: "Use a message id from this session's history, or omit it to get the newest page.",
     });
   }
   if (before !== undefined) return ok({ way: "back", beforeSeq: row.seq });
@@ -281,7 +285,7 @@ async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<History
   return ok({ way: "on", afterSeq: row.seq, ...(row.run_id === null ? {} : { afterRun: row.run_id }) });
 }
 
-/** Whether there is anything before the page's oldest message. */
+/** Whether there are messages before the oldest one of the page. */
 async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefined): Promise<boolean> {
   if (oldest === undefined) return false;
   const row = await messagesIn(db, wanted)
@@ -294,8 +298,9 @@ async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefine
 }
 
 /**
- * Reads one page of a transcript: the newest `limit` messages, or those before or after a message. A page may
- * be shorter than `limit` if its messages are large; `nextBefore` and `nextAfter` say whether there are more.
+ * Reads a page of a transcript: the newest `limit` messages, or those before or after a message. If the
+ * messages are large, the page has fewer than `limit`; `nextBefore` and `nextAfter` say whether there are
+ * more.
  */
 export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result<HistoryPage>> {
   const { sessionId, limit, includeTools } = wanted;
@@ -342,7 +347,7 @@ const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
     .orderBy("seq", "desc")
     .limit(1),
 );
-/** Reads a whole transcript without a compaction; no rows if it has one. */
+/** Reads a whole transcript. Returns no rows if the transcript contains a compaction. */
 const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
   const compactions = db
     .selectFrom("messages as compaction")
@@ -359,9 +364,10 @@ const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
 
 /**
  * Reads the model's context: the last compaction, if there is one, and the entries from its `firstKeptId` on.
+ * Without a compaction, all entries.
  */
 export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
-  // In most cases this query is enough.
+  // Most transcripts have no compaction, so this query is enough.
   const { rows: whole } = await UNCOMPACTED(db, { sessionId });
   if (whole.length > 0) return whole.map(readEntry);
   const [last] = (await LAST_COMPACTION(db, { sessionId })).rows;
@@ -381,10 +387,10 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
   return [compaction, ...rows.map(readEntry)];
 }
 
-/** Maximum number of compactions returned for a transcript. */
+/** Maximum number of compactions that are returned for a transcript. */
 const COMPACTIONS_MAX = 100;
 
-/** Returns when the newest compactions were made, by the first message that each one kept. */
+/** Returns the times of the newest compactions, by the id of the first message that each one kept. */
 export async function compactionsOf(db: Db, sessionId: string): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom("messages")
@@ -407,12 +413,12 @@ const OF_RUN = prepared((db, { runId }: { runId: string }) =>
     .orderBy("seq"),
 );
 
-/** Reads the messages of one run, including its input, in order. */
+/** Reads the messages of a run, including its input, in order. */
 export async function readRun(db: Db, runId: string): Promise<Message[]> {
   return (await OF_RUN(db, { runId })).rows.map(readMessage);
 }
 
-/** Returns the first user text of a transcript, for a title. */
+/** Returns the first text of a user in a transcript, for a title. */
 export async function firstUserText(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("messages")

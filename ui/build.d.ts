@@ -1,2 +1,2 @@
-/** Brings dist/ui up to date. False: there is nothing to build with (an install without devDependencies). */
+/** Builds dist/ui if necessary. Resolves to false if Vite is missing (an install without devDependencies). */
 export function buildPage(options?: { ifStale?: boolean }): Promise<boolean>;

@@ -1,5 +1,5 @@
-// Builds the web page. With `--if-stale`: only if a source file is newer than the built page.
-// Plain JavaScript, because npm runs it after `npm install` with any version of Node.
+// Builds the web page. With `--if-stale`, only if a source file is newer than the built page. Plain
+// JavaScript, because npm runs it after `npm install` with any version of Node.
 
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ function isStale() {
   return built === undefined || MADE_OF.some((path) => newest(path) > built.mtimeMs);
 }
 
-/** Brings dist/ui up to date. Returns false if Vite is missing (an install without devDependencies). */
+/** Builds dist/ui if necessary. Resolves to false if Vite is missing (an install without devDependencies). */
 export async function buildPage({ ifStale = false } = {}) {
   if (ifStale && !isStale()) return true;
   const vite = await import("vite").catch((error) => {
     if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
   });
   if (vite === undefined) return false;
-  // Vite reads NODE_ENV: a test runner's value would build a development page.
+  // Vite reads NODE_ENV. With the value that a test runner sets, it would build a development page.
   const before = process.env.NODE_ENV;
   process.env.NODE_ENV = "production";
   try {

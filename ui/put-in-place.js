@@ -1,12 +1,13 @@
-// Moves the output of a build into dist. Plain JavaScript, like its users.
-// A reader of dist finds the old or the new output, complete, except for a short moment in between. Two
-// builds at the same time do not mix their files: each builds in a separate folder first.
+// Moves the output of a build into dist. Plain JavaScript, like the scripts that use it.
+// Except for a short moment, a reader of dist finds either the complete old output or the complete new
+// output. Two builds at the same time do not mix their files, because each builds in a folder of its own
+// first.
 
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 const BEGINNING = ".new-";
-/** Error codes of a rename onto an existing folder. */
+/** Error codes of a rename to an existing folder. */
 const OCCUPIED = ["ENOTEMPTY", "EEXIST", "EPERM"];
 
 function replace(from, to, aside) {
@@ -20,15 +21,15 @@ function replace(from, to, aside) {
     try {
       renameSync(to, join(mkdtempSync(join(aside, "old-")), "it"));
     } catch (error) {
-      // Another build has just removed it, and will move its own output there.
+      // Another build has just removed the entry, and will move its own output there.
       if (error.code !== "ENOENT") throw error;
     }
   }
 }
 
 /**
- * Lets `make` fill a new folder, then moves each entry of it into `dist`, replacing an entry of the same
- * name. Resolves with the names.
+ * Calls `make` with a new folder to fill, then moves each entry of that folder into `dist`, where it replaces
+ * the entry of the same name. Resolves with the names.
  */
 export async function putInPlace(dist, make) {
   mkdirSync(dist, { recursive: true });
@@ -43,7 +44,7 @@ export async function putInPlace(dist, make) {
   }
 }
 
-/** Removes all entries of `dist` except `names` and folders of running builds. */
+/** Removes all entries of `dist` except `names` and the folders of builds that are still running. */
 export function keepOnly(dist, names) {
   for (const name of readdirSync(dist)) {
     if (names.includes(name) || name.startsWith(BEGINNING)) continue;

@@ -1,7 +1,7 @@
 // Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
-// - Nothing is inlined: the page's policy runs scripts and styles from files only.
+// - Nothing is inlined, because the page's content security policy allows scripts and styles only from files.
 // - The licences of the bundled libraries are included.
-// - The first load is one file; each view that is loaded later is one more.
+// - The first view needs one script. Views that are loaded later have one more each.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";

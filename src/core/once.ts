@@ -1,8 +1,8 @@
 // Runs an asynchronous load only once.
 
 /**
- * Loads a value at the first call, and returns the same value from then on. After a failure, the next call
- * tries again.
+ * Returns a function that loads a value at its first call and returns the same value from then on. After a
+ * failure, the next call loads again.
  */
 export function once<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined;

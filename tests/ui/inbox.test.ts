@@ -69,7 +69,7 @@ describeInBrowser("the inbox", () => {
     mend();
     await row.getByRole("button", { name: "Retry" }).click();
     await rowIn(page, "Done", "did fail to fetch the prices").waitFor();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     await expect.poll(() => page.title()).toBe("Inbox · Parley");
   });
 

@@ -2,17 +2,17 @@
 
 import { signal } from "@preact/signals";
 
-/** Redraw interval of components that show an age. */
+/** Interval at which components that show an age are redrawn. */
 const TICK_MS = 5_000;
 
-/** The wall clock, ms since 1970, at most `TICK_MS` late: for ages. A component that reads it is redrawn. */
+/** Current time in ms since 1970, up to `TICK_MS` old. Components that read it to show an age are redrawn. */
 export const tick = signal(Date.now());
 
 setInterval(() => {
   tick.value = Date.now();
 }, TICK_MS);
 
-/** The wall clock now, ms since 1970. */
+/** Returns the current time in ms since 1970. */
 export function now(): number {
   return Date.now();
 }
@@ -23,7 +23,7 @@ export function after(ms: number, fire: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Calls `fire` once, `ms` after the first of any number of calls in between. */
+/** Returns a function that may be called often. `fire` runs once, `ms` after the first of these calls. */
 export function batched(ms: number, fire: () => void): () => void {
   let waiting = false;
   return () => {
@@ -36,7 +36,10 @@ export function batched(ms: number, fire: () => void): () => void {
   };
 }
 
-/** Calls `fire` once with the last value, when none has come for `ms`. */
+/**
+ * Returns a function that may be called often. `fire` runs with the last value, once no call has come for
+ * `ms`.
+ */
 export function settled<T>(ms: number, fire: (value: T) => void): (value: T) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return (value) => {

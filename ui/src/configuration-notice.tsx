@@ -1,4 +1,5 @@
-// Shows a notice on every view while the gateway runs on an older configuration than the file.
+// Shows a notice in every view if the configuration file is newer than the configuration that the gateway
+// uses.
 
 import { ask, coversAll, may } from "./gateway.ts";
 import { useNews, useReading } from "./parts/reading.ts";
@@ -10,7 +11,7 @@ async function configurationOf() {
 
 export function ConfigurationNotice() {
   const { value, again } = useReading("configuration", configurationOf);
-  // The event arrives about once a minute.
+  // The `health` event arrives about once a minute.
   useNews("health", again);
   if (value === undefined || (value.ok && !value.differs)) return null;
   return (

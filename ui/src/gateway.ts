@@ -1,8 +1,8 @@
-// Owns the page's one connection to its gateway: sign-in, scopes and connection state. Each reconnect
-// increments `epoch`: every view then reads its data again, because events in between were missed.
-// GC2: a token that the gateway refuses is forgotten, and the sign-in says why.
-// The demo is reached through the reader's own gateway. Each connection requests the demo's token with the
-// reader's token: a restart of the gateway makes a new demo with a new token.
+// Owns the page's only connection to its gateway: sign-in, scopes and connection state. Each reconnect
+// increments `epoch`. Every view then reads its data again, because it has missed events.
+// GC2: if the gateway refuses a token, the token is deleted, and the sign-in shows the reason.
+// The demo is reached through the reader's own gateway. Each connection uses the reader's token to get a
+// token for the demo, because after a restart of the gateway there is a new demo with a new token.
 
 import { computed, effect, signal } from "@preact/signals";
 import { webDialer } from "../../src/contract/client/dial/web.ts";
@@ -21,7 +21,7 @@ import { inDemo, leaveDemo } from "./demo/scene.ts";
 import { filter } from "./route.ts";
 import { forgetToken, keepToken, keptToken, tabStorage } from "./token.ts";
 
-/** Pause before the next connection attempt while the page starts and the gateway is unreachable. */
+/** Pause between connection attempts while the page starts and the gateway is unreachable. */
 const RETRY_MS = 2_000;
 
 type Stage =
@@ -30,21 +30,23 @@ type Stage =
   | { readonly kind: "signed-in" };
 
 export const stage = signal<Stage>({ kind: "signed-out" });
-/** State of the connection once signed in. */
+/** State of the connection after sign-in. */
 export const linkState = signal<ClientState>("closed");
-/** Incremented by each connect and reconnect. */
+/** Incremented by the first connection and by each reconnect. */
 export const epoch = signal(0);
-/** The gateway's hello response. Read only after sign-in. */
+/** The gateway's hello response. Only defined after sign-in. */
 export const hello = signal<HelloOk | undefined>(undefined);
-/** The gateway's reason for stopping, until it is back. */
+/** Reason why the gateway is stopping. Undefined again after it has restarted. */
 export const stopping = signal<string | undefined>(undefined);
 
-/** The client library's interface without event streams, which would be a twentieth of the page's size. */
+/**
+ * Interface of the client library without event streams. Those would increase the page's size by a twentieth.
+ */
 type Connection = Omit<GatewayClient, "events">;
 
 const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
 
-/** Returns true if the gateway refused and a retry would be refused, too. */
+/** Whether the gateway refused the request in a way that a retry would not change. */
 function isRefusal(error: unknown): error is GatewayError {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
@@ -72,25 +74,25 @@ async function openShown(token: string): Promise<Connection> {
 let client: Connection | undefined;
 let attempt = 0;
 
-/** Returns true if the token has this scope, or one that contains it. */
+/** Whether the token has this scope, or one that includes it. */
 export function may(scope: TokenScope): boolean {
   return hasScope(hello.value?.auth.scopes ?? [], scope);
 }
 
-/** Returns true if the token covers every session. Only then does the gateway name its state folder. */
+/** Whether the token covers every session. Only then does the gateway send the path of its state folder. */
 export function coversAll(): boolean {
   return hello.value?.snapshot.stateDir !== undefined;
 }
 
-/** Returns true if this gateway has the method. */
+/** Whether this gateway supports the method. */
 export function has(method: string): boolean {
   return hello.value?.features.methods.includes(method) ?? false;
 }
 
-/** The default agent and its main session. */
+/** Ids of the default agent and its main session. */
 export const defaults = computed(() => hello.value?.snapshot.sessionDefaults);
 
-/** Calls a method, with typed params and payload. Rejects with a `GatewayError`. */
+/** Calls a method; params and payload are typed. Rejects with a `GatewayError`. */
 export const ask: Connection["request"] = (...request) => {
   if (client === undefined) return Promise.reject(new GatewayError("CLOSED", "not signed in"));
   return client.request(...request);
@@ -99,7 +101,10 @@ export const ask: Connection["request"] = (...request) => {
 type Listener<E extends keyof EventPayloads> = (payload: EventPayloads[E]) => void;
 const listeners = new Map<string, Set<(payload: never) => void>>();
 
-/** Subscribes to a gateway event, across reconnects and sign-ins. Returns the unsubscribe function. */
+/**
+ * Subscribes to an event of the gateway. The subscription continues after reconnects and sign-ins. Returns a
+ * function that ends it.
+ */
 export function on<E extends keyof EventPayloads>(event: E, listener: Listener<E>): () => void {
   const known = listeners.get(event) ?? new Set();
   listeners.set(event, known);
@@ -107,7 +112,7 @@ export function on<E extends keyof EventPayloads>(event: E, listener: Listener<E
   return () => known.delete(listener as (payload: never) => void);
 }
 
-/** Returns the message of any thrown value. */
+/** Returns the message of a thrown value, which need not be an `Error`. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -139,7 +144,7 @@ function drop(): void {
   open?.close();
 }
 
-/** Reconnects after a pause: the demo is gone or unreachable, and a new one may start soon. */
+/** Reconnects after a pause. The demo has ended or is unreachable, and a new one may start soon. */
 function again(): void {
   const token = keptToken();
   linkState.value = "reconnecting";
@@ -147,14 +152,17 @@ function again(): void {
   else void signIn(token, { keepsView: true });
 }
 
-/** Returns to the sign-in: the gateway refuses the token (GC2). */
+/** Returns to the sign-in, because the gateway refuses the token (GC2). */
 function leave(error: GatewayError | undefined): void {
   drop();
   forgetToken();
   stage.value = { kind: "signed-out", problem: error?.message };
 }
 
-/** Signs in with a token; on failure `stage` says why. `keepsView`: keeps the current view meanwhile. */
+/**
+ * Signs in with a token. If this fails, `stage` contains the reason. With `keepsView`, the current view stays
+ * visible meanwhile.
+ */
 export async function signIn(token: string, { keepsView = false } = {}): Promise<void> {
   const mine = ++attempt;
   if (!keepsView) {
@@ -178,7 +186,7 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
   }
 }
 
-/** Signs out and clears this tab: the token, loaded data, selections and drafts. */
+/** Signs out, and clears the token, loaded data, selections and drafts of this tab. */
 export function signOut(): void {
   attempt++;
   drop();
@@ -197,7 +205,7 @@ on("shutdown", ({ reason }) => {
   stopping.value = reason;
 });
 
-/** Runs `read` now, and again after each reconnect. Returns the function that stops it. */
+/** Calls `read` now and after each reconnect. Returns a function that ends this. */
 export function whenConnected(read: () => void): () => void {
   return effect(() => {
     if (epoch.value > 0) queueMicrotask(read);

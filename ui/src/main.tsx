@@ -1,4 +1,4 @@
-// Starts the page: takes the token out of the address, then renders.
+// Starts the page: removes the token from the address, then renders.
 
 import "./styles/base.css";
 import "./styles/parts.css";
@@ -26,7 +26,7 @@ const root = document.getElementById("page");
 // Removes the loading text of index.html.
 root?.replaceChildren();
 if (root !== null) render(<Page />, root);
-// Somebody may paste a link with another token into an open page.
+// A person may paste a link with another token into a page that is already open.
 window.addEventListener("hashchange", () => {
   if (takeTokenFromAddress()) resume();
 });

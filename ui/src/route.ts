@@ -1,14 +1,14 @@
-// Owns the route: the part of the address after "#", so that back, forward, reload and links in new tabs
-// work. Any text makes a route: an unknown one leads to the first view.
+// Owns the route: the part of the address after "#". With it, back, forward, reload and links in new tabs
+// work. Every text is a route: an unknown one opens the first view.
 
 import { signal } from "@preact/signals";
 
 export type Route =
-  /** The inbox, where the reader starts. */
+  /** The inbox, which is the first view. */
   | { readonly view: "inbox" }
-  /** The list. With `key`: a conversation. With `messageId`: the conversation at that message. */
+  /** The list of sessions. With `key`, a conversation; with `messageId`, that conversation at a message. */
   | { readonly view: "sessions"; readonly key?: string | undefined; readonly messageId?: string | undefined }
-  /** The chains. With `chainId`: one of them. */
+  /** The list of chains. With `chainId`, one of them. */
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 
@@ -47,8 +47,8 @@ function parseQuery(hash: string): string {
 }
 
 /**
- * The filters of the session list, as in the address behind "?": a reload, a shared link and every link to a
- * session keep them.
+ * The filters of the session list, as they are in the address after "?". A reload, a shared link and links to
+ * sessions keep them.
  */
 export const query = signal(parseQuery(window.location.hash));
 
@@ -71,7 +71,7 @@ window.addEventListener("hashchange", () => {
   route.value = to;
 });
 
-/** Navigates to a route. `replace`: adds no history entry. */
+/** Navigates to a route. With `replace`, adds no entry to the history. */
 export function go(to: Route, replace = false): void {
   const href = hrefOf(to);
   if (replace) window.history.replaceState(null, "", href);
@@ -79,7 +79,7 @@ export function go(to: Route, replace = false): void {
   route.value = to;
 }
 
-/** Changes the filters of the session list, also in the address, without a history entry. */
+/** Changes the filters of the session list, also in the address, without adding an entry to the history. */
 export function filter(to: string): void {
   query.value = to;
   if (route.value.view === "sessions") go(route.value, true);

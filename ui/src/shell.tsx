@@ -22,7 +22,8 @@ interface View {
 }
 
 const VIEWS: readonly View[] = [
-  // The tree of sessions stays where it is between these two.
+  // Both views use the same component, so the session list keeps its state when the reader switches between
+  // them.
   { name: "inbox", title: "Inbox", component: SessionsView },
   { name: "sessions", title: "Sessions", component: SessionsView },
   {
@@ -39,7 +40,7 @@ const VIEWS: readonly View[] = [
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
 
-/** A larger number would not fit on a phone. */
+/** Largest number that fits on a phone. */
 const COUNT_MAX = 99;
 
 const THEME_WORDS = { auto: "system", light: "light", dark: "dark" };
@@ -106,7 +107,7 @@ function Head({ current }: { current: View }) {
   );
 }
 
-/** Returns the title of the tab: the open session's name or the tab of a view, the view, the program. */
+/** Returns the title of the browser tab: the name of the open session or tab, the view, and the program. */
 function titleOf(at: Route, view: string): string {
   const session = at.view === "sessions" && at.key !== undefined ? [safeLine(nameOf(at.key))] : [];
   const tab =

@@ -1,4 +1,5 @@
-// Owns the sign-in: with the token of the link that the gateway prints, or pasted by hand.
+// Owns the sign-in: with a token from the link that the gateway prints, or with a token that the reader
+// pastes.
 
 import { useState } from "preact/hooks";
 import { safeText } from "../../src/core/text/safe-text.ts";

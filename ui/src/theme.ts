@@ -1,4 +1,4 @@
-// Owns the colour theme: the system's, unless the reader chose one.
+// Owns the colour theme: that of the system, unless the reader has chosen another.
 
 import { signal } from "@preact/signals";
 
@@ -28,7 +28,7 @@ export function turnTheme(): void {
   try {
     window.localStorage.setItem(STORED_UNDER, theme.value);
   } catch {
-    // Without storage the choice lasts until the page is closed.
+    // Without storage, the choice is lost when the page is closed.
   }
   show();
 }

@@ -1,22 +1,23 @@
-// Owns the token on the page: its source and its storage.
-// TK1: a token in the address is removed from it, and from the history, before anything else happens.
-// TK2: it is kept in session storage only: it is gone with the tab, and no other site or tab reads it.
+// Owns the token on the page: where it comes from and where it is stored.
+// TK1: a token in the address is removed from the address and the history before anything else happens.
+// TK2: it is stored only in session storage, so it is deleted with the tab, and no other site or tab can read
+//      it.
 
 const STORED_UNDER = "parley.token";
 
-/** Returns storage that only this tab reads, until it is closed. Undefined: the browser forbids it. */
+/** Returns the storage that belongs to this tab. Returns undefined if the browser forbids it. */
 export function tabStorage(): Storage | undefined {
   try {
     return window.sessionStorage;
   } catch {
-    // The browser forbids storage: the token lasts as long as the page.
+    // The browser forbids storage, so the token is lost when the page is closed.
     return undefined;
   }
 }
 
 let inMemory: string | undefined;
 
-/** Extracts the token from pasted text: `http://host/#token=…`, `token=…` or the token itself. */
+/** Extracts the token from pasted text: `http://host/#token=…`, `token=…` or the token alone. */
 export function tokenIn(text: string): string {
   const trimmed = text.trim();
   const found = /(?:^|[#&?])token=([^&\s]+)/.exec(trimmed)?.[1];
@@ -28,7 +29,7 @@ export function tokenIn(text: string): string {
   }
 }
 
-/** Moves the token from the address into storage. Returns false if there is none. */
+/** Moves the token from the address to storage. Returns false if the address has none. */
 export function takeTokenFromAddress(): boolean {
   const { hash, pathname, search } = window.location;
   if (!/^#(?:.*&)?token=/.test(hash)) return false;

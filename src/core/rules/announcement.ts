@@ -41,7 +41,7 @@ const FENCE = /^ {0,3}(?:`{3,}|~{3,})/;
 /** Matches the start of a section as models write it: `Result: …`, `**Notes:** …`, `## Result: …`. */
 const SECTION = /^(?:#{1,6} {0,4})?[*_]{0,3}(status|results?|notes?)[*_]{0,3} {0,4}:[*_]{0,3}(.*)$/i;
 
-/** Wider than `SECTION`: matches everything that a reader could mistake for a label. */
+/** Matches more than `SECTION`: everything that a reader could mistake for a label. */
 const LABEL_LIKE = /^[\s>#*_`~|]*(?:status|results?|notes?|stats)[\s*_`~]*:/i;
 
 const MARKS = /^[\s>#*_`~|]+$/;

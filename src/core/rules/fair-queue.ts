@@ -19,7 +19,7 @@ const OVERTAKEN_MAX = 1_000;
 
 /** Current use of the slots. */
 export interface SlotUse {
-  /** Slots that this agent holds. */
+  /** Returns the number of slots that this agent holds. */
   heldBy(agentId: string): number;
   /** Returns the number of free slots for a run of this pool. An undefined pool means a run without one. */
   free(pool: Pool): number;

@@ -20,7 +20,7 @@ export interface InboundQuestion {
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: { readonly id: string; readonly alsoKnownAs?: readonly string[] };
-  /** The message mentions the agent's account, or replies to it. */
+  /** True if the message mentions the agent's account or replies to it. */
   readonly mentioned: boolean;
   /** `native`: the person chose the command in the platform's menu, so it is for this account. */
   readonly command?: "native" | "written" | undefined;

@@ -35,7 +35,8 @@ export interface SessionIdentity {
    */
   readonly sandboxClamp: "spawned" | "all";
   /**
-   * Its requester as a viewer. "gone" if the requester was deleted. Absent if the session was not spawned.
+   * The session that spawned this one, as a viewer. "gone" if it was deleted. Absent if the session was not
+   * spawned.
    */
   readonly requester?: SessionIdentity | "gone";
 }

@@ -149,7 +149,7 @@ export interface ChainRow {
   /** Number of conversations and jobs. */
   readonly flows: number;
   readonly refused: number;
-  /** Talks; at most 40. */
+  /** Messages by pair of sessions; at most 40 pairs. */
   readonly talks: readonly ChainTalk[];
   /** True if the chain has sessions that the reader may not see. The counts do not include those. */
   readonly partial?: true;

@@ -203,7 +203,7 @@ export function badCursor(list: string): Failure {
   });
 }
 
-/** Names of details that list valid alternatives. */
+/** Fields of `details` that list valid alternatives. */
 const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAgents"];
 
 /** Removes such a list if the text already contains it, because the model pays for each repetition. */

@@ -72,7 +72,7 @@ export type LiveEvent =
       readonly startedAt?: number;
       readonly endedAt: number;
       readonly flowStep?: FlowStep;
-      /** Run that read the message instead. */
+      /** Id of the run that read the message instead of starting a run of its own. */
       readonly takenBy?: string;
     }
   | {

@@ -10,7 +10,7 @@ import type { Route } from "./route.ts";
 
 /** Defines how a sender authenticates its requests. */
 export type HookProof =
-  /** The token of the hooks. */
+  /** With the token that is valid for all hooks. */
   | { readonly kind: "token" }
   /** `X-Hub-Signature-256` over the body, as GitHub sends it. */
   | { readonly kind: "github"; readonly secret: string }
@@ -34,7 +34,7 @@ export interface HookMapping {
   /** Display name. */
   readonly name?: string;
   readonly agentId?: string;
-  /** Absent: a new session for each hook. */
+  /** Key of the session for the messages. Absent: each request gets a new session. */
   readonly sessionKey?: string;
   /** Destination of the reply, in addition to the transcript. */
   readonly deliver?: Route;
@@ -52,11 +52,11 @@ export interface IncomingHooks {
   readonly mappings: readonly HookMapping[];
 }
 
-/** Characters of a message. */
+/** Maximum number of characters in a message. */
 export const HOOK_MESSAGE_MAX_CHARS = 100_000;
-/** Characters of one inserted field. */
+/** Maximum number of characters of an inserted field. */
 const FIELD_MAX_CHARS = 4_000;
-/** Fields of one template. */
+/** Maximum number of fields in a template. */
 const TEMPLATE_FIELDS_MAX = 50;
 
 const FIELD = /\{\{([^{}]*)\}\}/g;
@@ -70,7 +70,7 @@ export interface HookFacts {
   readonly delivery?: string | undefined;
 }
 
-/** Describes the problem of a template. undefined: it is valid. */
+/** Returns the problem of a template, or undefined if it is valid. */
 export function templateProblem(template: string): string | undefined {
   const fields = [...template.matchAll(FIELD)].map(([, field = ""]) => field.trim());
   if (fields.length > TEMPLATE_FIELDS_MAX) return `has more than ${TEMPLATE_FIELDS_MAX} fields`;

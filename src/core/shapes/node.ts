@@ -74,14 +74,14 @@ export interface NodeCall {
 /** Maximum number of open requests, and the time after which a request expires. */
 export const PAIR_REQUESTS_MAX = 20;
 export const PAIR_REQUEST_MS = 3_600_000;
-/** Limit of paired nodes. */
+/** Maximum number of paired nodes. */
 export const NODES_MAX = 200;
 
 export const NODE_TIMEOUT_DEFAULT_MS = 30_000;
 export const NODE_TIMEOUT_MAX_MS = 600_000;
-/** Limit of a command's params in bytes of JSON. */
+/** Maximum size of a command's params as JSON, in bytes. */
 export const NODE_PARAMS_MAX_BYTES = 256 * 1024;
-/** Limit of a node's answer in bytes of JSON. */
+/** Maximum size of a node's answer as JSON, in bytes. */
 export const NODE_ANSWER_MAX_BYTES = 1024 * 1024;
 
 const NAME_MAX_CHARS = 64;

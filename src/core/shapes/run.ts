@@ -118,7 +118,7 @@ export interface RunFacts {
   readonly receipt?: ReceiptState;
 }
 
-/** A run as a reader of its session's transcript sees it; `usage` once it has ended. */
+/** Facts about a run for a reader of its session's transcript, without the id of the run. */
 export type RunRow = Omit<RunFacts, "runId">;
 
 export function isEnded(state: RunState): state is EndedRunState {
@@ -145,7 +145,7 @@ export type Receipt = {
   /** Id of the message in the recipient's transcript or inbox, and of the run that delivered it. */
   readonly messageId: string;
   readonly state: ReceiptState;
-  /** ms since 1970, by state: the states that the message has reached. */
+  /** Time of each state that the message has reached, in ms since 1970. */
   readonly times: { readonly [K in ReceiptState]?: number };
   /** Code of the run's end, for `declined`, `expired` and `failed`. */
   readonly code?: string;

@@ -18,7 +18,7 @@ export type Schedule =
 
 export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 
-/** What happens to a due time that passed while no gateway was running. */
+/** Policies for a due time that passed while no gateway was running: run the job once, or skip it. */
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 

@@ -45,7 +45,7 @@ export type ParsedKey =
   | { readonly form: "hook" | "node"; readonly name: readonly string[] }
   | { readonly form: "global" };
 
-/** Longest session key. */
+/** Maximum length of a session key. */
 export const KEY_CHARS_MAX = 512;
 
 /** Valid forms of keys, for the hint of an error. */

@@ -15,7 +15,7 @@ export interface HistoryLimits {
   readonly maxTextChars: number;
   /** Maximum size of the JSON array of messages. */
   readonly maxBytes: number;
-  /** Which messages to keep if they exceed the limit. Default: the newest. */
+  /** Messages to keep if all of them together exceed the limit. Default: the newest. */
   readonly keep?: "newest" | "oldest";
 }
 

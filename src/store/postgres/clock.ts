@@ -56,7 +56,7 @@ export class DatabaseClock {
   }
 }
 
-/** Whether one offset fits both samples. */
+/** Whether a single offset is possible for both samples. */
 function agree(a: Sample, b: Sample): boolean {
   return Math.abs(a.offsetMs - b.offsetMs) <= (a.roundTripMs + b.roundTripMs) / 2 + DRIFT_MS;
 }

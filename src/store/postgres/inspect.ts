@@ -117,7 +117,7 @@ const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigg
       and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
   order by 1, 2`;
 
-/** The triggers and functions of this program's schema, as `trigger "x"`. */
+/** Returns the triggers and functions of this program's schema, for example `trigger "x"`. */
 function ownActingObjects(): Set<string> {
   const made = POSTGRES_MIGRATIONS.join("\n").matchAll(/\bcreate (trigger|function) (\w+)/g);
   return new Set([...made].map(([, type, name]) => `${type} "${name}"`));

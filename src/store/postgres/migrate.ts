@@ -24,9 +24,9 @@ export interface Look {
   readonly server: number;
   readonly encoding: string;
   readonly standby: boolean;
-  /** The schema was made by this program. */
+  /** True if this program created the schema. */
   readonly versioned: boolean;
-  /** A schema with this name exists. */
+  /** True if a schema with this name exists. */
   readonly schema: boolean;
   readonly tables: number;
 }

@@ -70,7 +70,7 @@ function textOf(error: Error): string {
   return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join("; ");
 }
 
-/** Returns the problem for this code. */
+/** Creates a store problem of this kind, without the password in its text. */
 export function postgresProblem(
   problem: StoreProblemKind,
   address: PostgresAddress,

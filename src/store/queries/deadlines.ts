@@ -46,8 +46,8 @@ export async function dueDeadlines(
 }
 
 /**
- * Deletes a due deadline, so that only this transaction handles it. Returns false if it was deleted, moved or
- * taken by another transaction before.
+ * Locks a due deadline, so that only this transaction handles it. Returns false if it was deleted or moved,
+ * or if another transaction handles it.
  */
 export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean> {
   const query = tx

@@ -72,7 +72,10 @@ export async function putDeviceToken(tx: Tx, row: DeviceTokenRow): Promise<strin
   return kept.series;
 }
 
-/** Deletes devices whose tokens have expired, and the oldest ones if a gateway token has too many. */
+/**
+ * Deletes devices whose tokens have expired. If a gateway token has too many devices, also deletes those that
+ * were used least recently.
+ */
 export async function dropDeviceTokens(tx: Tx, tokenId: string, nowMs: number): Promise<void> {
   await tx.deleteFrom("device_tokens").where("expires_at", "<=", nowMs).execute();
   const extra = await tx

@@ -15,9 +15,9 @@ export interface BackwardStep {
 
 /** Kinds of stored deadlines, by the way in which their times were computed. */
 interface Kinds {
-  /** Calendar times. Their owner computes them again. */
+  /** Kind of deadlines that are calendar times. Their owner computes them again. */
   readonly calendar: string;
-  /** Short delays after an event. */
+  /** Kind of deadlines that are a short delay after an event. */
   readonly short: string;
 }
 

@@ -355,7 +355,8 @@ create index refusals_of_chain on refusals (chain_id, at);
 create index refusals_by_age on refusals (at);
 `;
 
-// The cost of a session since its last reset: the ledger rows of its current transcript.
+// Adds the cost of a session since its last reset, computed from the ledger rows of its current transcript,
+// and the mark of sessions whose spawner was deleted.
 const SESSION_TREE = `
 alter table sessions add column cost double precision not null default 0;
 update sessions s set cost = spent.cost
@@ -380,12 +381,12 @@ create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
-// See sqlite-schema.ts.
+// Same tables as in sqlite-schema.ts, which explains them.
 const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-// See sqlite-schema.ts.
+// Same tables as in sqlite-schema.ts, which explains them.
 const JOB_WAITS = `
 create table job_waits (
   call_id ${T} not null,
@@ -429,7 +430,7 @@ alter table runs add column crashes_in_row bigint not null default 0;
 alter table runs add column calls_answered bigint not null default 0;
 `;
 
-// See sqlite-schema.ts.
+// Same tables as in sqlite-schema.ts, which explains them.
 const INBOX_MARKS = `
 create table inbox_marks (
   run_id ${T} primary key,
@@ -444,7 +445,7 @@ create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_a
 create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
 `;
 
-// See sqlite-schema.ts.
+// Same tables as in sqlite-schema.ts, which explains them.
 const HEARD = `
 alter table runs add column heard_at bigint;
 update runs set heard_at = (select m.created_at from messages m where m.run_id = runs.run_id
@@ -468,7 +469,7 @@ const RUN_DISMISSALS = `
 alter table runs add column dismissed_at bigint;
 `;
 
-/** Entry n migrates a schema from version n to n + 1. */
+/** The migration at index n migrates a schema from version n to version n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,

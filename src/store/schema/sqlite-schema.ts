@@ -316,7 +316,8 @@ create index refusals_of_chain on refusals (chain_id, at);
 create index refusals_by_age on refusals (at);
 `;
 
-// The cost of a session since its last reset: the ledger rows of its current transcript.
+// Adds the cost of a session since its last reset, computed from the ledger rows of its current transcript,
+// and the mark of sessions whose spawner was deleted.
 const SESSION_TREE = `
 alter table sessions add column cost real not null default 0;
 update sessions set cost = coalesce((
@@ -433,7 +434,7 @@ const RUN_DISMISSALS = `
 alter table runs add column dismissed_at integer;
 `;
 
-/** Entry n migrates a file from version n to n + 1. */
+/** The migration at index n migrates a file from version n to version n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
   SPAWNS,
@@ -456,7 +457,7 @@ const MIGRATIONS: readonly string[] = [
   RUN_DISMISSALS,
 ];
 
-/** The version that this program writes. */
+/** Schema version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**

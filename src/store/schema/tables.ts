@@ -134,7 +134,7 @@ export interface RunTable {
 
 /** Waits of runs for other runs. While `state` is `open`, the row is an edge of the wait graph. */
 export interface WaitTable {
-  /** The waiting tool call. */
+  /** Id of the tool call that waits. */
   call_id: string;
   waiter_run_id: string;
   waiter_session_key: string;
@@ -149,13 +149,13 @@ export interface WaitTable {
 
 /** Waits of runs for jobs of sub-agents. A call that waits for several jobs has one row per job. */
 export interface JobWaitTable {
-  /** The waiting tool call. */
+  /** Id of the tool call that waits. */
   call_id: string;
-  /** The flow of the job. */
+  /** Id of the job's flow. */
   flow_id: string;
   waiter_run_id: string;
   waiter_session_key: string;
-  /** The sub-agent's session. */
+  /** Key of the sub-agent's session. */
   target_session_key: string;
   /** The same states as in `WaitTable`. */
   state: string;
@@ -192,7 +192,7 @@ export interface FlowTable {
 export interface ChainTable {
   chain_id: string;
   runs: number;
-  /** The root session. */
+  /** Key of the root session. */
   root_session_key: string | null;
   tokens: Generated<number>;
   /** USD. */
@@ -256,9 +256,9 @@ export interface DeliveryTable {
   attempts: number;
   /** 1 while an attempt to send has begun and its end is not recorded. */
   attempt_open: number;
-  /** The process of the open attempt. */
+  /** Id of the process that makes the open attempt. */
   attempt_owner: Generated<string | null>;
-  /** Parts of the text that the channel has acknowledged. */
+  /** Number of parts of the text that the channel has acknowledged. */
   parts_sent: number;
   next_attempt_at: number;
   created_at: number;

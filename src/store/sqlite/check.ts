@@ -18,7 +18,7 @@ import { DatabaseSync } from "node:sqlite";
 import { StoreProblem } from "../problems.ts";
 import { claimsAnything, MARK_ENDING, readMark } from "./mark.ts";
 
-/** Bytes of the header of each SQLite file, and the size of its smallest page. */
+/** Size of the header of an SQLite file, and size of the smallest possible page, in bytes. */
 const HEADER_BYTES = 100;
 const MAGIC = "SQLite format 3\0";
 const PAGE_BYTES_MIN = 512;

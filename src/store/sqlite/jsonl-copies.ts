@@ -63,7 +63,7 @@ class CopyQueue implements JsonlCopies {
   readonly #parts: Parts;
   readonly #writer: CopyWriter;
   readonly #noted = new Set<string>();
-  /** Sessions whose last write failed. */
+  /** Ids of sessions whose copy could not be written the last time. */
   readonly #behind = new Set<string>();
   /** Copies that were written after the last update of the progress file. */
   readonly #unsynced = new Set<string>();

@@ -8,7 +8,7 @@ import { sql } from "kysely";
 import { wasDeleted } from "../queries/sessions/sessions.ts";
 import type { Db } from "../sql.ts";
 
-/** Entries per query and write. */
+/** Number of entries per query and write. */
 const BATCH_ENTRIES = 64;
 /** Larger entries are read one at a time. */
 const SMALL_BYTES = 16 * 1024;

@@ -6,7 +6,7 @@ import { migrate } from "../schema/sqlite-schema.ts";
 import { COPIED_TABLES } from "../transfer/copy.ts";
 import { distrust } from "./trust.ts";
 
-/** An object of a schema that differs from this program's schema. */
+/** A schema object that differs from this program's schema. */
 export interface SchemaDifference {
   /** Type in SQLite's terms: `table`, `trigger`, `view` or `index`. */
   readonly type: string;

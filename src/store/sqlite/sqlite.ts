@@ -208,7 +208,8 @@ function keeperOf(
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
-  // If a power loss damages the next mark, this one applies again. So it must not name a log that is gone.
+  // If a power loss damages the new mark, a start uses this one again. It must then not name a log that is
+  // gone.
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&

@@ -10,7 +10,7 @@ import type { Tables } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 
-/** Maximum rows and bytes of one page. */
+/** Maximum number of rows, and of bytes, in one page. */
 const PAGE_ROWS = 256;
 const PAGE_BYTES = 4 * 1024 * 1024;
 /** Rows per statement. Using only a few sizes keeps the number of different SQL texts small. */
@@ -117,7 +117,7 @@ async function write(tx: Tx, table: CopiedTable, rows: readonly Row[], redactor:
   }
 }
 
-/** Options of a copy. */
+/** Signal, redactor and progress callback of a copy. */
 export interface CopyWatch {
   /** Cancels the copy at the next page. */
   readonly signal: AbortSignal;

@@ -18,7 +18,7 @@ interface CopyRules {
   readonly incomplete: readonly string[];
 }
 
-/** Entries per statement. */
+/** Number of entries per statement. */
 const BATCH_ENTRIES = 64;
 const READ_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;

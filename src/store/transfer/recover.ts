@@ -34,7 +34,7 @@ export interface Recovered extends Moved {
   readonly unreadLines: number;
 }
 
-/** Rows per statement. */
+/** Number of rows per statement. */
 const BATCH_ROWS = 128;
 
 type Writer = (rows: readonly Row[]) => Promise<void>;

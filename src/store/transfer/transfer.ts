@@ -175,7 +175,7 @@ async function refuseTaken(tx: Tx, place: string, nowMs: number): Promise<Result
   if (living > 0) {
     const gateways = living === 1 ? "a running gateway" : `${living} running gateways`;
     return fail("store_unavailable", `${place} is in use by ${gateways}`, {
-      hint: "Stop them first (parley store shows who they are). Nothing was changed.",
+      hint: "Stop these gateways first; parley store lists them. Nothing was changed.",
     });
   }
   const wayOut = "Name an empty database, or another schema with ?schema=name";

@@ -188,7 +188,7 @@ test("Ctrl-C cancels a move and undoes its changes; a second Ctrl-C exits at onc
   await gate.open();
   expect(await moving.code).toBe(1);
   expect(moving.err()).toContain("undoing all changes");
-  expect(moving.err()).toContain("stopped: nothing was written");
+  expect(moving.err()).toContain("stopped; nothing was written");
   expect(await runJson(await homeOn(url), ["store"])).toMatchObject({ sessions: 0, runs: 0 });
 });
 

@@ -156,7 +156,7 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
     { thread: true },
     { channel: { id: "discord", threads: "off" } },
     "spawn_denied",
-    ["session.threadBindings.enabled, or channels.discord.threadBindings.enabled, is false"],
+    ["session.threadBindings.enabled, or channels.discord.threadBindings.enabled is false"],
   ],
   [
     "both spellings of the time limit",

@@ -224,6 +224,6 @@ test("damage: a cancelled recovery changes nothing; a store in use is not recove
   expect(readFileSync(join(dir, STORE_FILE)).equals(before)).toBe(true);
   expect(existsSync(join(dir, `${STORE_FILE}-mark`))).toBe(true);
   expect(words(await recoverStore(jobOn({ url: "postgres://h/d" }), KEYS))).toContain(
-    "only the embedded store",
+    "only an embedded store",
   );
 });

@@ -180,7 +180,7 @@ test("neither fills nor reads a schema of another version, and leaves it unchang
   const known = POSTGRES_MIGRATIONS.length;
   const target = join(temporaryFolder(), "none.sqlite");
   await runSql(url, `update ${version} set version = ${known + 1}`);
-  expect(words(await restoreStore(jobOn({ url }), file))).toContain("another version's schema");
+  expect(words(await restoreStore(jobOn({ url }), file))).toContain("the schema of another version");
   expect(words(await backupStore(jobOn({ url }), target))).toContain("written by a newer version");
   await runSql(url, `update ${version} set version = ${known - 1}`);
   expect(words(await backupStore(jobOn({ url }), target))).toContain("written by an older version");

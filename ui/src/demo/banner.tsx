@@ -1,4 +1,4 @@
-// The banner above the demo: its steps, the next step, and a button back to the reader's gateway.
+// The banner above the demo: its steps, the next step, and a button that returns to the reader's own gateway.
 
 import { useEffect } from "preact/hooks";
 import { epoch } from "../gateway.ts";
@@ -31,7 +31,7 @@ export function DemoBanner() {
   const { act, played } = tour.value;
   const shown = ACTS[act];
   const said = shown?.lines.at(-1);
-  // After a restart of the gateway the demo is a new one, which has played nothing.
+  // After a restart of the gateway, the demo is a new one in which nothing was played yet.
   const connection = epoch.value;
   useEffect(() => void enterTour(), [connection]);
   return (

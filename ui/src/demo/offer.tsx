@@ -1,4 +1,4 @@
-// Offers the demo on a gateway that was never used and has no real model.
+// Offers the demo if the gateway was never used and has no real model.
 
 import { useState } from "preact/hooks";
 import { ask, has, may } from "../gateway.ts";

@@ -1,13 +1,13 @@
-// Owns the choice of the gateway that the page shows: the reader's own, or its demo. The choice is kept for
-// this tab only; the stored token stays that of the reader's own gateway.
-// SC1: a change reloads the page, so that no data of one gateway is shown as the other's.
+// Owns the choice between the reader's own gateway and its demo. The choice is stored only for this tab. The
+// stored token is always that of the reader's own gateway.
+// SC1: switching reloads the page, so that it never shows data of one gateway as data of the other.
 
 import { hrefOf } from "../route.ts";
 import { tabStorage } from "../token.ts";
 
 const STORED_UNDER = "parley.demo";
 
-/** True if this tab has storage to remember the choice. */
+/** True if this tab has storage in which the choice can be kept. */
 export const canEnterDemo = tabStorage() !== undefined;
 
 export const inDemo = tabStorage()?.getItem(STORED_UNDER) === "on";

@@ -1,7 +1,7 @@
 // Owns the tour of the demo: the messages to its agents, their order, and the progress. An act is over when
 // the demo is idle.
-// TR1: messages of the first round have fixed run ids: each is sent once, however often and in however many
-//      tabs the page is loaded.
+// TR1: messages of the first round have fixed run ids, so each is sent only once, even if the page is loaded
+//      several times or in several tabs.
 
 import { signal } from "@preact/signals";
 import { GatewayError } from "../../../src/contract/client/web.ts";
@@ -17,9 +17,9 @@ interface Prompt {
 
 interface Act {
   readonly title: string;
-  /** The caption is about the last one. */
+  /** Messages of the act. The caption describes the last one. */
   readonly lines: readonly Prompt[];
-  /** Explains what the reader sees. */
+  /** Explains to the reader what the act shows. */
   readonly caption: string;
 }
 
@@ -27,7 +27,7 @@ export const ACTS: readonly Act[] = [
   {
     title: "A question",
     lines: [
-      // A person talks to research first, so that its announcement has a destination.
+      // A person writes to research first, so that its announcement has a destination.
       { agent: "research", text: "say I am here, ask me anything" },
       { agent: "main", text: "ask research: what should we check before a release?" },
     ],
@@ -51,22 +51,22 @@ export const ACTS: readonly Act[] = [
   },
 ];
 
-/** Interval of the checks whether the demo is idle. */
+/** Interval at which the page checks whether the demo is idle. */
 const QUIET_EVERY_MS = 400;
 
 interface Tour {
-  /** The act that the caption explains. */
+  /** Index of the act to which the caption belongs. */
   readonly act: number;
   readonly playing: boolean;
-  /** Acts played in this round, including the current one. */
+  /** Number of acts played in this round, including the current one. */
   readonly played: number;
 }
 
 export const tour = signal<Tour>({ act: 0, playing: false, played: 0 });
 
-/** Messages have fixed run ids in the first round only. */
+/** True in the first round. Only then do messages have fixed run ids. */
 let isFirstRound = true;
-/** Incremented by each act that starts: an older act then changes nothing. */
+/** Incremented when an act starts, so that an older act stops updating the page. */
 let turn = 0;
 
 function runId(act: number, line: number): string {
@@ -90,18 +90,18 @@ async function isQuiet(): Promise<boolean> {
   return busy + (deliveries?.pending ?? 0) === 0;
 }
 
-/** Returns the chain with the latest step. */
+/** Returns the chain with the most recent step. */
 async function newestChain(): Promise<string | undefined> {
   const { chains } = await ask("chains.list", { limit: 1 });
   return chains[0]?.chainId;
 }
 
 function show(chainId: string | undefined): void {
-  // A reader who left the flow view is not moved back.
+  // If the reader has left the flow view, the page does not return to it.
   if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
 }
 
-/** Waits until the act is over, and shows its chain as soon as it exists. */
+/** Waits until the act is over. Shows its chain as soon as it exists. */
 async function watch(before: string | undefined): Promise<void> {
   let shown = before;
   do {
@@ -133,7 +133,7 @@ async function play(act: number): Promise<void> {
   if (mine === turn) tour.value = { ...tour.value, playing: false };
 }
 
-/** Resumes the demo, or starts it. */
+/** Starts the demo, or continues it where it stopped. */
 export async function enterTour(): Promise<void> {
   const mine = ++turn;
   try {
@@ -153,7 +153,7 @@ export function playAct(act: number): void {
   void play(act);
 }
 
-/** Plays the demo again, in addition to the earlier rounds. */
+/** Plays the demo again. The earlier rounds remain visible. */
 export function playAgain(): void {
   isFirstRound = false;
   playAct(0);

@@ -1,7 +1,8 @@
-// Lays out the overview: sessions in a row, and an arc for each pair that talks. Pure.
-// AR1: each pair of sessions and each kind of step has one arc; more steps make it thicker.
-// AR2: a session that talks to many others is near the middle, so that arcs are short.
-// AR3: if there is no room for all sessions, those that talk now come first.
+// Computes the layout of the overview: sessions in a row, and an arc for each pair that exchanges messages.
+// Pure functions.
+// AR1: each pair of sessions has one arc per kind of step. More steps make the arc thicker.
+// AR2: a session that exchanges messages with many others is near the middle, so that arcs are short.
+// AR3: if there is no room for all sessions, those that are active now come first.
 
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 
@@ -10,7 +11,7 @@ const NODE_MIN = 38;
 const NODE_MAX = 200;
 const ARC_MAX = 84;
 const PAD = 12;
-/** With less room per session than this, names are slanted. */
+/** Names are slanted if there is less room per session than this. */
 const UPRIGHT_MIN = 84;
 const ASLANT_PAD = 64;
 
@@ -42,16 +43,16 @@ export interface Overview {
   readonly nodes: readonly Node[];
   readonly arcs: readonly Arc[];
   readonly width: number;
-  /** Y position of the nodes. */
+  /** Y coordinate of the nodes. */
   readonly baseline: number;
   readonly nodeWidth: number;
-  /** True: names are slanted. */
+  /** True if names are slanted. */
   readonly aslant: boolean;
   /** Number of sessions that do not fit. */
   readonly left: number;
 }
 
-/** Sums up the steps of all chains. */
+/** Adds up the steps of all chains. */
 function talksOf(chains: readonly ChainRow[]): Talk[] {
   const talks = new Map<string, Talk>();
   for (const { kind, from, to, steps, open } of chains.flatMap((chain) => chain.talks)) {
@@ -63,7 +64,7 @@ function talksOf(chains: readonly ChainRow[]): Talk[] {
   return [...talks.values()];
 }
 
-/** Orders sessions with the busiest in the middle, the others alternately left and right. */
+/** Orders sessions so that the busiest is in the middle and the others follow alternately left and right. */
 function fromTheMiddle(keys: readonly string[]): string[] {
   const row: string[] = [];
   for (const [at, key] of keys.entries()) {
@@ -76,7 +77,7 @@ function fromTheMiddle(keys: readonly string[]): string[] {
 function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: number): Arc {
   const middle = (from + to) / 2;
   const top = baseline - 8 - Math.max(24, Math.sqrt(Math.abs(to - from) / reach) * ARC_MAX) * 1.3;
-  // Opposite arcs of a pair lie beside each other, and each kind has its own height.
+  // The two directions of a pair are drawn next to each other, and each kind of step has its own height.
   const shift = (from < to ? 6 : -6) + (talk.kind === "spawn" ? -4 : talk.kind === "refused" ? 5 : 0);
   const [x1, x2] = [from + shift, to + shift];
   const y = baseline - 7;
@@ -93,7 +94,7 @@ function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: nu
   };
 }
 
-/** Lays out the overview. `room`: width without scrolling. */
+/** Computes the layout of the overview. `room` is the width that is available without scrolling. */
 export function overviewOf(chains: readonly ChainRow[], room: number): Overview {
   const talks = talksOf(chains);
   const weight = new Map<string, number>();

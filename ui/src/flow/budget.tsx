@@ -1,4 +1,4 @@
-// Shows a chain's use against its limits: a thin bar with a text.
+// Shows how much of its limits a chain has used: a thin bar and a text.
 
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { money, tokens } from "../parts/format.ts";
@@ -7,7 +7,7 @@ interface Use {
   /** Label of the meter. */
   readonly name: string;
   readonly used: number;
-  /** Undefined: there is no limit to show. */
+  /** Undefined if there is no limit to show. */
   readonly max: number | undefined;
   readonly write: (figure: number) => string;
   readonly unit?: string;
@@ -37,7 +37,7 @@ function Meter({ name, used, max, write, unit = "" }: Use) {
   );
 }
 
-/** Tokens and cost, against the budget if there is one and the figures are complete. */
+/** Shows tokens and cost. If there is a budget and the figures are complete, shows how much of it is used. */
 export function Budget({ chain }: { chain: ChainRow }) {
   const { tokensMax, costMax } = chain.partial === true ? {} : chain.limits;
   return (

@@ -49,7 +49,7 @@ function Said({ name, text }: { name: string; text: string }) {
 export function StepDetails(props: {
   step: ChainStep;
   around: Around;
-  /** Deliveries of an announcement. */
+  /** Deliveries that belong to an announcement. */
   deliveries: readonly ChainStep[];
   onClose: () => void;
 }) {

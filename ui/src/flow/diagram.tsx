@@ -1,7 +1,9 @@
-// Draws the diagram of one chain as SVG: columns of sessions, time downwards, positions from `layout.ts`.
-// DG1: only the visible rows are in the document, so that a thousand steps cost as much as fifty.
-// DG2: one step at a time is in the tab order; the arrow keys move from there, Enter opens it.
-// DG3: a growing diagram moves nothing in view and keeps the selection; a reader at the end stays there.
+// Draws the diagram of one chain as SVG: a column per session, with time running downwards. `layout.ts`
+// computes the positions.
+// DG1: only the visible rows are in the document, so a thousand steps cost no more than fifty.
+// DG2: only one step is in the tab order. The arrow keys move to other steps, and Enter opens one.
+// DG3: when the diagram grows, visible rows do not move and the selection stays. If the reader was at the
+//      end, the view stays at the end.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
@@ -14,7 +16,7 @@ import { ArrowOf, BarOf } from "./marks.tsx";
 import { type Around, label, outcomeWords, sentence, waitWords } from "./words.ts";
 
 const MARGIN = 400;
-/** Distance from the end that counts as at the end. CSS pixels. */
+/** Maximum distance from the end at which the reader counts as being at the end, in CSS pixels. */
 const AT_END = 60;
 
 interface DiagramProps {
@@ -24,7 +26,7 @@ interface DiagramProps {
   readonly around: Around;
   readonly chosen: string | undefined;
   readonly onChoose: (id: string) => void;
-  /** The chain has an unfinished step. */
+  /** True if the chain has an unfinished step. */
   readonly active: boolean;
 }
 
@@ -32,11 +34,14 @@ interface StepText {
   readonly x: number;
   readonly y: number;
   readonly text: string;
-  /** The text ends at `x`. */
+  /** Set if the text ends at `x` instead of starting there. */
   readonly end?: true;
 }
 
-/** Returns the text beside an arrow; for an unanswered wait, beside its end. */
+/**
+ * Returns the text of a step and its position: beside the arrow, or beside the end of a wait without an
+ * answer.
+ */
 function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
   const { step, y, from, to, textX, textWidth } = placed;
   const words = label(step, around);
@@ -55,7 +60,7 @@ function kindOf(step: ChainStep): string {
   return `kind-${step.kind === "result" && step.source === "notice" ? "notice" : step.kind}`;
 }
 
-/** The text of a step, drawn apart from its button, which has its own accessible name. */
+/** Draws the text of a step. It is separate from the step's button, which has its own accessible name. */
 function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around; laneWidth: number }) {
   const { step, y, textWidth } = placed;
   const { x, y: line, text, end } = textOf(placed, around, laneWidth);
@@ -100,7 +105,7 @@ function StepOf({ placed, around, chosen, focusable, onChoose }: StepProps) {
   );
 }
 
-/** Times, cut pauses and the sessions' lines. */
+/** Draws the times, the shortened pauses and the lines of the sessions. */
 function Ground({ layout, active }: { layout: Layout; active: boolean }) {
   const { lanes, pauses, times, width, height } = layout;
   return (
@@ -156,7 +161,7 @@ function Heads({
   );
 }
 
-/** Owns the scroll position of the diagram, and keeps it where the reader left it. */
+/** Owns the scroll position of the diagram, and keeps the visible rows in place. */
 function useSight(height: number, chainId: string) {
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState({ top: 0, height: 900, width: 900 });
@@ -188,7 +193,7 @@ const STEPS_OF_KEYS: Readonly<Record<string, number>> = {
   End: Number.POSITIVE_INFINITY,
 };
 
-/** Owns the step in the tab order, and the keys that move between steps. */
+/** Owns the step that is in the tab order, and the keys that move to other steps. */
 function useSteps(inOrder: readonly Placed[], sight: ReturnType<typeof useSight>, props: DiagramProps) {
   const { chosen, onChoose } = props;
   const { box, look } = sight;

@@ -1,22 +1,24 @@
-// Lays out the diagram of a chain: a column for each session, time downwards. Pure.
+// Computes the layout of a chain's diagram: a column per session, with time running downwards. Pure
+// functions.
 // LY1: every step has its own row, in the order of time, so that no two overlap.
-// LY2: time is not to scale: a longer time takes a little more room, and a long pause is cut and marked.
-// LY3: an unfinished run or wait extends to the lower end.
+// LY2: time is not drawn to scale. A longer time takes a little more room, and a long pause is shortened and
+//      marked.
+// LY3: an unfinished run or wait extends to the lower edge.
 
 import type { ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 
-/** Width of the times left of the first column. */
+/** Width of the area to the left of the first column, which contains the times. */
 export const GUTTER = 72;
 const LANE_MIN = 168;
 const LANE_MAX = 260;
 const TOP = 18;
 const BOTTOM = 40;
-/** Height of a step's row, and of a run's end without text. */
+/** Height of the row of a step, and of the end of a run, which has no text. */
 const ROW = 36;
 const END = 16;
-/** Extra height of a row with its outcome below. */
+/** Additional height of a row with an outcome below its text. */
 const NOTE = 12;
-/** A pause of this length or more is cut. */
+/** Minimum length of a pause that is shortened. */
 const PAUSE_MS = 15_000;
 const PAUSE_HEIGHT = 34;
 
@@ -25,32 +27,32 @@ export interface Lane {
   readonly x: number;
 }
 
-/** A run as a bar on its session's line. */
+/** A run, drawn as a bar on the line of its session. */
 export interface Bar {
   readonly id: string;
   readonly x: number;
-  /** Accepted. From here to `run` it was queued. */
+  /** Y coordinate at which the run was accepted. Until `run` it was queued. */
   readonly top: number;
-  /** Started. Undefined: not started. */
+  /** Y coordinate at which the run started. Undefined if it has not. */
   readonly run: number | undefined;
   readonly end: number;
   readonly open: boolean;
   readonly failed: boolean;
   readonly silent: boolean;
-  /** Parts in which it waited for another session. */
+  /** Parts of the bar during which the run waited for another session. */
   readonly waits: readonly { readonly top: number; readonly end: number }[];
 }
 
-/** A step in its place. */
+/** A step and its position. */
 export interface Placed {
   readonly step: ChainStep;
   readonly y: number;
-  /** Start and end of its arrow. Undefined: outside of the diagram. */
+  /** X coordinates of the start and end of its arrow. Undefined if that end is outside the diagram. */
   readonly from: number | undefined;
   readonly to: number | undefined;
-  /** Start of a wait. */
+  /** Y coordinate at which a wait starts. */
   readonly top: number | undefined;
-  /** Start and width of its text. */
+  /** X coordinate and width of its text. */
   readonly textX: number;
   readonly textWidth: number;
 }
@@ -60,9 +62,9 @@ export interface Layout {
   readonly laneWidth: number;
   readonly bars: readonly Bar[];
   readonly steps: readonly Placed[];
-  /** Cut pauses. */
+  /** Pauses that are shortened. */
   readonly pauses: readonly { readonly y: number; readonly ms: number }[];
-  /** Times beside the rows. */
+  /** Times that are shown beside the rows. */
   readonly times: readonly { readonly y: number; readonly at: number }[];
   readonly width: number;
   readonly height: number;
@@ -75,7 +77,7 @@ interface Moment {
   readonly phase: Phase;
   readonly id: string;
   readonly height: number;
-  /** Free space below it. */
+  /** Height of the free space below it. */
   readonly below?: number;
 }
 
@@ -84,22 +86,22 @@ const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 const hasRun = (step: ChainStep): boolean => !["wait", "refused", "delivery"].includes(step.kind);
 
-/** Returns true if a step failed: the reason is written below its row. */
+/** Whether a step failed. The reason is then written below its row. */
 export const isFailed = (step: ChainStep): boolean =>
   hasRun(step) && ["error", "timeout", "aborted"].includes(step.state);
 
-/** Returns the session of a step's run. */
+/** Returns the session in which the run of a step executes. */
 function homeOf(step: ChainStep): string | undefined {
   return step.kind === "announce" ? step.from : step.to;
 }
 
-/** Returns everything that needs a height, in the order of time. */
+/** Returns all points in time that need a height, in order. */
 function momentsOf(steps: readonly ChainStep[]): Moment[] {
   const moments: Moment[] = [];
   for (const step of steps) {
     const { id, at, startedAt, endAt } = step;
     if (isWait(step)) {
-      // A wait begins with the sent message, and has a row at its end.
+      // A wait starts at the row of the message that was sent, and has a row at its end.
       moments.push({ at: endAt ?? Number.MAX_SAFE_INTEGER, phase: "end", id, height: ROW });
       continue;
     }
@@ -115,7 +117,8 @@ function momentsOf(steps: readonly ChainStep[]): Moment[] {
   return moments
     .map((moment, place) => ({ moment, place }))
     .sort((a, b) => {
-      // Phases of one step keep their order; at equal times the end of a run comes before its consequences.
+      // Points in time of one step keep their order. If times are equal, the end of a run comes before its
+      // consequences.
       if (a.moment.at !== b.moment.at) return a.moment.at - b.moment.at;
       if (a.moment.id === b.moment.id)
         return ["row", "run", "end"].indexOf(a.moment.phase) - ["row", "run", "end"].indexOf(b.moment.phase);
@@ -124,7 +127,7 @@ function momentsOf(steps: readonly ChainStep[]): Moment[] {
     .map(({ moment }) => moment);
 }
 
-/** Returns the height of a pause that is not cut. */
+/** Returns the height of a pause that is not shortened. */
 function roomFor(ms: number): number {
   if (ms < 100) return 0;
   return Math.min(22, 4 + 5 * Math.log10(ms / 100) * 2);
@@ -132,7 +135,7 @@ function roomFor(ms: number): number {
 
 interface Times {
   y(id: string, phase: Phase): number | undefined;
-  /** Returns the row of the message whose answer a wait waits for. */
+  /** Returns the row of the message whose answer is awaited. */
   sent(wait: ChainStep): number | undefined;
   readonly pauses: readonly { y: number; ms: number }[];
   readonly bottom: number;
@@ -188,7 +191,7 @@ function barOf(step: ChainStep, x: number, times: Times, waits: readonly ChainSt
   };
 }
 
-/** Returns the times beside the rows: not for every row, and none twice. */
+/** Returns the times beside the rows. Not every row has one, and none is repeated. */
 function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   const shown: { y: number; at: number }[] = [];
   for (const { step, y } of placed.toSorted((a, b) => a.y - b.y)) {
@@ -200,7 +203,7 @@ function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   return shown;
 }
 
-/** Lays out a chain. `room`: width without scrolling. */
+/** Computes the layout of a chain. `room` is the width that is available without scrolling. */
 export function layOut(steps: readonly ChainStep[], parties: readonly ChainParty[], room: number): Layout {
   const count = Math.max(1, parties.length);
   const laneWidth = Math.max(LANE_MIN, Math.min(LANE_MAX, (room - GUTTER - 64) / count));

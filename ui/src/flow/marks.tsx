@@ -1,12 +1,12 @@
-// Draws the marks of a chain's diagram: runs as bars, steps as arrows, waits as brackets. No text.
+// Draws the shapes of a chain's diagram, without texts: runs as bars, steps as arrows, waits as brackets.
 
 import type { ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { type Bar, GUTTER, type Placed } from "./layout.ts";
 
-/** Half of a bar's width. */
+/** Half the width of a bar, in SVG units. */
 const BAR = 5;
 
-/** A run on its session's line: queued, running, waiting, outcome. */
+/** Draws a run on the line of its session: queued, running, waiting, outcome. */
 export function BarOf({ bar }: { bar: Bar }) {
   const { x, top, run, end, open, failed, silent, waits } = bar;
   const from = run ?? end;
@@ -53,7 +53,7 @@ function crossAt(x: number, y: number): string {
   return `M ${x - 5} ${y - 5} l 10 10 m 0 -10 l -10 10`;
 }
 
-/** The arrow of a step. */
+/** Draws the arrow of a step. */
 export function ArrowOf({ placed }: { placed: Placed }) {
   const { step, y, from, to, top } = placed;
   if (step.kind === "wait") return <WaitOf y={y} from={from} to={to} top={top} step={step} />;
@@ -104,7 +104,7 @@ export function ArrowOf({ placed }: { placed: Placed }) {
   );
 }
 
-/** A bracket beside the waiting session's line, from the message to its answer. */
+/** Draws a bracket beside the line of the waiting session, from the message to its answer. */
 function WaitOf(props: {
   y: number;
   from: number | undefined;

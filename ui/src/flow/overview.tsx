@@ -1,4 +1,4 @@
-// The overview of the time window: sessions in a row, with arcs between those that talk.
+// Draws the overview of the time window: sessions in a row, with arcs between those that exchange messages.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
@@ -19,7 +19,7 @@ function choose(one: Filter): void {
   filter.value = isChosen(filter.value, one) ? undefined : one;
 }
 
-/** Makes Enter and Space act like a click. */
+/** Makes Enter and Space trigger the same action as a click. */
 const pressing = (act: () => void) => (event: KeyboardEvent) => {
   if (event.key !== "Enter" && event.key !== " ") return;
   event.preventDefault();
@@ -75,7 +75,9 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
   );
 }
 
-/** A session's name, drawn apart from its button, which has its own accessible name. */
+/**
+ * Draws the name of a session. It is separate from the session's button, which has its own accessible name.
+ */
 function NameOf({ node: { key, x }, picture }: { node: Node; picture: Overview }) {
   const { baseline, nodeWidth, aslant } = picture;
   const name = nameOf(key);
@@ -99,7 +101,7 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
   useSize(box, (element) => setRoom(element.clientWidth));
   const picture = overviewOf(chains, room);
   const { nodes, arcs, width, baseline, aslant, left } = picture;
-  // The busiest sessions are in the middle.
+  // Scrolls to the middle, where the busiest sessions are.
   useLayoutEffect(() => {
     box.current?.scrollTo({ left: (width - room) / 2 });
   }, [width > room, room]);

@@ -1,5 +1,5 @@
-// Owns the state of the flow view: time window, filter, loaded chains. An event reloads only the data that it
-// concerns.
+// Owns the state of the flow view: time window, filter and loaded chains. An event reloads only the data that
+// it affects.
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -19,17 +19,17 @@ export const WINDOWS = [
 
 export interface Filter {
   readonly from: string;
-  /** Absent: every chain in which `from` takes part. */
+  /** Absent if the filter selects all chains in which `from` takes part. */
   readonly to?: string;
 }
 
 export const minutes = signal<number>(60);
 export const filter = signal<Filter | undefined>(undefined);
 
-/** Names of sessions, from the list of chains. */
+/** Names of sessions, as received with the list of chains. */
 const names = signal<Readonly<Record<string, string>>>({});
 
-/** Returns a session's name for the list and the overview. */
+/** Returns the name of a session for the list and the overview. */
 export function nameOf(sessionKey: string): string {
   return names.value[sessionKey] ?? sessionNameOf(sessionKey);
 }
@@ -45,7 +45,7 @@ export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   return chain.talks.some(({ from, to }) => from === wanted.from && to === wanted.to);
 }
 
-/** Returns true if an event changes a chain. */
+/** Whether an event may change a chain. */
 function moves({ stream }: AgentEvent): boolean {
   return stream === "lifecycle" || stream === "flow";
 }

@@ -1,4 +1,5 @@
-// The flow view: the overview on top, the list of chains beside the diagram of one of them.
+// The flow view. The overview is at the top; below it are the list of chains and the diagram of the selected
+// chain.
 
 import "./flow.css";
 import { Awaited } from "../parts/failure.tsx";
@@ -86,7 +87,7 @@ export function FlowView() {
       </div>
     );
   }
-  // Without a selection the newest chain is shown, so that the view shows current activity.
+  // If no chain is selected, the newest is shown, because it is the current activity.
   const chosen = wantedId ?? chains[0]?.chainId;
   return (
     <div class={`flow ${wantedId === undefined ? "no-choice" : "chosen"}`}>

@@ -1,10 +1,10 @@
-// Owns the texts of the flow view: steps, refusals and waits, for display and for screen readers.
-// Pure. Names and texts come from anybody: the caller makes them safe.
+// Builds the texts of the flow view for steps, refusals and waits, for display and for screen readers. Pure
+// functions. Names and texts may come from anybody, so the caller must make them safe.
 
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { duration } from "../parts/format.ts";
 
-/** Context of a step. */
+/** Data that is needed to describe a step. */
 export interface Around {
   /** Returns the name of a session. */
   readonly name: (sessionKey: string) => string;
@@ -32,7 +32,7 @@ function limitWords(error: string | undefined, limits: ChainRow["limits"]): stri
   return "a limit of the chain";
 }
 
-/** Returns the reason of a refusal, in a few words. */
+/** Returns a short text with the reason of a refusal. */
 export function refusalWords(step: ChainStep, { name, limits }: Pick<Around, "name" | "limits">): string {
   const { code = "", cycle, error } = step;
   if (code === "wait_cycle") {
@@ -41,7 +41,7 @@ export function refusalWords(step: ChainStep, { name, limits }: Pick<Around, "na
   return code === "chain_limit" ? limitWords(error, limits) : (REFUSED[code] ?? code.replaceAll("_", " "));
 }
 
-/** Returns the outcome of a wait, or that it has not ended. */
+/** Returns a text with the outcome of a wait, or that the wait is not over. */
 export function waitWords(wait: ChainStep): string {
   const long = wait.endAt === undefined ? "" : duration(wait.endAt - wait.at);
   switch (wait.state) {
@@ -56,7 +56,7 @@ export function waitWords(wait: ChainStep): string {
   }
 }
 
-/** Returns `turn 2 of 5`. Turn 1 is the first message. */
+/** Formats the number of a turn: `turn 2 of 5`. Turn 1 is the first message. */
 export function turnWords({ turn = 1, turnsMax = 0 }: ChainStep): string {
   return `turn ${turn - 1} of ${turnsMax}`;
 }
@@ -74,7 +74,7 @@ function routeWords({ route }: ChainStep): string {
   return route === undefined ? "its people" : `${route.channel} ${route.to}`;
 }
 
-/** Returns a step's title: the action, without the text. */
+/** Returns the title of a step: what happens, without the message text. */
 export function title(step: ChainStep, { name, waits }: Around): string {
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
@@ -106,7 +106,7 @@ export function title(step: ChainStep, { name, waits }: Around): string {
   }
 }
 
-/** Returns the outcome of a step; empty if it succeeded. */
+/** Returns a text with the outcome of a step, or an empty text if the step succeeded. */
 export function outcomeWords(step: ChainStep, around: Pick<Around, "name" | "limits">): string {
   if (step.kind === "refused") return `refused: ${refusalWords(step, around)}`;
   if (step.silent === true) return "silent";
@@ -117,20 +117,20 @@ export function outcomeWords(step: ChainStep, around: Pick<Around, "name" | "lim
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
 
-/** Returns a step as one sentence, for screen readers. */
+/** Describes a step in one sentence, for screen readers. */
 export function sentence(step: ChainStep, around: Around): string {
   const outcome = outcomeWords(step, around);
   const said = step.text === "" ? "" : `: ${oneLine(step.text)}`;
   return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
 }
 
-/** Extracts status and result of a job from the gateway's text. */
+/** Extracts status and result from the gateway's text about a job. */
 function resultWords(said: string): string {
   const [, status, result] = /^Status: (\w+) Result: (.*?)(?: Notes: .*)?$/.exec(said) ?? [];
   return status === undefined ? said : `${status}: ${result}`;
 }
 
-/** Returns the text beside a step in the diagram. */
+/** Returns the text that the diagram shows beside a step. */
 export function label(step: ChainStep, around: Around): string {
   const said = oneLine(step.text);
   switch (step.kind) {

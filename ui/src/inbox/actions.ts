@@ -1,11 +1,11 @@
-// Takes an action on an item of the inbox: each is one method of the gateway.
+// Executes the actions for items of the inbox. Each action calls one method of the gateway.
 
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { ask } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { readAgain } from "./model.ts";
 
-/** Actions of one click; an answer has a text. */
+/** Actions that need only a click. An answer also needs a text. */
 export type Deed = Exclude<AttentionItem["actions"][number], "answer">;
 
 export const DEED_WORDS: Readonly<Record<Deed, string>> = {
@@ -49,7 +49,7 @@ const DONE: Readonly<Record<Deed, string>> = {
   stop: "Stopped.",
 };
 
-/** Takes the action, and reads the list again, also if somebody else was faster. */
+/** Executes the action. Then reads the list again, even if somebody else had already handled the item. */
 export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   try {
     await take(item, deed);
@@ -60,7 +60,7 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   await readAgain();
 }
 
-/** Returns the question before an action that can't be undone; undefined: none is needed. */
+/** Returns the question to ask before an action that cannot be undone. Undefined if no question is needed. */
 export function doubtOf({ kind, code }: AttentionItem, deed: Deed): string | undefined {
   if (kind === "pairing" && deed === "deny") return "This person is blocked until you remove the decision.";
   if (kind !== "delivery") return undefined;

@@ -1,5 +1,7 @@
-// The inbox: what needs the reader, and what runs, waits, has failed and is done. One row is open at a time.
-// IN1: j, k and the arrow keys move between rows, Enter opens the session, Space peeks; not in a text field.
+// The inbox: sessions that need the reader, and those that are running, waiting, failed or done. Only one row
+// is expanded at a time.
+// The keys j and k and the arrow keys move between rows, Enter opens the session, and Space expands the row.
+// They are ignored in a text field.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
@@ -11,7 +13,7 @@ import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
 import "./inbox.css";
 import { InboxRow } from "./row.tsx";
 
-/** Rows of a group that are shown before the reader asks for more. */
+/** Number of rows per group that are shown before the reader asks for more. */
 const SHOWN = { needs_you: 50, running: 10, waiting: 10, failed: 10, done: 8 } as const;
 
 interface Doubt {
@@ -37,7 +39,7 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
       <h2 id={`inbox-${group}`}>
         {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
       </h2>
-      {count === 0 && <p class="inbox-calm">Nothing needs you.</p>}
+      {count === 0 && <p class="inbox-calm">Nothing needs your attention.</p>}
       {count > 0 && (
         <ul class="inbox-rows card">
           {shown.map((item) => (
@@ -73,7 +75,7 @@ function NotifyButton() {
   );
 }
 
-/** Moves the focus between rows, and peeks. */
+/** Handles the keys that move between rows and expand a row. */
 function useKeys(onPeek: (id: string) => void) {
   const frame = useRef<HTMLDivElement>(null);
   const latest = useRef(onPeek);

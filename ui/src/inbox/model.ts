@@ -1,5 +1,6 @@
-// Owns the attention list on the page: read at the start, after each reconnect and soon after each hint.
-// Browser notifications tell of new items in the first group, once the reader has asked for them.
+// Owns the attention list on the page. It is read at the start, after each reconnect, and soon after each
+// event about it. If the reader has switched on notifications, the browser shows one for each new item in the
+// first group.
 
 import { computed, effect, signal } from "@preact/signals";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
@@ -26,10 +27,10 @@ function needs({ groups = [] }: Read): AttentionGroupRows | undefined {
   return groups.find(({ group }) => group === "needs_you");
 }
 
-/** Number of items that need the reader. */
+/** Number of items that need the reader's attention. */
 export const needsCount = computed(() => needs(read.value)?.count ?? 0);
 
-/** Returns the name of an item: its session, else the person or device that asks. */
+/** Returns the name of an item: its session, or else the person or device that made the request. */
 export function itemName({ sessionKey, label, title }: AttentionItem): string {
   return sessionKey === undefined ? (title ?? "") : sessionName({ key: sessionKey, label });
 }
@@ -43,10 +44,10 @@ function notifyState(): Notify {
   return isWanted ? "on" : "off";
 }
 
-/** Whether the browser notifies the reader of new items. */
+/** Whether the browser shows notifications of new items. */
 export const notify = signal<Notify>(notifyState());
 
-/** Switches notifications on or off; the browser asks the reader at the first time. */
+/** Switches notifications on or off. The first time, the browser asks the reader for permission. */
 export async function turnNotify(): Promise<void> {
   if (notify.value === "blocked") return complain("The browser blocks notifications of this page.");
   const wants = notify.value === "off";
@@ -68,7 +69,7 @@ function tellOf(before: Read, now: Read): void {
 
 let latest = 0;
 
-/** Reads the list again. */
+/** Reads the attention list again. */
 export async function readAgain(): Promise<void> {
   if (!has("attention.list")) return;
   const mine = ++latest;
@@ -82,7 +83,7 @@ export async function readAgain(): Promise<void> {
   }
 }
 
-/** Follows the list while the reader is signed in. Returns the function that stops it. */
+/** Keeps the list up to date while the reader is signed in. Returns a function that ends this. */
 export function followAttention(): () => void {
   const soon = batched(READ_AFTER_MS, () => void readAgain());
   const stops = [whenConnected(() => void readAgain()), on("attention", soon)];

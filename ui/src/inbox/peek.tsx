@@ -1,4 +1,4 @@
-// Shows more of an item below its row: the reason, the last message of its session, and an answer field.
+// Shows details of an item below its row: the reason, the last message of its session, and an answer field.
 
 import { useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
@@ -14,7 +14,7 @@ import { readAgain } from "./model.ts";
 
 const TEXT_MAX_CHARS = 2_000;
 
-/** Returns the text behind an item: the arguments of a permission request, else the last message. */
+/** Returns the detail text of an item: the arguments of a permission request, or else the last message. */
 async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
   if (kind === "permission") {
     const { permissions } = await ask("permissions.list", {});

@@ -1,4 +1,4 @@
-// One item of the inbox: its name, its line and its actions. Space opens more of it below.
+// Shows one item of the inbox: its name, its text and its actions. Space expands its details below it.
 
 import { useId } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
@@ -47,7 +47,7 @@ const STATE_WORDS: Readonly<Record<string, string>> = {
   aborted: "stopped",
 };
 
-/** Returns the word of an item's mark: the state of a plain run, else its kind. */
+/** Returns the text of an item's mark: the state if it is a plain run, or else its kind. */
 function markOf({ kind, state = "run" }: AttentionItem): string {
   return kind === "run" ? (STATE_WORDS[state] ?? state) : KIND_WORDS[kind];
 }
@@ -65,7 +65,7 @@ function Waits({ item }: { item: AttentionItem }) {
   );
 }
 
-/** The buttons of the actions that the reader may take; `plain` is the name of the item. */
+/** Shows buttons for the actions that the reader may take. `plain` is the name of the item as plain text. */
 function Buttons(props: {
   item: AttentionItem;
   plain: string;

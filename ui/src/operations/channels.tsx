@@ -1,4 +1,4 @@
-// The tab of channels and outside programs, with the status of each.
+// The tab that shows channels and external programs with their status.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { tick } from "../clock.ts";
@@ -14,7 +14,7 @@ import "./rows.css";
 
 type ChannelRow = PayloadOf<"channels.status">["channels"][number];
 
-/** Polling interval: programs start and stop without an event. */
+/** Polling interval. Polling is needed, because no event reports that a program has started or stopped. */
 const EVERY_MS = 10_000;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
@@ -37,10 +37,13 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
   standby: { text: "standby", tone: "quiet" },
 };
 
-/** Text before the backoff time. An MCP server is started only when it is needed. */
+/**
+ * Texts before the time until the next attempt. An MCP server is started only on demand, so no time is
+ * planned.
+ */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 
-/** Returns the known facts of a channel, a few words each. */
+/** Returns short texts with the known facts about a channel. */
 function factsOf(row: ChannelRow, now: number): string[] {
   const { backoffUntil = 0 } = row;
   return [

@@ -1,5 +1,5 @@
-// The tab of the configuration: problems of the file, differences from the effective configuration, and the
-// effective configuration.
+// The configuration tab: problems of the file, differences between the file and the effective configuration,
+// and the effective configuration.
 
 import "./configuration.css";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
@@ -90,13 +90,13 @@ function Said({ title, tone, lines }: { title: string; tone: "bad" | "warn"; lin
 
 const isTree = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-/** Returns the short form of a closed object or list. */
+/** Returns a short text for a collapsed object or list. */
 function inShort(value: object): string {
   const count = Object.keys(value).length;
   return Array.isArray(value) ? `[${count}]` : `{${count}}`;
 }
 
-/** Returns the name of an entry; for an entry of a list, its id or name. */
+/** Returns the name of an entry. For an element of a list, returns its id or name. */
 function nameOf(name: string, value: unknown): string {
   const { id, name: called } = isTree(value) ? (value as { id?: unknown; name?: unknown }) : {};
   const own = typeof id === "string" ? id : typeof called === "string" ? called : undefined;

@@ -1,6 +1,7 @@
-// The tab of the outbox: sent, pending and failed deliveries, with Retry and Dismiss. Retrying a delivery
-// that may have arrived, and dismissing, ask for confirmation.
-// DV1: the rows are read again when the gateway sends an event: the event is a hint, the row is the truth.
+// The outbox tab: sent, pending and failed deliveries, with Retry and Dismiss. Dismissing, and retrying a
+// delivery that may have arrived, need confirmation.
+// DV1: when the gateway sends an event, the rows are read again. The event is only a hint; the row is
+//      authoritative.
 
 import { useRef, useState } from "preact/hooks";
 import type { DeliveryRow } from "../../../src/contract/methods/deliveries.ts";
@@ -28,7 +29,7 @@ const TEXT_CHARS_MAX = 2_000;
 const EXCERPT_CHARS_MAX = 300;
 const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed", "sent", "skipped"];
 
-/** Tone of an error: a warning or bad if somebody may have to act. */
+/** Colour of an error. It is a warning or bad if somebody may have to act. */
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
 interface Filter {
@@ -44,7 +45,7 @@ interface Outbox {
   readonly more: boolean;
 }
 
-/** Reads the newest rows, page by page, until there are `wanted` rows. */
+/** Reads the newest rows page by page, until there are `wanted` rows. */
 async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wanted: number): Promise<Outbox> {
   const rows: DeliveryRow[] = [];
   let cursor: string | undefined;

@@ -1,5 +1,6 @@
-// Owns the last hour's figures (read once, then extended), and the groups that share a plot.
-// FG1: never more points than the gateway keeps.
+// Owns the figures of the last hour, which are read once and then extended, and the groups of figures that
+// share a plot.
+// FG1: the page never keeps more points than the gateway does.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { duration, HOUR_MS, MINUTE_MS, money, size, tokens } from "../parts/format.ts";
@@ -8,10 +9,10 @@ import type { Span, Values } from "./plot-shape.ts";
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];
 
-/** Time span shown of a gateway that has just started. */
+/** Time span that is shown for a gateway which has just started. */
 const SHORT_MS = 10 * MINUTE_MS;
 
-/** Joins known values and newer ones. After a restart of the gateway the new values replace the old ones. */
+/** Appends newer values to known ones. If the gateway was restarted, the new values replace the old ones. */
 export function joined(before: History | undefined, news: History): History {
   if (before === undefined) return news;
   const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);
@@ -24,7 +25,9 @@ export function joined(before: History | undefined, news: History): History {
   return { ...news, times: join(before.times, news.times), series };
 }
 
-/** Returns the time span of the plots, by the gateway's clock: an hour, or ten minutes at first. */
+/**
+ * Returns the time span of the plots by the gateway's clock: an hour, or ten minutes shortly after its start.
+ */
 export function spanOf(times: readonly number[]): Span {
   const to = times.at(-1) ?? 0;
   const age = to - (times[0] ?? to);
@@ -43,7 +46,7 @@ export interface Plotted {
   readonly lines: readonly PlotLine[];
 }
 
-/** Groups of figures that share a plot, with the short name of each. */
+/** Groups of figures that share a plot, with a short name for each figure. */
 const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<string, string>> }[] = [
   { title: "Runs", of: { runs: "ended", failures: "failed" } },
   { title: "Lanes", of: { running: "running", waiting: "waiting", queued: "queued" } },
@@ -59,7 +62,7 @@ const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<st
   { title: "Connections", of: { connections: "clients" } },
 ];
 
-/** Returns the plots in order. A figure that this page does not know gets a separate plot. */
+/** Returns the plots in order. A figure that is in no group gets its own plot. */
 export function plotsOf({ series }: History): Plotted[] {
   const known = new Set(GROUPS.flatMap(({ of }) => Object.keys(of)));
   const groups = GROUPS.flatMap(({ title, of }) => {
@@ -83,7 +86,7 @@ function plain(value: number): string {
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toPrecision(2);
 }
 
-/** Formats a value in its unit; `—` if there is none. */
+/** Formats a value with its unit. Returns `—` if there is no value. */
 export function inUnit(value: number | null | undefined, unit: Unit): string {
   if (value === null || value === undefined) return "—";
   switch (unit) {

@@ -1,5 +1,5 @@
-// Owns the log lines that the page holds, and the split of a line into columns and details.
-// LL1: the number of lines is bounded: the oldest are dropped first. Each line is shown once.
+// Owns the log lines on the page, and splits each line into columns and details.
+// LL1: the number of lines is limited, and the oldest are dropped first. Each line is shown once.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 
@@ -9,7 +9,7 @@ const LINES_MAX = 1_000;
 
 export interface Kept {
   readonly lines: readonly LogLine[];
-  /** Lines that the gateway dropped before they were read. */
+  /** Number of lines that the gateway dropped before the page could read them. */
   readonly dropped: number;
 }
 
@@ -21,7 +21,10 @@ export function added(kept: Kept, news: readonly LogLine[], dropped: number): Ke
   return { lines: [...kept.lines, ...fresh].slice(-LINES_MAX), dropped: kept.dropped + dropped };
 }
 
-/** Returns the fields of a line that are not in its message or in a column. Undefined: none. */
+/**
+ * Returns the fields of a line that are neither in its message nor in a column, or undefined if there are
+ * none.
+ */
 export function detailsOf(line: LogLine): string | undefined {
   const { seq, time, level, msg, cut, ...rest } = line;
   if (Object.keys(rest).length === 0) return undefined;
@@ -32,7 +35,7 @@ export function detailsOf(line: LogLine): string | undefined {
   return [...shown, ...(stack === undefined ? [] : [stack])].join("\n\n");
 }
 
-/** Returns the stack of an error. */
+/** Returns the stack of an error, if there is one. */
 function stackOf(err: unknown): string | undefined {
   if (typeof err !== "object" || err === null || !("stack" in err)) return undefined;
   const { stack, ...more } = err as Record<string, unknown>;

@@ -1,5 +1,6 @@
-// The tab of the log: its newest lines, updated live.
-// LG1: a reader at the end stays at the end as lines arrive; one who has scrolled up is not moved.
+// The log tab: the newest lines, updated live.
+// LG1: if the reader is at the end, the view stays at the end when lines arrive. If the reader has scrolled
+//      up, it does not move.
 
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -34,7 +35,10 @@ interface Wanted {
   readonly search: string;
 }
 
-/** Returns the lines that match the filter: read again when the filter changes, and updated unless paused. */
+/**
+ * Returns the lines that match the filter. Reads them again when the filter changes, and updates them unless
+ * paused.
+ */
 function useLog(wanted: Wanted, following: boolean) {
   const [kept, setKept] = useState<Kept>();
   const [problem, setProblem] = useState<unknown>();
@@ -47,7 +51,7 @@ function useLog(wanted: Wanted, following: boolean) {
     const from = cursor === undefined ? { limit: FIRST_LINES } : { cursor, limit: PAGE_LINES };
     try {
       const page = await ask("logs.tail", { level: wanted.level, ...search, ...from });
-      // The filter has changed since the request.
+      // The filter has changed since this request was sent, so its answer is ignored.
       if (place.current.of !== of || place.current.cursor !== cursor) return;
       place.current = { of, cursor: page.cursor };
       setKept((before) => added(anew ? NOTHING : (before ?? NOTHING), page.lines, page.dropped));
@@ -104,7 +108,7 @@ export function LogTab() {
   );
 }
 
-/** `all`: no filter is set. */
+/** Shows the lines. `all` means that no filter is set. */
 function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
   const box = useRef<HTMLElement>(null);
   const isAtEnd = useRef(true);

@@ -1,4 +1,4 @@
-// Shows which access one session has to another, with the deciding rules.
+// Shows the access of one session to another, with the rules that decide it.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { Explanation } from "../../../src/core/shapes/explanation.ts";
@@ -29,11 +29,11 @@ const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
   wait_cycle: "Waiting",
 };
 
-/** Kinds of access with the same answer by the same rule. */
+/** Kinds of access that have the same result by the same rule. */
 interface Group {
   readonly accesses: readonly Explanation["access"][];
   readonly first: Explanation;
-  /** The checks, each rule once. */
+  /** The checks that were made. Each rule is listed once. */
   readonly checks: readonly Explanation["checks"][number][];
 }
 

@@ -1,4 +1,4 @@
-// The tab of permission requests: what agents ask operators for, with Allow and Deny.
+// The tab for permission requests, in which operators allow or deny actions of agents.
 
 import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
@@ -12,7 +12,7 @@ import { useReading } from "../parts/reading.ts";
 import { usePolling } from "./polling.ts";
 import "./rows.css";
 
-/** Polling interval: the gateway sends no event for a request. */
+/** Polling interval. Polling is needed, because the gateway sends no event for a request. */
 const EVERY_MS = 2_000;
 
 function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {
@@ -68,7 +68,7 @@ export function PermissionsTab() {
   return (
     <>
       <h2>Permissions</h2>
-      <p class="soft">Permission requests of agents. A request without an answer in time is denied.</p>
+      <p class="soft">Permission requests of agents. A request that nobody answers in time is denied.</p>
       <Awaited {...list} />
       {value?.permissions.length === 0 && <p class="empty">No open requests</p>}
       {value !== undefined && value.permissions.length > 0 && (

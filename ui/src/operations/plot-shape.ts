@@ -1,9 +1,9 @@
-// Turns a figure over time into lines of a plot: scale, paths, nearest point. Pure.
-// PS1: a gap in the values is a gap in the line; a value between two gaps is a dot.
+// Converts values over time into the shapes of a plot: scale, paths, nearest point. Pure functions.
+// PS1: a gap in the values is a gap in the line. A value between two gaps is a dot.
 
 export type Values = readonly (number | null)[];
 
-/** Plots are drawn in these units and stretched to the available size. */
+/** Size of the drawing area. Plots are stretched from it to the available size. */
 export const WIDTH = 600;
 export const HEIGHT = 100;
 
@@ -12,7 +12,10 @@ export interface Span {
   readonly to: number;
 }
 
-/** Returns the smallest 1, 2 or 5 times a power of ten that is at least `most`; 1 if `most` is 0. */
+/**
+ * Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least `most`. Returns 1
+ * if `most` is 0.
+ */
 export function niceTop(most: number): number {
   if (!Number.isFinite(most) || most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
@@ -20,7 +23,7 @@ export function niceTop(most: number): number {
   return step * power;
 }
 
-/** Returns the lowest and the highest of all values. Undefined: there are none. */
+/** Returns the lowest and the highest of all values, or undefined if there are none. */
 export function extremes(lines: readonly Values[]): { least: number; most: number } | undefined {
   const known = lines.flat().filter((value) => value !== null);
   if (known.length === 0) return undefined;
@@ -37,7 +40,9 @@ function yOf(value: number, top: number): number {
 
 const short = (value: number): string => String(Math.round(value * 10) / 10);
 
-/** Splits a line at its gaps, into lists of points. Times more than `gapMs` apart are a gap, too. */
+/**
+ * Splits a line at its gaps into lists of points. Two times that are more than `gapMs` apart are also a gap.
+ */
 function stretches(times: readonly number[], values: Values, gapMs: number): (readonly [number, number])[][] {
   const found: [number, number][][] = [];
   let before: number | undefined;
@@ -55,7 +60,7 @@ function stretches(times: readonly number[], values: Values, gapMs: number): (re
 }
 
 interface LineShape {
-  /** `d` of the line's path, and of the area below it. */
+  /** `d` attributes of the path of the line, and of the area below it. */
   readonly line: string;
   readonly area: string;
 }
@@ -78,7 +83,7 @@ export function lineShape(
   return { line: lines.join(""), area: areas.join("") };
 }
 
-/** Returns the index of the time nearest to `time`; -1 if there is none. */
+/** Returns the index of the time that is nearest to `time`, or -1 if there are no times. */
 export function nearest(times: readonly number[], time: number): number {
   let best = -1;
   times.forEach((one, at) => {

@@ -1,5 +1,5 @@
-// A small plot: its lines over the last hour, the current values, and those at the pointer.
-// PL1: the plot is also available as text: in a sentence, and value by value with the arrow keys.
+// A small plot: lines over the last hour, the current values, and the values at the pointer.
+// PL1: the plot is also available as text: as a sentence, and value by value with the arrow keys.
 
 import type { TargetedPointerEvent } from "preact";
 import { useId, useState } from "preact/hooks";
@@ -14,7 +14,7 @@ interface PlotProps {
   readonly span: Span;
 }
 
-/** How many points each key moves the cursor: one, or those of five minutes. */
+/** Number of points by which each key moves the cursor: one, or the points of five minutes. */
 const KEYS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowDown: -1,
@@ -42,7 +42,7 @@ function Values({ plotted: { lines, unit }, at }: { plotted: Plotted; at: number
 interface DrawingProps extends Pick<PlotProps, "times" | "stepMs" | "span"> {
   readonly lines: Plotted["lines"];
   readonly top: number;
-  /** The time at the pointer. */
+  /** Time at the pointer. */
   readonly cursor: number | undefined;
   readonly onPoint: (time: number | undefined) => void;
 }
@@ -79,7 +79,7 @@ function Drawing({ lines, times, stepMs, span, top, cursor, onPoint }: DrawingPr
 
 export function Plot({ plotted, times, stepMs, span }: PlotProps) {
   const { title, unit, lines } = plotted;
-  // The point is kept as a time: indexes shift as new points arrive.
+  // Stored as a time, because the indexes change when new points arrive.
   const [pointed, setPointed] = useState<number>();
   const titleId = useId();
   const last = times.length - 1;

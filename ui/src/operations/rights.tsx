@@ -1,5 +1,5 @@
-// The tab of rights: the tools of a session, and its access to another session, with the rules. The address
-// has the sessions: `#/operations/rights/<session>`, or two keys with a line break in between.
+// The rights tab: the tools of a session, and its access to another session, with the rules that decide. The
+// address contains the sessions: `#/operations/rights/<session>`, or two keys separated by a line break.
 
 import { has, may } from "../gateway.ts";
 import { go } from "../route.ts";

@@ -1,5 +1,5 @@
-// Selects a session by a part of its key, label or name. Any text can be taken as a key, because the list may
-// lack some sessions.
+// Selects a session by part of its key, label or name. Any text is accepted as a key, because some sessions
+// may be missing from the list.
 
 import { useCallback, useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
@@ -18,7 +18,7 @@ interface Option {
 
 interface PickerProps {
   readonly label: string;
-  /** The chosen key; "": none. */
+  /** Selected key, or "" if none is selected. */
   readonly value: string;
   readonly onPick: (key: string) => void;
   readonly placeholder?: string;
@@ -31,19 +31,19 @@ async function find(text: string): Promise<readonly Option[]> {
   return sessions.map((row) => ({ key: row.key, name: sessionName(row) }));
 }
 
-/** Options, and the search text that they match. */
+/** Suggested sessions, and the search text that they match. */
 interface Found {
   readonly words: string;
   readonly options: readonly Option[];
 }
 
-/** Returns the last options, and a function that searches. */
+/** Returns the latest suggestions, and a function that searches for others. */
 function useOptions(): { found: Found; search: (words: string) => void } {
   const [found, setFound] = useState<Found>({ words: "", options: [] });
   const latest = useRef(0);
   const search = useCallback((words: string) => {
     const mine = ++latest.current;
-    // Without a list the user can still type a key.
+    // If the search fails, the user can still type a key.
     find(words)
       .catch(() => [])
       .then((options) => mine === latest.current && setFound({ words, options }));
@@ -51,14 +51,14 @@ function useOptions(): { found: Found; search: (words: string) => void } {
   return { found, search };
 }
 
-/** Returns the options that match the typed text, until the answer for it arrives. */
+/** Filters the suggestions by the typed text, until the gateway has answered for that text. */
 function fitting({ words, options }: Found, typed: string): readonly Option[] {
   if (words === typed) return options;
   const wanted = typed.trim().toLowerCase();
   return options.filter(({ key, name }) => `${key} ${name}`.toLowerCase().includes(wanted));
 }
 
-/** The options below the field. The focus stays in the field, which handles the keys. */
+/** Shows the suggestions below the field. The focus stays in the field, which handles the keys. */
 function Options(props: {
   id: string;
   label: string;
@@ -91,13 +91,16 @@ function Options(props: {
   );
 }
 
-/** Returns the next or previous option, wrapping around; from none, the first or the last. */
+/**
+ * Returns the index of the next or previous option, wrapping around. If no option is active, returns the
+ * first or last one.
+ */
 function nextOf(active: number, step: 1 | -1, count: number): number {
   if (count === 0) return -1;
   return active < 0 ? (step > 0 ? 0 : count - 1) : (active + step + count) % count;
 }
 
-/** Owns the typed text, its matches, and the keys. */
+/** Owns the typed text, the matching suggestions and the keys. */
 function usePicker(value: string, onPick: (key: string) => void) {
   const [text, setText] = useState(value);
   const [words, setWords] = useState("");

@@ -1,4 +1,4 @@
-// Lists the tools of a session: allowed or denied, with the deciding setting.
+// Lists the tools of a session: allowed or denied, with the setting that decides.
 
 import { useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/contract/methods.ts";

@@ -1,4 +1,4 @@
-// The gateway status tab: state, load, the processes of a cluster, and metrics.
+// The status tab of the gateway: state, load, processes of a cluster, and metrics.
 
 import "./status.css";
 import type { ComponentChildren } from "preact";
@@ -83,7 +83,7 @@ function Tile({ title, children }: { title: string; children: ComponentChildren 
   );
 }
 
-/** The gateways that share the store. */
+/** Lists the gateway processes that share the store. */
 function Processes({ status: { processes, processId } }: { status: Status }) {
   if (processes === undefined) return null;
   return (
@@ -126,7 +126,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
   );
 }
 
-/** Reads the last hour in full after each connect, then only newer values. */
+/** Reads the whole last hour after each connect, and then only newer values. */
 function useHistory() {
   const [history, setHistory] = useState<History>();
   const [problem, setProblem] = useState<unknown>();

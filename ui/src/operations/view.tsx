@@ -1,5 +1,5 @@
-// The tabs for operators. A tab is one entry of `TABS`.
-// OP1: a tab is offered only if the token has its scope.
+// The tabs for operators. Each tab is an entry of `TABS`.
+// OP1: a tab is shown only if the token has its scope.
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -17,11 +17,11 @@ import { StatusTab } from "./status.tsx";
 interface Tab {
   readonly title: string;
   readonly scope: Parameters<typeof may>[0];
-  /** The method that the gateway must have. */
+  /** Method that the gateway must support. */
   readonly method: string;
-  /** True: it shows data of every session, so it needs a token that covers every session. */
+  /** True if the tab shows data of every session, so that the token must cover every session. */
   readonly whole?: true;
-  /** `about`: the rest of the address, such as a session's key. */
+  /** `about` is the rest of the address, for example the key of a session. */
   readonly component: ComponentType<{ about: string | undefined }>;
 }
 
@@ -42,14 +42,14 @@ const TABS: readonly Tab[] = [
   },
 ];
 
-/** Returns the name of a tab in the address. */
+/** Returns the name that the tab has in the address. */
 const nameOf = ({ title }: Tab): string => title.toLowerCase();
 
 export function OperationsView() {
   const at = route.value;
   const tabs = useRef<HTMLElement>(null);
   const shown = at.view === "operations" ? at.tab : undefined;
-  // On a phone not all tabs fit: scrolls to the current one.
+  // On a phone not all tabs fit. Scrolls to the current one.
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [shown]);
@@ -59,7 +59,7 @@ export function OperationsView() {
   );
   const current = offered.find((tab) => nameOf(tab) === at.tab) ?? offered[0];
   if (current === undefined)
-    return <p class="empty">This token has no access to operations: sign in with another one.</p>;
+    return <p class="empty">This token has no access to operations. Sign in with another one.</p>;
   const Shown = current.component;
   return (
     <div class="operations">

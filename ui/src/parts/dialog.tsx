@@ -1,11 +1,12 @@
-// Owns dialogs: one at a time, modal, closed with Escape; the focus returns to where it was.
-// DI1: a form sends one request at a time; it shows the error of a refused one and keeps the input.
+// Owns dialogs: only one is open at a time, it is modal, and Escape closes it. The focus then returns to its
+// earlier place.
+// A form sends only one request at a time. If it is refused, the form shows the error and keeps the input.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Failed } from "./failure.tsx";
 
-/** A dialog, shown as long as it is rendered. `onClose`: on Escape, or a click outside. */
+/** A dialog that is visible as long as it is rendered. `onClose` is called on Escape or a click outside. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const { title, onClose, children } = props;
   const box = useRef<HTMLDialogElement>(null);
@@ -39,7 +40,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   );
 }
 
-/** The foot of a dialog: the error, Cancel, and the dialog's buttons. */
+/** The lower part of a dialog: the error, Cancel, and the buttons of the dialog. */
 function Actions(props: { problem?: unknown; onClose: () => void; children: ComponentChildren }) {
   const { problem, onClose, children } = props;
   return (
@@ -53,7 +54,7 @@ function Actions(props: { problem?: unknown; onClose: () => void; children: Comp
   );
 }
 
-/** The form of a dialog. `onSubmit` sends it, and closes the dialog when done. */
+/** The form in a dialog. `onSubmit` sends it, and closes the dialog if that succeeds. */
 export function Form(props: {
   class?: string;
   children: ComponentChildren;
@@ -86,7 +87,7 @@ export function Form(props: {
   );
 }
 
-/** Asks for confirmation before an action that can't be undone. */
+/** Asks for confirmation of an action that cannot be undone. */
 export function Confirm(props: {
   title: string;
   children: ComponentChildren;

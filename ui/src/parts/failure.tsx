@@ -1,10 +1,10 @@
-// Shows loading and failure: a text and a button to retry, never a blank page.
+// Shows loading and failures as a text, and for a failure a button to retry, so that the page is never blank.
 
 import { Component, type ComponentChildren } from "preact";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { wordsOf } from "../gateway.ts";
 
-/** Says that something could not be loaded, with a button to retry. */
+/** Shows that something could not be loaded, and a button to retry. */
 export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () => void }) {
   return (
     <div class="failed" role="alert">
@@ -20,7 +20,7 @@ export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () =>
   );
 }
 
-/** Shows `words` until there is a `value`, and the problem if the last read failed. */
+/** Shows `words` until there is a `value`, and shows the problem if the last read failed. */
 export function Awaited(props: { value?: unknown; problem: unknown; again: () => void; words?: string }) {
   const { value, problem, again, words = "Loading…" } = props;
   if (problem !== undefined) return <Failed problem={problem} onRetry={again} />;
@@ -28,12 +28,12 @@ export function Awaited(props: { value?: unknown; problem: unknown; again: () =>
 }
 
 interface BoundaryProps {
-  /** A change renders the failed view again. */
+  /** When it changes, a view that has failed is rendered again. */
   readonly resetKey: string;
   readonly children: ComponentChildren;
 }
 
-/** Keeps a view that throws from taking the page with it. */
+/** If a view throws, shows an error in its place, so that the rest of the page keeps working. */
 export class Boundary extends Component<BoundaryProps, { problem?: unknown }> {
   override state: { problem?: unknown } = {};
 

@@ -1,4 +1,4 @@
-// Formats figures for the page: ages, durations, tokens, money, sizes, times.
+// Formats values for the page: ages, durations, tokens, money, sizes, times.
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
@@ -6,7 +6,7 @@ export const DAY_MS = 24 * HOUR_MS;
 /** Older times are shown as a date. */
 const DATED_MS = 30 * DAY_MS;
 
-/** How long ago: `now`, `12 s`, `5 min`, `3 h`, `4 d`, later the date. */
+/** Formats an age: `now`, `12 s`, `5 min`, `3 h`, `4 d`; later the date. */
 export function age(atMs: number, nowMs: number): string {
   const passed = Math.max(0, nowMs - atMs);
   if (passed < 5_000) return "now";
@@ -17,7 +17,7 @@ export function age(atMs: number, nowMs: number): string {
   return new Date(atMs).toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
-/** The same in a sentence: `just now`, `12 s ago`, later the date. */
+/** Formats an age within a sentence: `just now`, `12 s ago`; later the date. */
 export function ago(atMs: number, nowMs: number): string {
   const words = age(atMs, nowMs);
   if (words === "now") return "just now";
@@ -58,7 +58,7 @@ export function size(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** The time of day; with `date` the day as well. */
+/** Formats a time of day. With `date`, includes the day. */
 export function clockTime(atMs: number, date = false): string {
   return new Date(atMs).toLocaleString(undefined, {
     ...(date ? { dateStyle: "medium" } : {}),

@@ -1,10 +1,10 @@
-// Owns parts of the page that are loaded when they are first shown.
+// Loads parts of the page when they are first shown.
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Awaited } from "./failure.tsx";
 
-/** A component whose code is loaded by `load` when it is first shown, and only once. */
+/** Returns a component whose code `load` loads once, when it is first shown. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   let loaded: ComponentType<P> | undefined;
   return function Lazy(props: P) {

@@ -1,13 +1,13 @@
-// Shows the names of sessions (names.ts), and isolates text from outside from the text around it.
-// NM1: names come from anybody: they are shown as text, on one line, with characters that reorder or hide
-//      text written out, and isolated from the writing direction around them.
+// Shows the names of sessions (names.ts), and separates text from outside from the text around it.
+// NM1: names may come from anybody. They are shown as text on one line. Characters that reorder or hide text
+//      are escaped. The writing direction of a name does not affect the text around it.
 
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { hrefOf } from "../route.ts";
 import { nameOf } from "./names.ts";
 
-/** Text from outside on one line. */
+/** Shows text from outside on one line. */
 export function Name({ text, title }: { text: string; title?: string | undefined }) {
   return (
     <bdi class="name" title={title === undefined ? undefined : safeLine(title)}>
@@ -17,15 +17,15 @@ export function Name({ text, title }: { text: string; title?: string | undefined
 }
 
 /**
- * A session's name as a link to its conversation, or to one message of it. Plain text for a session that the
- * reader may not see.
+ * Shows the name of a session as a link to its conversation, or to one message in it. If the reader may not
+ * see the session, shows plain text.
  */
 export function SessionLink(props: {
   sessionKey: string;
-  /** Default: the session's name. */
+  /** Text of the link. Default: the session's name. */
   name?: string;
   messageId?: string | undefined;
-  /** -1: the element around it handles the keyboard. */
+  /** -1 if the element around it handles the keyboard. */
   tabIndex?: -1;
 }) {
   const { sessionKey, name = nameOf(sessionKey), messageId, tabIndex } = props;

@@ -1,18 +1,19 @@
-// Owns the names of sessions: every view names a session by its label. Names of keys that no list has brought
-// are read together, once each, and again when a session was renamed.
+// Owns the names of sessions: every view shows a session by its label. If no list has delivered the name of a
+// session, it is requested, together with others. Each name is requested once, and again when the session was
+// renamed.
 
 import { effect, type Signal, signal } from "@preact/signals";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { batched } from "../clock.ts";
 import { ask, on, stage, whenConnected } from "../gateway.ts";
 
-/** Keys in one request: the gateway's limit. */
+/** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/** Sessions whose names are kept. */
+/** Maximum number of session names to keep. */
 const NAMES_MAX = 5_000;
 const BATCH_MS = 40;
 
-/** Captures the first part of a uuid, which is enough to tell it from others. */
+/** Captures the first part of a UUID, which is enough to distinguish it from others. */
 const UUID = /\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 
 /** Returns a short form of a key: `research` for `agent:research:main`, `research · subagent 1a2b3c4d`. */
@@ -30,18 +31,20 @@ interface Named {
   readonly displayName?: string | undefined;
 }
 
-/** Returns a session's label, else its name, else the short form of its key. */
+/** Returns the label of a session, or else its name, or else the short form of its key. */
 export function sessionName(session: Named): string {
   return session.label || session.displayName || shortKey(session.key);
 }
 
 const known = new Map<string, Signal<string>>();
-/** Keys that a view has named. */
+/** Keys that a view has shown. */
 const named = new Set<string>();
-/** Keys whose names are to be read. */
+/** Keys whose names must be requested. */
 const wanted = new Set<string>();
 
-/** Returns the signal of a name; a new one is the short form of the key until the name is read. */
+/**
+ * Returns the signal with a session's name. Until the name is known, it contains the short form of the key.
+ */
 function nameSignal(key: string): Signal<string> {
   const found = known.get(key);
   if (found !== undefined) return found;
@@ -55,7 +58,7 @@ function nameSignal(key: string): Signal<string> {
   return made;
 }
 
-/** Takes in the names of sessions that were read. */
+/** Stores the names of sessions that were read. */
 export function learnNames(rows: readonly Named[]): void {
   for (const row of rows) {
     nameSignal(row.key).value = sessionName(row);
@@ -67,7 +70,7 @@ const readWanted = batched(BATCH_MS, async () => {
   const keys = [...wanted].slice(0, KEYS_MAX);
   if (keys.length === 0) return;
   for (const key of keys) wanted.delete(key);
-  // After a lost connection every name is read again.
+  // After the connection was lost, every name is requested again.
   const page = await ask("sessions.list", { keys, limit: KEYS_MAX, includeArchived: true }).catch(
     () => undefined,
   );
@@ -80,7 +83,10 @@ function want(key: string): void {
   readWanted();
 }
 
-/** Returns the name of a session. A component that calls it is redrawn when the name is known or changes. */
+/**
+ * Returns the name of a session. A component that calls this is redrawn when the name becomes known or
+ * changes.
+ */
 export function nameOf(key: string): string {
   if (key === NOT_VISIBLE) return key;
   named.add(key);
@@ -95,7 +101,7 @@ whenConnected(() => {
   for (const key of named) want(key);
 });
 
-// Sign-out forgets the names, so that the next reader sees none of them.
+// Signing out deletes the names, so that the next reader does not see them.
 effect(() => {
   if (stage.value.kind !== "signed-out") return;
   known.clear();

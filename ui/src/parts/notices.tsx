@@ -1,5 +1,5 @@
-// Owns notices to the reader: shown for a moment, and announced by screen readers. Errors stay until
-// dismissed.
+// Owns notices to the reader. They are visible for a short time, and screen readers announce them. Errors
+// stay until the reader dismisses them.
 
 import { signal } from "@preact/signals";
 import { safeText } from "../../../src/core/text/safe-text.ts";
@@ -28,13 +28,13 @@ function show(kind: Notice["kind"], text: string): number {
   return id;
 }
 
-/** Shows that something was done. */
+/** Shows that an action succeeded. */
 export function say(text: string): void {
   const id = show("info", text);
   after(SHOWN_MS, () => dismiss(id));
 }
 
-/** Shows an error: a text, or any thrown value. */
+/** Shows an error, given as a text or a thrown value. */
 export function complain(problem: unknown): void {
   show("problem", safeText(wordsOf(problem)));
 }

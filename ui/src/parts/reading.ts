@@ -1,24 +1,31 @@
-// Reads data from the gateway while it is shown: at once, after each reconnect, and on demand. If two answers
-// overtake each other, the later request's answer counts. Events cause at most a few reads per second.
+// Reads data from the gateway as long as it is shown: immediately, after each reconnect, and on demand. If
+// answers arrive out of order, the answer to the latest request is used. Events cause at most a few reads per
+// second.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { EventPayloads } from "../../../src/contract/client/web.ts";
 import { batched } from "../clock.ts";
 import { on, whenConnected } from "../gateway.ts";
 
-/** Delay between an event and the read. More events in between cause no more reads. */
+/**
+ * Delay between an event and the read that it causes. Further events during this time cause no additional
+ * read.
+ */
 const NEWS_MS = 300;
 
 interface Reading<T> {
-  /** The newest answer. It stays while the next one is loading. */
+  /** Latest answer. It stays while the next one is loading. */
   readonly value: T | undefined;
   readonly problem: unknown;
   readonly busy: boolean;
-  /** Reads again. Resolves when the answer arrived or the read failed. */
+  /** Reads again. Resolves when the answer has arrived or the read has failed. */
   readonly again: () => Promise<unknown>;
 }
 
-/** `key`: what the answer depends on. When it changes, the previous answer is dropped. */
+/**
+ * Returns the data that `read` reads. `key` identifies what the answer depends on; when it changes, the
+ * previous answer is dropped.
+ */
 export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   const [shown, setShown] = useState<{ key: string; value?: T; problem?: unknown; busy: boolean }>({
     key,
@@ -29,7 +36,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   wanted.current = { key, read };
   const again = useCallback(() => {
     const mine = ++latest.current;
-    // An `again` of an earlier render reads for the newest render, too.
+    // If a component calls the `again` of an earlier render, this uses the `read` of the latest render.
     const { key, read } = wanted.current;
     setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
     return read().then(
@@ -43,7 +50,10 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   return { value: current.value, problem: current.problem, busy: current.busy, again };
 }
 
-/** Calls `again` soon after each event of this name that `isAbout` accepts. Default: every event. */
+/**
+ * Calls `again` soon after each event of this name that `isAbout` accepts. Without `isAbout`, after every
+ * event.
+ */
 export function useNews<E extends keyof EventPayloads>(
   event: E,
   again: () => void,

@@ -1,6 +1,6 @@
-// The words for the state of a message between sessions.
+// Texts for the states of a message between sessions.
 
-/** The state of a message between sessions. */
+/** Text for each state of a message between sessions. */
 export const RECEIPT_WORDS = {
   queued: "queued",
   offered: "offered",

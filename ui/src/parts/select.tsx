@@ -2,14 +2,14 @@
 
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 
-/** An option: a value that is its own text, or a value and its text. */
+/** An option: a value that is also its text, or a value and its text. */
 export type Option<T extends string> = T | readonly [value: T, text: string];
 
 export function Select<T extends string>(props: {
   value: T;
   options: readonly Option<T>[];
   onPick: (value: T) => void;
-  /** Needed if no visible label names it. */
+  /** Required if no visible label names it. */
   "aria-label"?: string;
   disabled?: boolean;
 }) {

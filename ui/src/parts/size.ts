@@ -1,4 +1,4 @@
-// Measures an element: when it is first drawn, and whenever its size changes.
+// Measures an element when it is first drawn and whenever its size changes.
 
 import type { RefObject } from "preact";
 import { useLayoutEffect } from "preact/hooks";

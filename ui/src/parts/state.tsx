@@ -21,7 +21,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: "bad",
 };
 
-/** `text`: the word. Default: the state itself. */
+/** Shows a state. `text` is the word to show; without it, the state itself is shown. */
 export function State(props: { state: string; text?: ComponentChildren; tone?: Tone }) {
   const { state, text = state, tone } = props;
   return (

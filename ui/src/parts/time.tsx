@@ -1,4 +1,4 @@
-// Shows a time in short, with the full date as a tooltip.
+// Shows a short form of a time, with the full date as a tooltip.
 
 import type { ComponentChildren } from "preact";
 import { clockTime } from "./format.ts";

@@ -1,20 +1,20 @@
-// Owns long lists: only the visible rows are in the document. Every row has the same height.
+// Shows long lists: only the visible rows are in the document. All rows have the same height.
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { useSize } from "./size.ts";
 
-/** Rows drawn above and below the visible ones, so that quick scrolling shows no gaps. */
+/** Number of rows drawn above and below the visible ones, so that quick scrolling shows no gaps. */
 const MARGIN_ROWS = 8;
 
 interface VirtualListProps {
   readonly count: number;
-  /** CSS pixels. */
+  /** Height in CSS pixels. */
   readonly rowHeight: number;
-  /** Draws one row, `rowHeight` high, with a `key`. */
+  /** Draws one row, which must be `rowHeight` high and have a `key`. */
   readonly row: (index: number) => ComponentChildren;
   readonly class: string;
-  /** `role` and names for screen readers. */
+  /** ARIA attributes of the list: role and names for screen readers. */
   readonly attributes: Record<string, string | number | undefined>;
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }

@@ -1,4 +1,5 @@
-// The bar above the session list: search, filters with counts, tree or list, a button for a new session.
+// The bar above the session list: search, filters with counts, the choice of tree or list, and a button for a
+// new session.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
@@ -10,9 +11,9 @@ import { counts, want } from "./model.ts";
 import { NewSession } from "./new-session.tsx";
 import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
 
-/** Pause after the last key before the search starts. */
+/** Time after the last key press before the search starts. */
 const TYPED_MS = 200;
-/** The gateway counts no more sessions than this. */
+/** Largest number of sessions that the gateway counts. */
 const COUNTED_MAX = 1_000;
 
 const KINDS: readonly Option<Wish["kind"]>[] = [
@@ -25,7 +26,8 @@ function Search() {
   const input = useRef<HTMLInputElement>(null);
   const { search } = wish.value;
   useEffect(() => {
-    // Another address brought another search; while the reader types, the input is ahead of it.
+    // The address has changed, so its search is shown. While the reader types, the field is newer than the
+    // address.
     if (input.current !== null && document.activeElement !== input.current) input.current.value = search;
   }, [search]);
   return (

@@ -1,20 +1,21 @@
-// Owns the sessions that the list shows, their order and depth: the rows read so far, as branches of a tree.
-// Pure: no time, no gateway.
-// FO1: a branch is newest first. New data of a row shows at once; its position changes only in `settle`, so
-//      that nothing moves under the pointer.
-// FO2: a row is shown once. One that is older than every row read of its branch comes with a later page.
-// FO3: a deleted row keeps its position, marked, until `settle`.
+// Owns the order and depth of the sessions in the list: the rows that were read so far, as branches of a
+// tree. Pure: it uses neither time nor gateway.
+// FO1: the newest row of a branch comes first. New data of a row is shown immediately, but its position
+//      changes only in `settle`, so that rows do not move under the pointer.
+// FO2: a row is shown once. If it is older than all rows that were read of its branch, it waits for a later
+//      page.
+// FO3: a deleted row keeps its position, marked as deleted, until `settle`.
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 
-/** Key of the top branch: sessions without a parent. */
+/** Key of the top branch, which contains the sessions without a parent. */
 export const TOP = "";
-/** Depth limit of the tree: far beyond any spawn depth, and an end for damaged relations. */
+/** Maximum depth of the tree. It is larger than any spawn depth, and stops at a cycle in damaged data. */
 const DEPTH_MAX = 32;
 
 interface Branch {
   readonly keys: readonly string[];
-  /** Cursor of the next page. Absent: everything is read. */
+  /** Cursor of the next page. Absent if everything was read. */
   readonly cursor?: string | undefined;
   readonly busy: boolean;
   readonly problem?: unknown;
@@ -26,19 +27,19 @@ export type ForestLine =
       readonly kind: "row";
       readonly key: string;
       readonly row: ListedRow;
-      /** 1 at the top. */
+      /** Depth of the row; 1 at the top. */
       readonly level: number;
       readonly parent: string;
-      /** 1 for the first row of its branch. */
+      /** Position in its branch; 1 for the first row. */
       readonly position: number;
-      /** Number of rows of its branch. -1: unknown, because not all are read. */
+      /** Number of rows in its branch, or -1 if not all of them were read. */
       readonly size: number;
-      /** True if its children are shown. Undefined: it has none. */
+      /** True if its children are shown, undefined if it has none. */
       readonly open: boolean | undefined;
       readonly gone: boolean;
     }
   | {
-      /** Position of the next page of a branch. */
+      /** The end of the rows that were read of a branch. The next page follows here. */
       readonly kind: "more";
       readonly key: string;
       readonly level: number;
@@ -48,7 +49,7 @@ export type ForestLine =
 
 export type RowLine = Extract<ForestLine, { kind: "row" }>;
 
-/** A page of the gateway's answer. */
+/** One page from the gateway. */
 interface Page {
   readonly sessions: readonly ListedRow[];
   readonly nextCursor?: string | undefined;
@@ -59,11 +60,11 @@ function isNewer(a: ListedRow, b: ListedRow): boolean {
 }
 
 export class Forest {
-  /** True: all rows are in one branch (matches of a search, or the plain list). */
+  /** True if all rows are in one branch, for example matches of a search. */
   readonly flat: boolean;
   readonly #rows = new Map<string, ListedRow>();
   readonly #branches = new Map<string, Branch>();
-  /** The branch of each row. */
+  /** Branch of each row. */
   readonly #places = new Map<string, string>();
   readonly #touched = new Set<string>();
   readonly #gone = new Set<string>();
@@ -96,7 +97,10 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor, busy: false, problem });
   }
 
-  /** Adds the next page of a branch. `anew`: the first page, which replaces all known rows of the branch. */
+  /**
+   * Adds the next page of a branch. With `anew` it is the first page, which replaces all known rows of the
+   * branch.
+   */
   add(parent: string, page: Page, anew: boolean): void {
     const before = this.#branches.get(parent)?.keys ?? [];
     if (anew) for (const key of before) this.#forget(key);
@@ -112,7 +116,7 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor: page.nextCursor, busy: false });
   }
 
-  /** Forgets the children of a session. */
+  /** Removes the children of a session. */
   drop(parent: string): void {
     const { keys = [] } = this.#branches.get(parent) ?? {};
     this.#branches.delete(parent);
@@ -123,8 +127,8 @@ export class Forest {
   }
 
   /**
-   * Takes in the rows that were read for the requested keys. Returns true if children of a deleted session
-   * may be at the top now.
+   * Applies the rows that were read for the requested keys. Returns true if children of a deleted session may
+   * now belong to the top branch.
    */
   learn(asked: readonly string[], found: readonly ListedRow[]): boolean {
     const there = new Set(found.map((row) => row.key));
@@ -146,7 +150,7 @@ export class Forest {
     return orphans;
   }
 
-  /** Counts the rows that `settle` would move. */
+  /** Returns the number of rows that `settle` would move. */
   unsettled(): number {
     let count = this.#gone.size;
     for (const key of this.#touched) if (this.#wouldMove(key)) count++;
@@ -165,7 +169,7 @@ export class Forest {
     this.#gone.clear();
   }
 
-  /** Returns the visible lines, from the top down. */
+  /** Returns the visible lines from top to bottom. */
   lines(isOpen: (key: string) => boolean): ForestLine[] {
     const lines: ForestLine[] = [];
     this.#draw(TOP, 1, isOpen, lines);
@@ -195,7 +199,10 @@ export class Forest {
     return this.#branches.get(key)?.keys.length ?? 0;
   }
 
-  /** Returns the branch of a row. A row at the top whose parent was deleted stays there. */
+  /**
+   * Returns the branch of a row: the one that it is already in, or else that of its parent. So a row at the
+   * top stays there when its parent is deleted.
+   */
   #homeOf({ key, spawnedBy }: ListedRow): string {
     if (this.flat || spawnedBy === undefined) return TOP;
     return this.#places.get(key) ?? spawnedBy;
@@ -212,7 +219,7 @@ export class Forest {
     return (above !== undefined && isNewer(row, above)) || (below !== undefined && isNewer(below, row));
   }
 
-  /** Returns true if a row belongs to the part of its branch that was read (FO2). */
+  /** Whether a row belongs to the part of its branch that was read (FO2). */
   #isRead(row: ListedRow): boolean {
     const { keys = [], cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
     const last = this.#rows.get(keys.at(-1) ?? "");

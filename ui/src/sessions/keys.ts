@@ -1,14 +1,17 @@
-// Maps keys to actions in the session list, as in any tree on the web.
+// Maps key presses to actions in the session list, in the usual way for trees on web pages.
 
 import type { ForestLine } from "./forest.ts";
 
-/** The action of a key. */
+/** Action for a key press. */
 type Deed =
   | { readonly kind: "move"; readonly at: number }
   | { readonly kind: "turn"; readonly open: boolean }
   | { readonly kind: "choose" };
 
-/** Returns the row nearest to `at` in direction `step`; past the end, the nearest in the other direction. */
+/**
+ * Returns the row that is nearest to `at` in direction `step`. If there is none, searches in the other
+ * direction.
+ */
 function rowNear(lines: readonly ForestLine[], at: number, step: 1 | -1): number | undefined {
   const last = lines.length - 1;
   const from = Math.min(Math.max(at, 0), last);
@@ -21,7 +24,10 @@ function rowNear(lines: readonly ForestLine[], at: number, step: 1 | -1): number
   return undefined;
 }
 
-/** Returns the action of a key. `at`: the active row. `pageRows`: visible rows. Undefined: no action. */
+/**
+ * Returns the action for a key press, or undefined if there is none. `at` is the active row, and `pageRows`
+ * the number of visible rows.
+ */
 export function deedOf(
   key: string,
   lines: readonly ForestLine[],

@@ -1,7 +1,7 @@
-// Owns the state of the session list: reads from the gateway, open rows, and whether rows may move now.
-// - An answer to a request from before a filter change or a lost connection is ignored.
-// - Events are batched and read together; an answer of hundreds of rows is drawn once.
-// - While the pointer is above a row, rows change in place and none moves (`hold`).
+// Owns the state of the session list: reads from the gateway, expanded rows, and whether rows may move now.
+// - If the filter has changed or the connection was lost, answers to earlier requests are ignored.
+// - Events are collected and their rows are read together. An answer with hundreds of rows is drawn once.
+// - While the pointer is over a row, rows change in place, and no row moves (`hold`).
 
 import { effect, signal, untracked } from "@preact/signals";
 import type { ListedRow, ParamsOf, PayloadOf } from "../../../src/contract/client/web.ts";
@@ -13,48 +13,48 @@ import { filter, query } from "../route.ts";
 import { Forest, type ForestLine, TOP } from "./forest.ts";
 import { isFiltered, queryOf, type Wish, wish, wishOf } from "./wish.ts";
 
-/** Rows of one page, and of the first page that replaces earlier rows. */
+/** Maximum number of rows in a page. The second is for a first page that replaces rows. */
 const PAGE_ROWS = 100;
 const AGAIN_ROWS_MAX = 1_000;
-/** Keys in one request: the gateway's limit. */
+/** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/** Beyond this many changed sessions it is quicker to read the visible list again. */
+/** If more sessions than this have changed, it is quicker to read the visible list again. */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
-/** Delay between an event and the read of the filters' counts. */
+/** Delay between an event and the read of the counts beside the filters. */
 const COUNTS_MS = 2_000;
-/** Limit for the search of a session's ancestors: beyond any spawn depth. */
+/** Maximum number of ancestors to search for a session. It is larger than any spawn depth. */
 const LEVELS_MAX = 8;
 
 type Counts = NonNullable<PayloadOf<"sessions.list">["counts"]>;
 
-/** The list as it is drawn. `moved`: rows may have moved since the last one. */
+/** The list as it is drawn. `moved` is true if rows may have moved since the last time. */
 interface Picture {
   readonly lines: readonly ForestLine[];
   readonly moved: boolean;
 }
 
 export const picture = signal<Picture>({ lines: [], moved: false });
-/** Sessions that match each filter. */
+/** Number of sessions that match each filter. */
 export const counts = signal<Counts | undefined>(undefined);
-/** Number of rows that will move, appear or disappear once no row is held. */
+/** Number of rows that will move, appear or disappear when rows are no longer held in place. */
 export const unsettled = signal(0);
 
 const open = new Set<string>();
 const isFlat = (): boolean => wish.value.shape === "list" || isFiltered.value;
 let forest = new Forest(isFlat());
-/** Incremented by each reset of the list: answers to older requests are ignored. */
+/** Incremented when the list is reset, so that answers to earlier requests are ignored. */
 let generation = 0;
 const news = new Set<string>();
 let isReadingNews = false;
-/** The session that is open in the conversation view. */
+/** Key of the session that is open in the conversation view. */
 let revealed: string | undefined;
-/** Reasons to hold the rows in place: a pointer above them, a recent key. */
+/** Reasons to hold the rows in place, for example a pointer over them or a recent key press. */
 const holders = new Set<string>();
 
 function draw(moved: boolean): void {
   const top = forest.branch(TOP);
-  // The old rows stay until the first page of the new list arrives.
+  // The old rows remain visible until the first page of the new list arrives.
   if (top?.busy === true && top.keys.length === 0 && picture.value.lines.length > 0) return;
   unsettled.value = forest.unsettled();
   picture.value = { lines: forest.lines((key) => open.has(key)), moved };
@@ -79,7 +79,7 @@ function pageOf(parent: string, cursor: string | undefined, limit: number): Para
   return { ...which, includeChildren: true, includeArchived: wish.value.archived, ...at };
 }
 
-/** Reads the next page of a branch. `anew`: reads the first page again, at least as long as before. */
+/** Reads the next page of a branch. With `anew`, reads from the start, at least as many rows as are shown. */
 async function readBranch(parent: string, anew = false): Promise<void> {
   const [mine, asked] = [generation, forest];
   const before = asked.branch(parent);
@@ -127,20 +127,23 @@ async function readRows(keys: readonly string[]): Promise<void> {
       orphans = asked.learn(some, found[n]?.sessions ?? []) || orphans;
     });
   } catch {
-    // The connection was lost: after the reconnect everything is read again.
+    // The connection was lost. After the reconnect everything is read again.
     return;
   }
   if (orphans) void readBranch(TOP, true);
   moveOrHold();
 }
 
-/** Whether a parent counts a child as before. */
+/** Whether a child contributes to the counts of its parent as before. */
 function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
   const [was, is] = [before, now].map(({ state, failure }) => [state === "idle", failure !== undefined]);
   return was?.join() === is?.join();
 }
 
-/** Marks the parents of spawned, changed and deleted sessions as changed: they count their children. */
+/**
+ * Marks the parents of spawned, changed and deleted sessions as changed, because their rows contain counts of
+ * children.
+ */
 function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void {
   const found = new Map(rows.map((row) => [row.key, row]));
   for (const key of asked) {
@@ -160,7 +163,7 @@ function moveOrHold(): void {
 }
 
 const tellNews = batched(BATCH_MS, async () => {
-  // One request at a time: of two answers about a row the newer one must be applied last.
+  // Only one request at a time, so that of two answers about a row the newer one is applied last.
   if (isReadingNews) return;
   const keys = [...news];
   news.clear();
@@ -179,7 +182,7 @@ const readCounts = batched(COUNTS_MS, async () => {
   if (page !== undefined && mine === generation) counts.value = page.counts;
 });
 
-/** Reads everything that is shown again: events were missed while the connection was lost. */
+/** Reads all visible rows again, because events were missed while the connection was lost. */
 function readAgain(): void {
   generation++;
   news.clear();
@@ -191,7 +194,7 @@ function readAgain(): void {
   reveal(revealed);
 }
 
-/** Clears the list and reads it from the start. */
+/** Clears the list, and reads it from the start. */
 function beginAnew(): void {
   generation++;
   news.clear();
@@ -201,21 +204,21 @@ function beginAnew(): void {
   reveal(revealed);
 }
 
-/** Changes search, filters or layout. */
+/** Changes the search, the filters or the layout. */
 export function want(change: Partial<Wish>): void {
   wish.value = { ...wish.value, ...change };
   filter(queryOf(wish.value));
   beginAnew();
 }
 
-/** Opens or closes the children of a session. */
+/** Expands or collapses the children of a session. */
 export function toggle(key: string, isOpen: boolean): void {
   if (isOpen) open.add(key);
   else open.delete(key);
   draw(false);
 }
 
-/** Opens the ancestors of a session, so that it is visible in the tree. */
+/** Expands the ancestors of a session, so that it is visible in the tree. */
 export function reveal(key: string | undefined): void {
   revealed = key;
   if (key !== undefined) void openAbove(key);
@@ -235,7 +238,7 @@ async function openAbove(key: string): Promise<void> {
   if (forest.flat || above.every((one) => open.has(one))) return;
   for (const one of above) {
     open.add(one);
-    // The branch may be out of view, and only visible branches are read automatically.
+    // This branch may be outside the visible part, and only visible branches are read automatically.
     if (forest.branch(one) === undefined) void readBranch(one);
   }
   draw(false);
@@ -251,7 +254,7 @@ export function readMore(parent: string): void {
   void readBranch(parent);
 }
 
-/** Holds the rows in place until the same `who` releases them. */
+/** Holds the rows in place until `release` is called with the same `who`. */
 export function hold(who: string): void {
   holders.add(who);
 }
@@ -272,14 +275,14 @@ export function holdFor(who: string, ms: number): void {
   );
 }
 
-/** Moves the rows now, even if they are held. */
+/** Moves the rows now, even if they are held in place. */
 export function showNews(): void {
   if (forest.unsettled() === 0) return;
   forest.settle();
   draw(true);
 }
 
-/** Subscribes to the gateway's events while the list is shown. Returns the function that stops it. */
+/** Subscribes to events of the gateway while the list is shown. Returns a function that ends this. */
 export function follow(): () => void {
   const ends = [
     on("sessions", ({ key }) => {
@@ -297,7 +300,7 @@ export function follow(): () => void {
   };
 }
 
-// Another address, by a link or by the history, brings its filters.
+// When a link or the history changes the address, its filters are applied.
 effect(() => {
   const text = query.value;
   untracked(() => {
@@ -308,7 +311,7 @@ effect(() => {
   });
 });
 
-// Sign-out clears the list, so that the next reader sees nothing of it.
+// Signing out clears the list, so that the next reader does not see it.
 let wasIn = false;
 effect(() => {
   const { kind } = stage.value;

@@ -8,7 +8,7 @@ import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 
-/** Leaves room in a key for the agent's id. */
+/** Maximum length of the name. It leaves room in the key for the id of the agent. */
 const NAME_MAX_CHARS = 200;
 
 export function NewSession({ onClose }: { onClose: () => void }) {

@@ -1,7 +1,7 @@
-// Owns the list of sessions as a tree or flat: keyboard, pointer and scroll position.
-// SP1: the focus stays on the list itself, which names its active row: rows may leave the document, and
-//      nothing in a row is in the tab order.
-// SP2: rows that move above the visible ones do not shift them; a new list starts at its top.
+// Owns the list of sessions, as a tree or a flat list: keyboard, pointer and scroll position.
+// SP1: the focus stays on the list itself, which says which row is active. Rows may leave the document, and
+//      nothing inside a row is in the tab order.
+// SP2: if rows above the visible ones move, the visible ones stay in place. A new list starts at its top.
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -28,10 +28,10 @@ import { lineStyle, ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
 import { isFiltered, wish } from "./wish.ts";
 
-/** How long rows are held in place after a key, a touch or a scroll. */
+/** Time for which rows stay in place after a key press, a touch or a scroll. */
 const HELD_MS = 2_500;
 
-/** The end of the loaded part of a branch: reads the next page when it is near. */
+/** Shown at the end of the rows that were read of a branch. Reads the next page when it comes near. */
 function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   const { parent, level, problem } = line;
   const read = (): void => readMore(parent);
@@ -51,7 +51,7 @@ function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   );
 }
 
-/** A button that applies pending moves of rows. */
+/** A button that shows changes which are held back: it moves the rows to their positions. */
 function News() {
   const count = unsettled.value;
   if (count === 0) return null;
@@ -62,13 +62,15 @@ function News() {
   );
 }
 
-/** Manages the scroll position: keeps visible rows in place, scrolls to the selected one. */
+/** Manages the scroll position: keeps visible rows in place, and scrolls to the selected row. */
 function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const frame = useRef<HTMLDivElement>(null);
   const before = useRef<readonly ForestLine[]>(lines);
-  /** The selected row that was scrolled into view, or that the reader scrolled away from. */
+  /** The selected row that the list has already scrolled to, or that the reader has scrolled away from. */
   const met = useRef<string | undefined>(undefined);
-  /** The search and filters at the last change of the rows; other ones scroll to the top. */
+  /**
+   * Search and filters when the rows last changed. If they are different now, the list scrolls to its top.
+   */
   const wished = useRef(wish.value);
   const { moved } = picture.value;
   const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;
@@ -107,7 +109,7 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   return { frame, show, leave, rowsInSight };
 }
 
-/** The frame of the tree. While a pointer or a finger is above it, no row moves. */
+/** The frame around the tree. While a pointer or finger is over it, no row moves. */
 function Frame(props: {
   within: RefObject<HTMLDivElement | null>;
   onUse: () => void;

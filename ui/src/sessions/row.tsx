@@ -11,17 +11,17 @@ import type { RowLine } from "./forest.ts";
 import { toggle } from "./model.ts";
 import { isFiltered } from "./wish.ts";
 
-/** CSS pixels. Every line of the list has this height; a finger needs more of it. */
+/** Height of every line of the list in CSS pixels. It is larger on touch screens. */
 export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 48 : 42;
-/** Levels that are indented; deeper ones share the last indent. */
+/** Maximum number of indented levels. Deeper levels have the same indent. */
 const INDENTED_LEVELS_MAX = 6;
 const WAITS_SHOWN_MAX = 2;
-/** The gateway counts no more children than this. */
+/** Largest number of children that the gateway counts. */
 const CHILDREN_COUNTED_MAX = 1_000;
 
 const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
 
-/** Returns the kind of a session; for kind "other", the form of its key. */
+/** Returns the kind of a session. For kind "other", returns the form of its key. */
 function kindWord({ key, sessionKind }: ListedRow): string {
   if (sessionKind !== "other") return sessionKind;
   const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
@@ -71,7 +71,7 @@ function Doing({ row }: { row: ListedRow }) {
   );
 }
 
-/** Shows the states of the sessions that it spawned: "12 running · 17 done · 1 failed". */
+/** Shows the number of spawned sessions in each state: "12 running · 17 done · 1 failed". */
 function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
   if (jobs === undefined) return null;
   const more = children >= CHILDREN_COUNTED_MAX ? "+" : "";
@@ -81,7 +81,7 @@ function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
     { count: jobs.failed, words: `${jobs.failed} failed`, tone: "tone-bad" },
   ].filter(({ count }) => count > 0);
   return (
-    <span class="session-jobs" title="Sessions that it spawned">
+    <span class="session-jobs" title="Spawned sessions">
       {parts.map(({ words, tone }, at) => (
         <span key={tone}>
           {at > 0 && " · "}
@@ -121,12 +121,12 @@ function Twist({ line, name }: { line: RowLine; name: string }) {
   );
 }
 
-/** Returns the parent of a session, for lists that don't show the tree. */
+/** Returns a text that names the parent of a session, for lists that do not show the tree. */
 function below({ spawnedBy }: ListedRow): string {
   return spawnedBy === undefined ? "" : nameOf(spawnedBy);
 }
 
-/** Returns the middle part of the second line: words that the name does not say already. */
+/** Returns the middle part of the second line: facts that the name does not already contain. */
 function facts(row: ListedRow, tree: boolean, name: string): string {
   const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
   const kind = row.sessionKind === "main" ? "" : kindWord(row);

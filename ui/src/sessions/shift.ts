@@ -1,10 +1,13 @@
-// Computes by how many lines to scroll a list after its rows moved, so that the visible rows stay in place.
+// Computes how far to scroll a list after its rows have moved, so that the visible rows stay in place.
 
 interface Keyed {
   readonly key: string;
 }
 
-/** Returns by how many lines most of the visible lines moved. Visible are `seen` lines from `first` on. */
+/**
+ * Returns the number of lines by which most of the visible lines have moved. `seen` lines from `first` on are
+ * visible.
+ */
 export function shiftOf(
   before: readonly Keyed[],
   after: readonly Keyed[],

@@ -1,5 +1,5 @@
-// The first views: the sessions beside the inbox, or beside the conversation of one of them; on a phone one
-// at a time.
+// The inbox and sessions views: the session list beside the inbox or a conversation. On a phone only one of
+// them is visible.
 
 import { lazy } from "../parts/lazy.tsx";
 import { route } from "../route.ts";

@@ -1,5 +1,5 @@
-// Owns the reader's choice for the session list (search, filters, layout), and its form in the address. An
-// unknown value in an address is ignored.
+// Owns the reader's choices for the session list (search, filters, layout), and their form in the address.
+// Unknown values in an address are ignored.
 
 import { computed, signal } from "@preact/signals";
 import type { ParamsOf } from "../../../src/contract/client/web.ts";
@@ -18,7 +18,7 @@ export interface Wish {
   readonly archived: boolean;
 }
 
-/** The gateway's limit for a search text. */
+/** Maximum length of a search text, a limit of the gateway. */
 export const SEARCH_MAX_CHARS = 512;
 
 const ONLY = ["running", "failed", "mine"] as const;
@@ -27,7 +27,7 @@ function oneOf<T extends string>(values: readonly T[], text: string | null): T |
   return values.find((value) => value === text) ?? "";
 }
 
-/** Reads a choice from an address. */
+/** Reads the choices from an address. */
 export function wishOf(text: string): Wish {
   const params = new URLSearchParams(text);
   return {
@@ -40,7 +40,7 @@ export function wishOf(text: string): Wish {
   };
 }
 
-/** Writes a choice for the address, without what is chosen by default. */
+/** Formats the choices for an address. Omits defaults. */
 export function queryOf({ shape, search, only, kind, agentId, archived }: Wish): string {
   const params = new URLSearchParams();
   const fields = {
@@ -53,7 +53,7 @@ export function queryOf({ shape, search, only, kind, agentId, archived }: Wish):
 
 export const wish = signal<Wish>(wishOf(query.value));
 
-/** True while a search or a filter is set: matches are shown as one list, without their tree. */
+/** True if a search or filter is set. Matches are then shown as a flat list. */
 export const isFiltered = computed(() => {
   const { search, only, kind, agentId } = wish.value;
   return search.trim() !== "" || only !== "" || kind !== "" || agentId !== "";

@@ -32,7 +32,7 @@ export interface LastTurn {
   readonly dismissed: boolean;
 }
 
-/** The group of a last turn, and the text to show for it. */
+/** The group of a session's last turn, and the reason for it. */
 export interface TurnPlace {
   readonly group: Extract<AttentionGroup, "needs_you" | "failed" | "done">;
   readonly kind: "run" | "budget" | "question";

@@ -72,7 +72,7 @@ export interface AccountSettings {
   readonly groupAllowFrom: readonly string[];
   /** Used for groups without an entry in `groups`. */
   readonly requireMention: boolean;
-  /** By group id; `*` applies to groups without an entry. */
+  /** Settings by group id. `*` applies to groups without an entry. */
   readonly groups: Readonly<Record<string, GroupSettings>>;
   readonly inbound: InboundSettings;
   readonly threadBindings: ThreadBindingSettings;

@@ -167,7 +167,7 @@ export class Scan {
   #floor = 0;
   /** Start of the current match. */
   #start = 0;
-  /** What a matcher was reading when the text ended before it could decide. */
+  /** Kind of characters that a matcher was reading when the text ended before it could decide. */
   #short: Tail | "more" | undefined;
   /** Last position that a matcher has examined. */
   #looked = 0;

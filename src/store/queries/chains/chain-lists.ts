@@ -27,7 +27,7 @@ export interface ChainPlace {
 }
 
 interface ChainFilter {
-  /** Active at this time or later. */
+  /** Only chains that were active at this time or later, in ms since 1970. */
   readonly since: number;
   /** 1 selects chains with a send or spawn between sessions, even a refused one; 0 selects all others. */
   readonly crossed: 0 | 1;
@@ -76,8 +76,7 @@ function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
 }
 
 /**
- * Matches chains in which a session with a matching key sent the first message, ran or sent to another
- * session.
+ * Matches chains with a matching session key: of the root session, of a session with a run, or of a sender.
  */
 function hasCovered(db: Db, patterns: readonly string[]): Condition {
   const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);

@@ -35,9 +35,9 @@ export async function nextInLane(db: Db, sessionKey: string): Promise<Run | unde
   return row && toRun(row);
 }
 
-// A single statement. Between two, a run could return to the queue, and the run behind it would start first
-// (I3). It queries each state separately: with three states in one condition the database would sort the
-// result, which takes ten times as long.
+// A single statement: between two statements a run could return to the queue, and the run behind it would
+// start first (I3). It queries each state separately: with three states in one condition the database would
+// sort the result, which takes ten times as long.
 const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
   db
     .selectFrom("runs")

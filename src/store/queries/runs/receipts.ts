@@ -1,4 +1,4 @@
-// Reads the receipts of messages between sessions, from their runs and inbox marks.
+// Computes the receipts of messages between sessions from their runs and inbox marks.
 
 import { isSessionMessage, receiptOf } from "../../../core/rules/receipt.ts";
 import type { Receipt, Run } from "../../../core/shapes/run.ts";

@@ -245,7 +245,7 @@ export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise
   return ((await END(tx, { runId, ...endColumns(facts) })).numAffectedRows ?? 0n) > 0n;
 }
 
-/** Ids per query. */
+/** Maximum number of ids per query. */
 const IDS_AT_ONCE = 256;
 
 /** Returns those of the given runs that have ended. */

@@ -14,7 +14,7 @@ import type { Fence } from "./runs.ts";
 
 interface SlotUse {
   running: number;
-  /** Waiting runs that need a slot to resume. */
+  /** Number of waiting runs that need a slot to resume. */
   resuming: number;
 }
 

@@ -46,11 +46,11 @@ export interface SessionFilter {
   readonly scope: Scope;
   readonly kinds?: readonly SessionKind[];
   readonly agentId?: string;
-  /** Updated at this time or later, ms since 1970. */
+  /** Only sessions that were updated at this time or later, in ms since 1970. */
   readonly activeSinceMs?: number;
-  /** Part of a label, display name or key, ignoring case. */
+  /** Only sessions whose label, display name or key contains this text, ignoring case. */
   readonly search?: string;
-  /** The complete label. */
+  /** Only sessions with exactly this label. */
   readonly label?: string;
   readonly spawnedBy?: string;
   /** Only sessions without a spawner. A spawner that was deleted, or is outside the scope, does not count. */

@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 export const INDEXED_CHARS_MAX = 1_000_000;
 /** Characters per part of a long text. The embedded index needs a few milliseconds for a part. */
 const PART_CHARS = 64 * 1024;
-/** Exclusive maximum of the part numbers of a text. */
+/** Part numbers of a text are smaller than this. */
 export const PARTS_MAX = 4_096;
 const QUESTION_CHARS_MAX = 1_000;
 /**

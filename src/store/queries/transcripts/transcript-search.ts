@@ -78,7 +78,7 @@ async function tokensOf(db: Db, rowIds: readonly number[] | undefined): Promise<
   return rows.map((row) => sessionToken(row.key));
 }
 
-/** A range of matches, newest first. */
+/** A range of the matches, which are ordered newest first. */
 interface Slice {
   readonly before: number | undefined;
   readonly skip: number;

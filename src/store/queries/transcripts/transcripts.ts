@@ -158,7 +158,7 @@ export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> 
   }
 }
 
-/** Columns of an entry. */
+/** Columns that are needed to read an entry. */
 const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
 /** Start of a page, exclusive, and the direction in which it is read. */

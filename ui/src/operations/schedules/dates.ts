@@ -1,12 +1,12 @@
-// Formats the dates of jobs: in the reader's time zone, in the job's time zone, and relative to now.
+// Formats the times of jobs: in the reader's time zone, in the job's time zone, and relative to now.
 
 import { optional } from "../../../../src/core/optional.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../parts/format.ts";
 
-/** The time zone of the browser. */
+/** Time zone of the browser. */
 export const READERS_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Returns `Fri, 20 Nov, 07:30`; with the year if it is another one. */
+/** Formats a time like `Fri, 20 Nov, 07:30`. Adds the year if it is not the current one. */
 export function dateWords(atMs: number, nowMs: number, timeZone?: string): string {
   const sameYear = new Date(atMs).getFullYear() === new Date(nowMs).getFullYear();
   return new Date(atMs).toLocaleString(undefined, {
@@ -23,7 +23,7 @@ export function dateWords(atMs: number, nowMs: number, timeZone?: string): strin
   });
 }
 
-/** Returns the time until a date: `now`, `in 40 s`, `in 12 min`, `in 3 h`, `in 5 d`. */
+/** Formats the time that is left: `now`, `in 40 s`, `in 12 min`, `in 3 h`, `in 5 d`. */
 export function aheadWords(atMs: number, nowMs: number): string {
   const ahead = atMs - nowMs;
   if (ahead <= 0) return "now";
@@ -33,7 +33,7 @@ export function aheadWords(atMs: number, nowMs: number): string {
   return `in ${Math.round(ahead / DAY_MS)} d`;
 }
 
-/** Returns the same time in another time zone. Undefined: both zones show the same. */
+/** Formats the same time in another time zone. Returns undefined if both zones show the same. */
 export function elsewhere(atMs: number, nowMs: number, timeZone: string | undefined): string | undefined {
   if (timeZone === undefined || timeZone === READERS_ZONE) return undefined;
   const there = dateWords(atMs, nowMs, timeZone);

@@ -1,5 +1,5 @@
-// Owns the form state of a job, and turns it into params for the gateway.
-// DR1: an edited job sends only its changed fields: the others may have been redacted by the gateway.
+// Owns the state of the form for a job, and converts it into params for the gateway.
+// DR1: for an edited job, only the changed fields are sent, because the gateway may have redacted the others.
 
 import type { ParamsOf, PayloadOf } from "../../../../src/contract/methods.ts";
 import { optional } from "../../../../src/core/optional.ts";
@@ -26,10 +26,10 @@ export interface Draft {
   readonly tz: string;
   readonly every: string;
   readonly unit: Unit;
-  /** Local time, in the format of the browser's field. */
+  /** Local time in the format of a date and time field. */
   readonly at: string;
   readonly agentId: string;
-  /** Session key for the reply. Empty: the reply is not sent anywhere. */
+  /** Session key to which the reply is sent. Empty if the reply is not sent anywhere. */
   readonly deliverTo: string;
   readonly missed: "once" | "skip";
   readonly model: string;
@@ -50,7 +50,7 @@ function everyOf(ms: number): Pick<Draft, "every" | "unit"> {
   return { every: String(ms / unit.ms), unit: unit.name };
 }
 
-/** Returns the form state of a new or an existing job. */
+/** Returns the state of the form for a new or an existing job. */
 export function draftOf(job: Job | undefined, nowMs: number): Draft {
   const blank: Draft = {
     name: job?.name ?? "",
@@ -80,7 +80,7 @@ export function draftOf(job: Job | undefined, nowMs: number): Draft {
   }
 }
 
-/** Returns the schedule of the form. Undefined while a field is empty. */
+/** Returns the schedule that the form describes, or undefined if a field is empty. */
 export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Schedule | undefined {
   switch (kind) {
     case "cron":
@@ -120,7 +120,7 @@ export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
 
 type Patch = ParamsOf<"cron.update">["patch"];
 
-/** Returns the patch of `cron.update`: the changed fields. */
+/** Returns the patch for `cron.update`, which contains only the changed fields. */
 export function patchOf(before: Draft, draft: Draft, schedule: Schedule): Patch {
   const differs = (...fields: (keyof Draft)[]): boolean => fields.some((one) => before[one] !== draft[one]);
   const textOrNull = (text: string): string | null => text.trim() || null;

@@ -13,9 +13,9 @@ import { type Option, Select } from "../../parts/select.tsx";
 import { type Draft, draftOf, type Job, newJob, patchOf, scheduleOf } from "./draft.ts";
 import { When, type WhenProps } from "./when.tsx";
 
-/** Limit of suggested sessions; any other key can be typed. */
+/** Maximum number of suggested sessions. The reader can type any other key. */
 const SESSIONS_MAX = 50;
-const LEVELS: readonly Option<string>[] = [["", "the agent's"], ...THINKING_LEVELS];
+const LEVELS: readonly Option<string>[] = [["", "Agent's default"], ...THINKING_LEVELS];
 const MISSED = [
   ["once", "run once, late"],
   ["skip", "skip"],
@@ -87,7 +87,7 @@ function More({ draft, change }: WhenProps) {
           <span>Model</span>
           <input
             value={draft.model}
-            placeholder="the agent's"
+            placeholder="Agent's default"
             spellcheck={false}
             onInput={(event) => change({ model: event.currentTarget.value })}
           />
@@ -139,7 +139,7 @@ function Texts({ draft, change }: WhenProps) {
   );
 }
 
-/** `job`: the job to edit. Undefined: creates a new one. */
+/** Shows the form. It edits `job`, or creates a new one if `job` is undefined. */
 export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
   const before = useMemo(() => draftOf(job, now()), [job]);
   const [draft, setDraft] = useState(before);

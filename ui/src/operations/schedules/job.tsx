@@ -1,4 +1,5 @@
-// One job in the list: its message, its next date, the outcome of its last run, and its actions.
+// Shows one job of the list: its message, the time of its next run, the outcome of its last run, and its
+// actions.
 
 import { useState } from "preact/hooks";
 import { cut } from "../../../../src/core/text/cut.ts";
@@ -16,7 +17,7 @@ import { History, TurnState } from "./history.tsx";
 
 const MESSAGE_SHOWN_MAX = 200;
 
-/** Returns a safe, short name of a job for button labels: names come from anybody. */
+/** Returns a short name of a job for labels of buttons. Names may come from anybody, so it is made safe. */
 const called = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
 
 async function attempt(work: Promise<unknown>, done: string): Promise<void> {

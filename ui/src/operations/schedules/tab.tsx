@@ -1,4 +1,4 @@
-// The tab of scheduled jobs, the next due one first, with a button for a new one.
+// The tab for scheduled jobs, in the order of their next runs, with a button for a new job.
 
 import { useEffect, useState } from "preact/hooks";
 import { ask, may } from "../../gateway.ts";
@@ -22,7 +22,7 @@ async function readJobs(pages: number) {
   return { ...page, jobs };
 }
 
-/** Sorts by next date; jobs without one come last. */
+/** Sorts by the time of the next run. Jobs without one come last. */
 function bySoonest(one: Job, other: Job): number {
   const at = (job: Job): number => job.state.nextRunAtMs ?? Number.MAX_SAFE_INTEGER;
   return at(one) - at(other) || one.createdAtMs - other.createdAtMs;

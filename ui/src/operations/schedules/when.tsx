@@ -1,4 +1,4 @@
-// The schedule part of a job's form, with a preview of the next dates by the gateway.
+// The part of the job form that sets the schedule. The gateway computes a preview of the next runs.
 
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
@@ -124,7 +124,7 @@ type Seen =
   | { readonly kind: "problem"; readonly words: string }
   | { readonly kind: "nothing" };
 
-/** Shows the next dates of the schedule, computed by the gateway. */
+/** Shows the times of the next runs, which the gateway computes. */
 function Preview({ draft }: { draft: Draft }) {
   const [seen, setSeen] = useState<Seen>({ kind: "nothing" });
   const look = useMemo(() => {

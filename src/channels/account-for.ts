@@ -1,5 +1,6 @@
-// Owns which account of a channel a route means: without an account id the first one. An id that is no longer
-// configured fails and never falls back to another account.
+// Finds the channel account that a route names.
+// A route without an account id uses the first account. If the account is no longer configured, the lookup
+// fails: it never falls back to another account.
 
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { quoted } from "../core/text/cut.ts";
@@ -18,6 +19,6 @@ export function accountFor<T>(
     if (found !== undefined) return ok(found);
     const shown = quoted(accountId ?? "", ID_SHOWN_CHARS);
     const there = accounts.map(idOf).join(", ");
-    return fail("channel_unknown", `the channel ${channel} has no account ${shown}; there is: ${there}`);
+    return fail("channel_unknown", `the channel ${channel} has no account ${shown}; it has: ${there}`);
   };
 }

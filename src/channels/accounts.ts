@@ -1,10 +1,10 @@
-// Owns which process listens to each channel account (one bot, for example): one process of the deployment at
-// a time.
-// An account is listened to only while this process holds its lease. A process that loses the lease
-//      stops before another one can begin. A process that was suspended finds out at its next beat.
-// AC2: the next process takes an account over after its holder stops or dies.
-// AC3: an account that can't be listened to is retried after growing pauses and reports why; other
-//      accounts are not affected.
+// Decides which process listens to each channel account (one bot, for example). Only one process of the
+// deployment listens to an account at a time.
+// A process listens to an account only while it holds the account's lease. If it loses the lease, it stops
+// before another process can begin. A process that was suspended notices the loss at its next check.
+// AC2: when the holder of an account stops or dies, another process takes the account over.
+// AC3: a failing account is retried after growing pauses, and its status shows the reason. Other accounts are
+//      not affected.
 
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/queries/holdings.ts";
@@ -13,13 +13,13 @@ import type { Timer, World } from "../world.ts";
 /** Interval at which a lease is acquired or renewed. */
 const HOLD_MS = 1_000;
 
-/** The first and the longest pause before a failed account is retried. */
+/** First and longest pause before a failed account is retried. */
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
-/** An account that has worked this long starts again with the shortest pause. */
+/** After an account has worked for this long, the next failure starts with the shortest pause again. */
 const STEADY_MS = 60_000;
 const ERROR_CHARS_MAX = 300;
-/** Consecutive failures (some minutes) after which a problem is no longer considered temporary. */
+/** After this many consecutive failures (some minutes), the problem is logged as an error. */
 const STUBBORN_FAILURES = 8;
 
 /** Returns the name of an account, unique in the deployment. */
@@ -31,21 +31,21 @@ export function accountName(channel: string, accountId: string): string {
 export interface Account {
   /** Unique in the deployment, like `telegram:default`. */
   readonly name: string;
-  /** Listens until the signal fires. Is called again after it throws or returns early. */
+  /** Listens until `ear.signal` is aborted. Called again after it throws or returns early. */
   listen(ear: Ear): Promise<void>;
 }
 
 /** Passed to `listen` of an account. */
 export interface Ear {
-  /** Fires when the listener must stop. */
+  /** Aborted when the listener must stop. */
   readonly signal: AbortSignal;
-  /** Reports that listening works: messages are received from now on. */
+  /** Reports that listening works, so messages are received from now on. */
   ready(): void;
 }
 
-/** Thrown by `listen`. The message is for an operator and holds no secret. */
+/** Thrown by `listen`. The message is for an operator and must not contain secrets. */
 export class ListenProblem extends Error {
-  /** Retries are rare, because only changed settings or a change at the platform will help. */
+  /** True if only a change of the settings or at the platform can help. Retries are then rare. */
   readonly lasting: boolean;
   constructor(message: string, lasting = false) {
     super(message);
@@ -53,11 +53,11 @@ export class ListenProblem extends Error {
   }
 }
 
-/** Status of an account. `standby`: another process listens to it. */
+/** Status of an account. `standby`: another process listens to the account. */
 export interface AccountStatus {
   readonly account: string;
   readonly state: "standby" | "connecting" | "ready" | "retrying";
-  /** Start of this state, ms since 1970. */
+  /** Start of this state, in ms since 1970. */
   readonly since: number;
   readonly error?: string;
   readonly retryAt?: number;
@@ -68,7 +68,7 @@ interface AccountParts {
   readonly world: World;
   /** Id of this process. */
   readonly owner: string;
-  /** End of this process's lease, on the monotonic clock. */
+  /** Returns the end of this process's lease, on the monotonic clock. */
   leaseUntil(): number;
 }
 
@@ -111,7 +111,7 @@ class Keeper {
   #expiry: Timer | undefined;
   #stopped = false;
   #failures = 0;
-  /** The last failure that was logged. */
+  /** The failure that was logged last. */
   #said: { readonly level: string; readonly why: string } | undefined;
   #status: AccountStatus;
 
@@ -163,7 +163,7 @@ class Keeper {
     if (!this.#stopped) this.#timer = clock.at(clock.now() + HOLD_MS, () => this.look());
   }
 
-  /** Stops listening before the lease expires for other processes. */
+  /** Stops listening before other processes see the lease as expired. */
   #watchExpiry(): void {
     const { clock } = this.#parts.world;
     this.#expiry?.cancel();
@@ -215,13 +215,13 @@ class Keeper {
       error: world.redactor.beginning(text, ERROR_CHARS_MAX).text,
       retryAt: now + Math.round(pauseMs),
     });
-    // Any other error is a bug: log its stack.
+    // Any other error is a bug: log it with its stack.
     const isKnown = error instanceof ListenProblem;
     const fields = { account, retryInMs: Math.round(pauseMs), ...(isKnown ? { why: text } : { err: error }) };
     this.#say(isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error", text, fields);
   }
 
-  /** Logs an outage when it begins, when its reason changes, and when an operator has to act. */
+  /** Logs a failure when it begins, when its reason changes, and when an operator has to act. */
   #say(level: "warn" | "error", why: string, fields: object): void {
     const isNews = this.#said?.why !== why || this.#said.level !== level;
     this.#said = { level, why };

@@ -1,8 +1,10 @@
-// Owns the interface of a channel: a messaging platform that messages come from and text goes to.
-// CH1: a message is stored before the platform gets its acknowledgment (I2): `receive` has resolved.
-// CH2: a channel that fails affects no other: it throws from `listen` or returns an outcome, in clear
-//      words without secrets.
-// Product rules are not here: inbound.ts decides who gets an answer, in which session and when.
+// Defines the interface of a channel: a messaging platform that people use to write to agents, and that
+// receives texts for people.
+// CH1: a message is stored before the platform gets its acknowledgment (I2): `receive` has then resolved.
+// CH2: a failing channel does not affect the others. It throws from `listen`, or returns an outcome, with a
+//      clear message that contains no secrets.
+// A channel contains no product rules: inbound.ts decides which messages get an answer, in which session and
+// when.
 
 import type { Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/session.ts";
@@ -10,76 +12,85 @@ import type { World } from "../world.ts";
 import type { Account } from "./accounts.ts";
 
 export interface OutgoingMessage {
-  /** The same for every attempt. With `part` it is the deduplication key of channels that can deduplicate. */
+  /**
+   * The same id for every attempt. Together with `part`, it is the deduplication key for channels that
+   * support one.
+   */
   readonly deliveryId: string;
   readonly sessionKey: string;
   readonly runId?: string;
   readonly route: Route;
-  /** Markdown; the channel converts it for its platform. */
+  /** Text in Markdown. The channel converts it for its platform. */
   readonly text: string;
-  /** Number of this part of a long text, from 1, and the number of parts. */
+  /** Number of this part of a long text (from 1), and total number of parts. */
   readonly part: number;
   readonly parts: number;
 }
 
-/** Outcome of one attempt (I5). */
+/** Outcome of one attempt to deliver a text (I5). */
 export type DeliveryOutcome =
   | { readonly kind: "sent" }
-  /** Certainly not delivered; may be tried again. */
+  /** The text was certainly not delivered. It may be sent again. */
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
-  /** Certainly not delivered, and never will be. */
+  /** The text was certainly not delivered, and a retry cannot help. */
   | { readonly kind: "refused"; readonly error: string }
-  /** The text may have been delivered; it is never retried automatically. */
+  /** The text may have been delivered. It is never sent again automatically. */
   | { readonly kind: "unknown"; readonly error: string };
 
-/** A picture, voice message or file that came with a message. */
+/** A picture, voice message or other file that was sent with a message. */
 export interface InboundMedia {
   readonly kind: "image" | "voice" | "audio" | "video" | "file";
-  /** The sender's name for the file; untrusted. */
+  /** Name of the file, as the sender chose it. Untrusted. */
   readonly name?: string;
   readonly mimeType?: string;
-  /** The size reported by the platform, which may be wrong. */
+  /** Size that the platform reports. It may be wrong. */
   readonly bytes?: number;
-  /** Reads at most `maxBytes`. A failure says why the content is unavailable. */
+  /** Reads the content, at most `maxBytes`. A failure contains the reason. */
   load(maxBytes: number, signal: AbortSignal): Promise<Result<Uint8Array>>;
 }
 
-/** A message from a channel, in the same shape for every platform. Ids keep their case. */
+/** A message from a channel. All platforms use this format. Ids keep their upper and lower case. */
 export interface InboundMessage {
   readonly channel: string;
   readonly accountId: string;
-  /** The platform's id, unique in its chat. A redelivered message has the same id. */
+  /** The platform's id of the message, unique in its chat. A redelivered message has the same id. */
   readonly messageId: string;
   readonly chat: {
     readonly type: "direct" | "group" | "channel";
     readonly id: string;
     readonly name?: string;
     readonly thread?: { readonly kind: "thread" | "topic"; readonly id: string; readonly name?: string };
-    /** Other ids that settings may use, for example its guild. A public name begins with `@`. */
+    /** Other ids of the chat that settings may use, for example its guild. A public name begins with `@`. */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: {
     readonly id: string;
     readonly name?: string;
-    /** Other ids that settings may use for the sender. A user name begins with `@`. */
+    /** Other ids of the sender that settings may use. A user name begins with `@`. */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly text: string;
-  /** Whether it mentions the agent's account or replies to it. */
+  /** Whether the message mentions the agent's account or replies to it. */
   readonly mentioned: boolean;
   readonly quoted?: { readonly text: string; readonly senderName?: string };
   readonly media: readonly InboundMedia[];
-  /** Set for an edit of an earlier message with this id; different for each edit. */
+  /**
+   * Present if this message is an edit of the earlier message with this id. Each edit has a different value.
+   */
   readonly edit?: string;
-  /** ms since 1970. */
+  /** Time of the message, in ms since 1970. */
   readonly sentAt: number;
-  /** Route of the reply: channel, account, chat and thread. */
+  /** Route for the reply: channel, account, chat and thread. */
   readonly replyTo: Route;
-  /** The message is a command from the platform's own menu: text is `/name arguments`. */
+  /**
+   * True if the sender chose the command from the platform's own menu. The text is then `/name arguments`.
+   */
   readonly nativeCommand?: boolean;
   /** The sender forwarded another person's message. */
   readonly forwarded?: boolean;
-  /** The account's name in `/command@name`. Absent: `/command@name` is for us if we are mentioned. */
+  /**
+   * Name of the account in `/command@name`. If absent, such a command is for us if the account is mentioned.
+   */
   readonly accountName?: string;
 }
 
@@ -87,13 +98,14 @@ export interface InboundMessage {
 export interface ChannelHost {
   readonly world: World;
   /**
-   * Accepts a message. Resolves when it is stored; rejects if not, and then the platform must redeliver it.
+   * Accepts a message. Resolves after it is stored. If it rejects, the platform must deliver the message
+   * again.
    */
   receive(message: InboundMessage): Promise<void>;
-  /** Returns the last value stored under this name of an account, for example its read position. */
+  /** Returns the last value that an account has stored under this name, for example its read position. */
   cursor(accountId: string, name: string): Promise<string | undefined>;
   remember(accountId: string, name: string, value: string): Promise<void>;
-  /** Commands for the platform's own menu. */
+  /** Commands to publish in the platform's own menu. */
   readonly commands: readonly { readonly name: string; readonly description: string }[];
 }
 
@@ -107,7 +119,7 @@ export interface PlatformCall {
 }
 export interface PlatformAnswer {
   readonly status: number;
-  /** Plain text. */
+  /** Body of the answer, as plain text. */
   readonly body: string;
 }
 
@@ -115,23 +127,23 @@ export interface Channel {
   readonly id: string;
   /** Whether a second attempt with the same delivery id shows the text only once. */
   readonly deduplicates: boolean;
-  /** Maximum characters of one part; longer texts are sent in parts. Absent: no limit. */
+  /** Maximum characters of one part. Longer texts are sent in parts. No limit if absent. */
   readonly textMaxChars?: number;
   deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
   /**
-   * Accounts to listen to, each by one process of the deployment at a time. Absent: nothing to listen to, or
-   * any process receives.
+   * Accounts that exactly one process of the deployment must listen to. Absent if every process can receive
+   * messages, or if there is nothing to receive.
    */
   readonly accounts?: readonly Account[];
-  /** Shows a typing sign for some seconds. Failures are ignored. */
+  /** Shows a typing indicator for some seconds. Failures are ignored. */
   typing?(route: Route): Promise<void>;
-  /** Creates a thread for a separate conversation below or beside this chat. Absent: not supported. */
+  /** Creates a thread for a separate conversation, below or beside this chat. Absent if not supported. */
   openThread?(at: Route, title: string): Promise<Result<OpenedThread>>;
-  /** Answers the platform's request. Resolves after its messages are stored. */
+  /** Answers a request from the platform. Resolves after the messages in the request are stored. */
   called?(call: PlatformCall): Promise<PlatformAnswer>;
   /**
-   * Checks with the platform whether an account works. Returns its name there, or a failure: `channel_failed`
-   * with the reason, or `channel_unknown` for an unknown account.
+   * Tests at the platform whether an account works. Returns the account's name there, or a failure:
+   * `channel_failed` with the reason, or `channel_unknown` for an unknown account.
    */
   test?(accountId: string): Promise<Result<string>>;
   close?(): Promise<void>;
@@ -139,6 +151,9 @@ export interface Channel {
 
 export interface OpenedThread {
   readonly route: Route;
-  /** `created`: a new thread. `bound`: the platform has no threads here, so the chat itself is used. */
+  /**
+   * `created`: a new thread was created. `bound`: the platform has no threads here, so the chat itself is
+   * used.
+   */
   readonly kind: "created" | "bound";
 }

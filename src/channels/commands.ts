@@ -1,9 +1,10 @@
-// Owns the commands that people give in a chat: which message is a command, who may give it, and its handler.
-// CO1: a command runs in the caller's transaction, whole or not at all: its answer is true when that
+// Runs the commands that people write in a chat: recognises them, checks the sender's permission, and calls
+// the handler.
+// CO1: a command runs in the caller's transaction, completely or not at all. Its answer is sent only if that
 //      transaction commits.
-// CO2: permission is checked here, for every entry point, before anything is read or changed.
-// An answer shows only sessions that are visible to the chat's session (I9), with text made safe
-//      and secrets redacted.
+// CO2: permission is checked here, for every way to call a command, before anything is read or changed.
+// An answer shows only sessions that the chat's session may see (I9). Text in it is escaped, and secrets are
+// redacted.
 
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/rules/command.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -28,7 +29,7 @@ import { stop, subagents } from "./commands/work.ts";
 
 type Act =
   | { readonly needs: "nothing"; do(context: CommandContext): string | Promise<string> }
-  /** The command needs a conversation, which does not exist before the first message. */
+  /** The command needs an existing conversation. A chat has none before its first message. */
   | { readonly needs: "session"; do(here: ConversationContext): Promise<string> };
 
 const anywhere = (act: (context: CommandContext) => string | Promise<string>): Act => ({
@@ -57,7 +58,10 @@ const ACTS: { readonly [N in CommandName]: Act } = {
   pair: anywhere(pair),
 };
 
-/** Returns the command in a message. Captions, edits and forwarded text are never commands. */
+/**
+ * Returns the command in a message, if it has one. Captions, edits and forwarded text never count as
+ * commands.
+ */
 export function readCommand(message: InboundMessage): CommandCall | undefined {
   if (message.media.length > 0 || message.edit !== undefined || message.forwarded === true) return undefined;
   const { accountName, mentioned, nativeCommand = false } = message;
@@ -66,7 +70,7 @@ export function readCommand(message: InboundMessage): CommandCall | undefined {
   return parseCommand(message.text, { isOurs, fromMenu: nativeCommand });
 }
 
-/** Returns why this person may not give this command here; undefined: they may. */
+/** Returns the reason why this person may not use this command here. Undefined if they may. */
 function refusalOf(request: CommandRequest): string | undefined {
   const word = findCommand(request.command);
   if (word?.ownerOnly === true && !request.sender.isOwner) return `/${word.name} is for owners only.`;
@@ -78,8 +82,8 @@ function refusalOf(request: CommandRequest): string | undefined {
 }
 
 /**
- * Runs a command in the transaction. Returns the answer in Markdown. A command that fails also returns an
- * answer and has changed nothing.
+ * Runs a command in the transaction and returns the answer in Markdown. A failed command returns an answer,
+ * too, and has changed nothing.
  */
 export async function performCommand(
   parts: CommandParts,

@@ -1,11 +1,11 @@
-// Owns one HTTP exchange with a platform's server: bounded in time and size, and clear about the outcome. The
-// channel interprets the response.
-// HX1: a failed exchange says whether the server may have received the request (I5): a request is sent
-//      only after the connection is established (and, with TLS, the server is verified).
-// HX2: each exchange has its own connection, unless an agent is given: the server could close a kept
-//      connection while the request is under way.
-// One deadline for all of it, no redirect is followed, and the size of an answer is bounded.
-// HX4: the message of a failure holds neither the address nor a header: they may contain a token.
+// Makes one HTTP request to a platform's server, limited in time and size, with a clear result. The channel
+// interprets the response.
+// HX1: a failed request says whether the server may have received it (I5). A request is sent only after the
+//      connection is established and, with TLS, the server is verified.
+// HX2: each request has its own connection, unless an agent is given: the server could close a reused
+//      connection while the request is in progress.
+// One time limit covers the whole request, redirects are not followed, and the size of an answer is limited.
+// HX4: an error message contains neither the address nor a header, because they may contain a token.
 
 import type { ClientRequest, IncomingHttpHeaders, Agent as PlainAgent, RequestOptions } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
@@ -13,10 +13,10 @@ import { optional } from "../core/optional.ts";
 import { AddressRefused, type Destination, outgoingRequest } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 
-/** The longest pause that a server can request. */
+/** Maximum pause that a server can request. */
 const RETRY_AFTER_MAX_MS = 3_600_000;
 
-/** An AbortSignal, or a library's replacement for it. */
+/** An AbortSignal, or the object that a library uses instead. */
 interface Stop {
   readonly aborted: boolean;
   addEventListener(type: "abort", heard: () => void): void;
@@ -26,23 +26,25 @@ interface Stop {
 interface RequestParts extends Pick<Destination, "purpose" | "configured"> {
   readonly url: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** JSON, sent by POST. Absent: GET. */
+  /** JSON body, which is sent with POST. If absent, the request is a GET. */
   readonly body?: string;
-  /** Pools connections. Absent: a new connection each time. */
+  /** Reuses connections. If absent, the request gets a new connection. */
   readonly agent?: PlainAgent | SecureAgent;
 }
 
 export interface Exchange extends RequestParts {
-  /** Name of the server in messages, for example `signal-cli`. */
+  /** Name of the server in error messages, for example `signal-cli`. */
   readonly server: string;
-  /** Time limit, from the first attempt to connect to the last byte. */
+  /** Time limit from the first attempt to connect to the last byte of the answer. */
   readonly timeoutMs: number;
-  /** Limit for the answer's body. */
+  /** Size limit of the answer's body. */
   readonly bytesMax: number;
   readonly stop?: Stop;
 }
 
-/** The result of a request without a complete answer. `reached`: the server may have received it. */
+/**
+ * The result of a request that got no complete answer. `reached`: the server may have received the request.
+ */
 export interface Unanswered {
   readonly kind: "failed";
   readonly reached: boolean;
@@ -54,7 +56,7 @@ export type Exchanged =
       readonly kind: "answered";
       readonly status: number;
       readonly body: Buffer;
-      /** Pause that the server requests. */
+      /** Pause before a retry, if the server requests one. */
       readonly retryAfterMs?: number;
     }
   /** The answer exceeds the size limit. */
@@ -64,16 +66,16 @@ export type Exchanged =
 export interface Outgoing {
   readonly kind: "outgoing";
   readonly request: ClientRequest;
-  /** Whether the server may have received the request by now. */
+  /** Returns whether the server may have received the request by now. */
   reached(): boolean;
 }
 
-/** Message for a request that can't be sent (HX4: the error itself could hold a secret). */
+/** Error message for a request that cannot be created. The error itself could contain a secret (HX4). */
 const UNSENDABLE = "the address or the token contains invalid characters";
 
 const unsent = (why: string): Unanswered => ({ kind: "failed", reached: false, why });
 
-/** Returns a request that is not sent yet, or why it can't be sent. */
+/** Creates a request without sending it. Returns the reason if that fails. */
 export function outgoingOf({
   purpose,
   configured,
@@ -109,14 +111,14 @@ export function outgoingOf({
   }
 }
 
-/** Message for a request that was canceled before its answer. */
+/** Error message for a request that was cancelled before its answer. */
 export const STOPPED = "it was canceled";
 
 export function lateWords(server: string, timeoutMs: number): string {
   return `${server} gave no answer within ${timeoutMs / 1_000} s`;
 }
 
-/** Describes a broken connection, with the error code of the system or of TLS, for example ECONNREFUSED. */
+/** Describes a lost connection, with the error code of the system or of TLS, for example ECONNREFUSED. */
 export function brokenWords(server: string, reached: boolean, error?: unknown): string {
   if (error instanceof AddressRefused) return error.message;
   const { code } = (error ?? {}) as { code?: unknown };
@@ -124,7 +126,7 @@ export function brokenWords(server: string, reached: boolean, error?: unknown): 
   return `${reached ? `the connection to ${server} broke off` : `${server} could not be reached`}${shown}`;
 }
 
-/** Reads the Retry-After header: seconds, or a date. */
+/** Reads the Retry-After header, which contains seconds or a date. */
 export function retryAfterIn(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const text = headers["retry-after"]?.trim() ?? "";
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - nowMs;

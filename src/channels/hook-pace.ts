@@ -1,9 +1,10 @@
-// Owns the rate of requests to each web hook receiver: concurrent requests, and the pause after a failure.
-// HP1: a program that answers gets concurrent requests; a failing one gets one at a time, after a pause
-//      that doubles, until it answers again.
-// HP2: a slow or failing program does not reduce the share of the others.
+// Limits the requests to each receiver of webhooks: the number of concurrent requests, and the pause after a
+// failure.
+// HP1: a working receiver gets concurrent requests. A failing one gets one request at a time, after a pause
+//      that doubles with each failure, until it answers again.
+// HP2: a slow or failing receiver does not reduce the share of the others.
 
-/** Concurrent requests: to all programs, and to one. */
+/** Maximum concurrent requests, to all receivers and to one. */
 export const HOOKS_AT_ONCE = 128;
 const ONE_AT_ONCE = 32;
 const PAUSE_MIN_MS = 1_000;
@@ -11,7 +12,7 @@ const PAUSE_MAX_MS = 5 * 60_000;
 
 interface Program {
   readonly underWay: number;
-  /** Failed rounds of requests since the last success. */
+  /** Consecutive failures since the last success. Concurrent requests that fail together count once. */
   readonly failures: number;
   readonly pausedUntil: number;
 }
@@ -21,7 +22,7 @@ const HEALTHY: Program = { underWay: 0, failures: 0, pausedUntil: 0 };
 export class HookPace {
   readonly #programs = new Map<string, Program>();
 
-  /** Returns how many requests may start now. `programs`: number of programs with waiting events. */
+  /** Returns how many requests may start now. `programs`: number of receivers with waiting events. */
   room(name: string, now: number, programs: number): number {
     const { underWay, failures, pausedUntil } = this.#of(name);
     if (now < pausedUntil) return 0;
@@ -47,7 +48,7 @@ export class HookPace {
     this.#put(name, { ...HEALTHY, underWay: this.#of(name).underWay });
   }
 
-  /** `afterMs`: pause that the program requested. */
+  /** Records a failure. `afterMs`: pause that the receiver requested. */
   failed(name: string, now: number, afterMs = 0): void {
     const program = this.#of(name);
     // Concurrent requests fail together and count once.

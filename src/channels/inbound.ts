@@ -1,13 +1,12 @@
-// Owns incoming messages of channels: each becomes part of a run, once.
-// A sender who gets no answer leaves nothing stored except, as a stranger, one entry of a bounded list
-// (core/rules/inbound-policy).
-// A message is stored, or known already, when `receive` resolves; it is stored once, even if another process,
-// a restart or a redelivery brings it again.
-// IN3: messages of one person in one chat are processed in order; nobody waits for another person's
-//      files.
-// IN4: a failed command is reported as failed and does not block later messages.
-// Admission: inbound/admission.ts; storing a message: inbound/keep.ts; joining messages to a run:
-// inbound/burst.ts; the session: inbound/chat-session.ts; files: inbound/media.ts.
+// Handles incoming messages of channels: each becomes part of exactly one run.
+// A sender who may not write leaves nothing stored, except that a stranger leaves one entry in a list of
+// limited length (core/rules/inbound-policy). A message is stored once, even if another process, a restart or
+// a redelivery brings it again. When `receive` resolves, the message is stored.
+// IN3: messages of one person in one chat are processed in order. Nobody waits for the files of another
+//      person.
+// IN4: a failed command is reported as failed, and does not block later messages.
+// Admission: inbound/admission.ts. Storing a message: inbound/keep.ts. Joining messages to a run:
+// inbound/burst.ts. The session: inbound/chat-session.ts. Files: inbound/media.ts.
 
 import { agentOf } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
@@ -33,18 +32,18 @@ import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from 
 export interface InboundParts extends AdmissionParts, CommandParts {}
 
 export interface Inbound {
-  /** Resolves after the message is stored or rejected; rejects if the store fails. */
+  /** Resolves after the message is stored or rejected. Rejects if the store fails. */
   receive(message: InboundMessage): Promise<void>;
-  /** Handles the stored deadline at which a burst ends. */
+  /** Handles the stored deadline of a burst: the messages of a sender that arrived within a short time. */
   readonly burstDue: DeadlineHandler;
 }
 
-/** Agent and session that a message's files are for. */
+/** The session of a message, and the agent that gets its files. */
 interface Target extends MediaTarget {
   readonly sessionKey: string;
 }
 
-/** Returns the agent of the chat's current session. */
+/** Returns the current session of the chat, and its agent. */
 async function targetOf(
   { settings, engine }: InboundParts,
   { place, account }: AdmittedMessage,
@@ -61,7 +60,7 @@ async function targetOf(
   };
 }
 
-/** Runs a command. A failed one is not retried: it would delay later messages. */
+/** Runs a command. A failed command is not retried, because that would delay later messages. */
 async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Promise<void> {
   const { engine, world } = parts;
   const { command } = admitted;
@@ -82,7 +81,7 @@ async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Prom
   }
 }
 
-/** Stores a message unless it is known. */
+/** Stores a message that is not stored yet. */
 async function take(parts: InboundParts, reader: MediaReader, admitted: AdmittedMessage): Promise<void> {
   const { engine } = parts;
   const { id, message, command } = admitted;
@@ -90,18 +89,18 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
   if (command !== undefined) return takeCommand(parts, admitted);
   const target = await targetOf(parts, admitted);
   const media = message.edit === undefined ? await reader.read(message.media, target) : NO_MEDIA;
-  // After a failed commit the message may still be stored; the next start removes unneeded files.
+  // If the commit failed, the message may still be stored. The next start removes files that are not needed.
   const isKept = await engine.commit((unit) => keepMessage(parts, unit, admitted, { media, ...target }));
   if (!isKept) await reader.drop(media, target);
 }
 
-/** Opens the handler of incoming messages. Does nothing before the first message. */
+/** Creates the handler for incoming messages. It does nothing before the first message. */
 export function openInbound(parts: InboundParts): Inbound {
   const admit = createAdmission(parts);
   const reader = createMediaReader({ world: parts.world, store: parts.settings.store });
-  /** Last pending task of each sender and chat. */
+  /** The last pending task for each sender and chat. */
   const taking = new Map<string, Promise<void>>();
-  /** Runs one task after the other, also after a failure. */
+  /** Runs the tasks with the same key one after the other, even if one fails. */
   const inTurn = async (key: string, work: () => Promise<void>): Promise<void> => {
     const own = (taking.get(key) ?? Promise.resolve()).then(work, work);
     taking.set(key, own);
@@ -113,7 +112,7 @@ export function openInbound(parts: InboundParts): Inbound {
   };
   return {
     async receive(message) {
-      // Admission runs here, too: a second message must not be decided first.
+      // Admission runs here, too, so that messages of one sender are decided in order.
       await inTurn(burstKeyOf(message), async () => {
         const admitted = await admit(message);
         if (admitted !== undefined) await take(parts, reader, admitted);

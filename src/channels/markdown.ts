@@ -1,10 +1,10 @@
-// Owns parsing Markdown for platforms that show text with marks, or plain text.
-// MK1: text without markup stays as it is; HTML and character references stay as written. Only
-//      consecutive empty lines are joined, and line ends become `\n`.
-// MK2: marks are within the text, not empty, sorted, properly nested, never inside their own kind, and
-//      never split a character.
-// MK3: text that can't be parsed quickly is plain text.
-// MK4: the target of a link is never lost: if a platform can't link, the URL is written out.
+// Parses Markdown for platforms that format text with marks (ranges of the text), or show plain text.
+// MK1: text without markup stays unchanged, and so do HTML and character references. Only consecutive empty
+//      lines are joined, and line ends become `\n`.
+// MK2: each mark is within the text and not empty. Marks are sorted and properly nested, never inside a mark
+//      of the same kind, and never split a character.
+// MK3: text that cannot be parsed quickly is returned as plain text.
+// MK4: the target of a link is never lost. If a platform has no links, the URL is written out.
 
 import { Lexer, type Token, type Tokens } from "marked";
 import { optional } from "../core/optional.ts";
@@ -14,33 +14,33 @@ type MarkKind = "bold" | "italic" | "strike" | "code" | "pre" | "link" | "quote"
 
 export interface Mark {
   readonly kind: MarkKind;
-  /** UTF-16 offsets: the first unit, and the one after the last. */
+  /** Offsets in UTF-16 units: of the first unit, and of the unit after the last one. */
   readonly from: number;
   readonly to: number;
-  /** URL of a link: http, https, mailto or tel. */
+  /** URL of a link, with http, https, mailto or tel. */
   readonly href?: string;
-  /** Language of `pre`, if given: one word. */
+  /** Language of a code block, as one word. Absent if none is given. */
   readonly language?: string;
 }
 
 export interface MarkedText {
   readonly text: string;
-  /** Sorted by start; outer marks first. */
+  /** Sorted by start. An outer mark comes before the marks inside it. */
   readonly marks: readonly Mark[];
 }
 
-/** URLs that a platform may link to. */
+/** URLs that may become links. */
 const LINK = /^(?:https?:\/\/|mailto:|tel:)[^\s\p{Cc}]+$/iu;
 const LANGUAGE = /^[\w+#.-]{1,40}/;
 const RULE = "———";
 
-/** Text under construction, with its marks in order of their start. */
+/** The text that is being built, with its marks in the order of their starts. */
 interface Page {
   text: string;
   readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];
-  /** Kinds of open marks. */
+  /** Kinds of the marks that are open at the moment. */
   readonly open: MarkKind[];
-  /** Indentation of each further line of a list item. */
+  /** Indentation for the further lines of a list item. */
   indent: string;
 }
 
@@ -53,7 +53,7 @@ function write(page: Page, text: string): void {
   });
 }
 
-/** Marks the text that `content` writes, unless inside the same kind. */
+/** Marks the text that `content` writes. Does nothing inside a mark of the same kind. */
 function marked(
   page: Page,
   mark: { kind: MarkKind; href?: string; language?: string },
@@ -63,7 +63,7 @@ function marked(
     content();
     return;
   }
-  // Pending indentation of this line goes before the mark.
+  // Write the indentation of the line before the mark, so that it is not part of the mark.
   if (page.indent !== "" && page.text.endsWith("\n") && mark.kind !== "pre") page.text += page.indent;
   const whole = { ...mark, from: page.text.length, to: 0 };
   page.marks.push(whole);
@@ -73,7 +73,7 @@ function marked(
   whole.to = page.text.length;
 }
 
-/** Writes a link if the platform allows it; otherwise the URL after the words. */
+/** Writes a link if the URL may become one. Otherwise writes the URL after the text. */
 function linked(page: Page, href: string, content: () => void): void {
   if (LINK.test(href) && URL.canParse(href)) {
     marked(page, { kind: "link", href }, content);
@@ -126,7 +126,7 @@ function writeSpan(page: Page, token: Token): void {
 function writeCode(page: Page, { text, lang = "" }: Tokens.Code): void {
   const language = LANGUAGE.exec(lang.trim())?.[0];
   const { indent } = page;
-  // Code in a list is not indented, so it can be copied.
+  // Code in a list item is not indented, so that people can copy it.
   page.indent = "";
   marked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
   page.indent = indent;
@@ -169,7 +169,7 @@ const BLOCKS: Readonly<Record<string, Writer>> = {
   hr: (page) => write(page, RULE),
 };
 
-/** Writes blocks on separate lines, with an empty line between them if the source has one. */
+/** Writes each block on separate lines. Keeps an empty line between blocks if the source has one. */
 function writeBlocks(page: Page, tokens: readonly Token[]): void {
   let before: Token | undefined;
   let isParted = false;
@@ -187,12 +187,14 @@ function writeBlocks(page: Page, tokens: readonly Token[]): void {
   }
 }
 
-/** Whether this offset is inside a surrogate pair. */
+/** Returns whether this offset is inside a surrogate pair. */
 function isWithinCharacter(text: string, at: number): boolean {
   return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1));
 }
 
-/** Parses Markdown. Hostile or too deeply nested text is returned unchanged, without marks. */
+/**
+ * Parses Markdown. Returns the text unchanged and without marks if it is nested too deeply or takes too long.
+ */
 export function readMarkdown(markdown: string): MarkedText {
   const source = markdown.toWellFormed();
   const plain: MarkedText = { text: source, marks: [] };
@@ -201,11 +203,11 @@ export function readMarkdown(markdown: string): MarkedText {
   try {
     writeBlocks(page, new Lexer({ gfm: true }).lex(source));
   } catch {
-    // Nested too deeply for the parser.
+    // The text is nested too deeply for the parser.
     return plain;
   }
   const { text } = page;
-  // The text has only markup, for example a lone list bullet: its source is better than an empty text.
+  // The text has only markup, for example a list bullet. Show its source instead of an empty text.
   if (/^[•\s]*$/.test(text)) return plain;
   const marks = page.marks
     .filter(({ from, to }) => from < to && !isWithinCharacter(text, from) && !isWithinCharacter(text, to))
@@ -213,7 +215,7 @@ export function readMarkdown(markdown: string): MarkedText {
   return { text, marks };
 }
 
-/** Whether the text of a link shows its URL. */
+/** Returns whether the text of a link already shows its URL. */
 function tellsItself(words: string, href: string): boolean {
   const bare = (address: string): string =>
     address
@@ -234,7 +236,7 @@ function insertions(text: string, marks: readonly Mark[]): Insertion[] {
     const words = text.slice(from, to);
     if (kind === "link") return tellsItself(words, href) ? [] : [{ at: to, text: ` (${href})` }];
     if (kind !== "quote") return [];
-    // In a list the lines of a quote are indented like the first one.
+    // In a list, indent all lines of a quote like its first line.
     const column = from - (text.lastIndexOf("\n", from - 1) + 1);
     const starts = [...words.matchAll(/\n( *)/g)].map(
       ({ index, 1: spaces = "" }) => from + index + 1 + Math.min(spaces.length, column),
@@ -246,7 +248,7 @@ function insertions(text: string, marks: readonly Mark[]): Insertion[] {
 
 const isLinkOrQuote = ({ kind }: Mark): boolean => kind === "link" || kind === "quote";
 
-/** Writes out marks that the platform does not support: by default links and quotes. */
+/** Replaces marks that the platform does not support with text. Default: links and quotes. */
 export function spelledOut(
   marked: MarkedText,
   isSpelled: (mark: Mark) => boolean = isLinkOrQuote,

@@ -1,11 +1,12 @@
-// Owns deliveries: takes rows from the outbox, passes them to their channel, and records the outcome.
-// An attempt is stored before it is made; an attempt left open by a crash or a lost answer is
-//      settled (I5).
-// Deliveries of one route go in order, different routes concurrently. A failing channel delays no
-//      other. Events for programs go in order per session, at the pace of the program (`hook-pace.ts`).
-// A long text goes in parts, acknowledged one by one: a part that has arrived is not sent again
-//      (I5).
-// Retries back off from 1 s to 5 min for 24 h; then the row is `failed` and visible to operators.
+// Delivers the texts in the outbox: passes them to their channel and records the outcome.
+// Each attempt is stored before it is made. If a crash or a lost answer leaves an attempt open, it is settled
+// later (I5).
+// Deliveries of one route are sent in order, deliveries of different routes concurrently. A failing channel
+// does not delay the others. Events for programs are sent in order per session, at the pace of the program
+// (`hook-pace.ts`).
+// A long text is sent in parts. Each part is acknowledged, so a part that has arrived is not sent again (I5).
+// Retries continue for 24 h, after pauses that grow from 1 s to 5 min. Then the delivery is `failed`, and
+// operators see it.
 
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/shapes/session.ts";
@@ -34,12 +35,15 @@ import { HOOKS_AT_ONCE, HookPace } from "./hook-pace.ts";
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
 const GIVE_UP_MS = 24 * 3_600_000;
-/** Concurrent deliveries of texts. */
+/** Maximum number of texts that are delivered at the same time. */
 const TEXTS_AT_ONCE = 16;
 
 const UNKNOWN = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
 
-/** Publishes the outcome of an attempt: for a text, delivered or failed. */
+/**
+ * Publishes the outcome of an attempt. For a text, the outcome is published only if it was delivered or
+ * failed.
+ */
 function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): void {
   if (outcome.kind !== "part" && (delivery.kind !== "hook" || outcome.kind !== "sent")) {
     publishOutbox(unit, delivery, outcome.kind === "retry" ? "pending" : outcome.kind);
@@ -63,14 +67,14 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
 }
 
 export interface DeliveryWorker {
-  /** Settles attempts left open by a crash and starts delivering. */
+  /** Settles attempts that a crash left open, and starts delivering. */
   start(): Promise<void>;
   deliveryQueued(): void;
-  /** Waits for running attempts and starts no others. */
+  /** Starts no further attempts, and waits for the running ones. */
   stop(): Promise<void>;
 }
 
-/** Combines two workers. */
+/** Combines two workers to one. */
 export function both(first: DeliveryWorker, second: DeliveryWorker): DeliveryWorker {
   return {
     start: async () => void (await Promise.all([first.start(), second.start()])),
@@ -89,13 +93,15 @@ interface OutboxParts {
   readonly world: World;
   /** Id of this process. */
   readonly owner: string;
-  /** Other processes deliver, too: settle only attempts of dead ones. Default false. */
+  /**
+   * True if other processes deliver, too: only attempts of dead processes are then settled. Default false.
+   */
   readonly shared?: boolean;
-  /** Deliver only this class. Default: all. */
+  /** Delivers only this class of deliveries. Default: all classes. */
   readonly of?: DeliveryClass;
 }
 
-/** Log fields of a delivery; its run leads to the chain. */
+/** Returns the log fields of a delivery. The chain can be found through its run. */
 function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
   return { deliveryId: id, sessionKey, ...optional({ runId }), channel: route.channel };
 }
@@ -103,7 +109,7 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
 export class OutboxWorker implements DeliveryWorker {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
-  /** Used for web hook events only. */
+  /** Only used for webhook events. */
   readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
   #looking: Promise<void> | undefined;
@@ -121,7 +127,7 @@ export class OutboxWorker implements DeliveryWorker {
     this.deliveryQueued();
   }
 
-  /** Settles attempts left by other processes or lost answers. Safe at any time. */
+  /** Settles attempts that other processes or lost answers left open. Can be called at any time. */
   sweep(): void {
     if (this.#state !== "open" || this.#recovering !== undefined) return;
     this.#recovering = this.#recover()
@@ -164,7 +170,7 @@ export class OutboxWorker implements DeliveryWorker {
     await Promise.all(this.#underWay.values());
   }
 
-  /** Starts due deliveries and sets a timer for the next one. */
+  /** Starts the due deliveries, and sets a timer for the next one. */
   async #look(): Promise<void> {
     const { world, of } = this.#parts;
     let nextAt: number | undefined;
@@ -182,7 +188,7 @@ export class OutboxWorker implements DeliveryWorker {
     if (this.#lookAgain) this.deliveryQueued();
   }
 
-  /** Starts due texts. Returns the time of the next look. */
+  /** Starts the due texts. Returns the time of the next check. */
   async #beginTexts(): Promise<number | undefined> {
     const { db, world, of } = this.#parts;
     const room = TEXTS_AT_ONCE - this.#underWay.size;
@@ -191,7 +197,7 @@ export class OutboxWorker implements DeliveryWorker {
     return nextDueAt(db, of);
   }
 
-  /** Starts due web hook events. Returns the time of the next look. */
+  /** Starts the due webhook events. Returns the time of the next check. */
   async #beginNews(): Promise<number | undefined> {
     const now = this.#parts.world.clock.now();
     const pace = this.#pace;
@@ -208,7 +214,8 @@ export class OutboxWorker implements DeliveryWorker {
   #wakeAt(atMs: number | undefined): void {
     this.#timer?.cancel();
     if (atMs === undefined || this.#state !== "open") return;
-    // A due delivery is running or waits for a running one, whose end looks again.
+    // The due delivery is in progress, or waits for one in progress. The end of that one starts the next
+    // check.
     if (this.#underWay.size > 0 && atMs <= this.#parts.world.clock.now()) return;
     this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
   }
@@ -225,7 +232,7 @@ export class OutboxWorker implements DeliveryWorker {
     this.#underWay.set(delivery.id, work);
   }
 
-  /** Sends unacknowledged parts one by one until one fails. */
+  /** Sends the parts that are not acknowledged, one by one, until one fails. */
   async #attempt(delivery: Delivery): Promise<void> {
     const channel = this.#parts.channels.get(delivery.route.channel);
     const limit = channel?.textMaxChars;
@@ -255,13 +262,14 @@ export class OutboxWorker implements DeliveryWorker {
       } catch (error) {
         logRetry(withFields(world.log, aboutOf(delivery)), error, "an attempt could not be recorded");
         await pause(world.clock, RETRY_MIN_MS);
-        // The attempt may have been recorded: then no other process takes this route before its attempt.
+        // The attempt may have been recorded. In that case, no other process sends on this route before it is
+        // settled.
         if (this.#state === "stopped") return false;
       }
     }
   }
 
-  /** Records the outcome of an attempt as soon as the store accepts it. */
+  /** Records the outcome of an attempt. Retries until the store accepts it. */
   async #record(delivery: Delivery, outcome: AttemptOutcome): Promise<void> {
     const { commit, world, owner } = this.#parts;
     let mayBeStored = false;
@@ -297,7 +305,7 @@ export class OutboxWorker implements DeliveryWorker {
     try {
       return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {
-      // An exception does not say whether the text was sent.
+      // The exception does not tell whether the text was sent.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
       return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };

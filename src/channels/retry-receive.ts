@@ -1,15 +1,15 @@
-// Owns retries of storing a message whose platform would not redeliver it: a few attempts, then a problem for
-// the operator.
+// Retries storing a message that its platform would not deliver again: after a few attempts, the problem is
+// reported to the operator.
 
 import { pause } from "../world/pause.ts";
 import { type Account, ListenProblem } from "./accounts.ts";
 import type { ChannelHost, InboundMessage } from "./channel.ts";
 
-/** Number of attempts, and the first pause; later pauses grow. */
+/** Number of attempts, and the first pause. Later pauses are longer. */
 const STORE_TRIES = 6;
 const STORE_PAUSE_MS = 200;
 
-/** Resolves after the message is stored; throws `ListenProblem` if it can't be. */
+/** Resolves after the message is stored. Throws a `ListenProblem` if it cannot be stored. */
 export async function receivePatiently(
   host: ChannelHost,
   account: Account["name"],

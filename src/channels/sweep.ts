@@ -1,4 +1,4 @@
-// Owns periodic deletion of old rows.
+// Deletes old rows periodically.
 
 import type { Commit, Unit } from "../engine/unit.ts";
 import type { Timer, World } from "../world.ts";
@@ -7,11 +7,11 @@ interface SweepParts {
   readonly commit: Commit;
   readonly world: World;
   readonly everyMs: number;
-  /** Log message for a failure. */
+  /** Message for the log if a deletion fails. */
   readonly failed: string;
 }
 
-/** Runs the work periodically, each time in a transaction, until the returned function is called. */
+/** Runs `work` periodically, each time in a transaction. The returned function stops it. */
 export function sweep(parts: SweepParts, work: (unit: Unit) => Promise<void>): () => Promise<void> {
   const { commit, everyMs, failed } = parts;
   const { clock, log } = parts.world;

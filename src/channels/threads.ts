@@ -1,5 +1,5 @@
-// Owns creating channel threads for sub-agents. A channel that does not answer fails only the call that uses
-// it.
+// Creates channel threads for sub-agents.
+// If a channel does not answer, only the call that needs the thread fails.
 
 import { fail } from "../core/shapes/errors.ts";
 import type { Threads } from "../flows/delivery/bindings.ts";
@@ -9,7 +9,7 @@ import type { Channel } from "./channel.ts";
 /** Time limit for creating a thread. */
 const OPEN_MS = 30_000;
 
-/** Creates the thread service; `channels` may be filled later. */
+/** Creates the service that opens threads. `channels` may be filled later. */
 export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }: World): Threads {
   return {
     has: (id) => channels.get(id)?.openThread !== undefined,
@@ -22,7 +22,7 @@ export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }
         if (opened === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);
         if (opened !== "late") return opened;
         return fail("channel_failed", `${id} did not create a thread within ${OPEN_MS / 1_000} s`, {
-          hint: "Spawn again, or without thread.",
+          hint: "Spawn again, or spawn without thread.",
         });
       } catch (error) {
         log.error({ err: error, channel: id }, "a channel failed to create a thread");

@@ -1,6 +1,6 @@
-// Owns typing signs: shown in the chat of a message while its run executes in this process.
-// TY1: it is best effort: failures are ignored, and no run waits for it.
-// TY2: bounded: the number of runs, the time for each, and one call at a time per run.
+// Shows typing indicators: in the chat of a message, while the message's run executes in this process.
+// TY1: showing them is best effort. Failures are ignored, and no run waits for them.
+// TY2: limits apply to the number of runs and the time for each. Each run has at most one call at a time.
 
 import { WEBCHAT } from "../core/shapes/route.ts";
 import type { Route } from "../core/shapes/session.ts";
@@ -10,7 +10,7 @@ import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 
-/** Platforms show the sign for about five seconds. */
+/** Interval of repeating it: platforms show a typing indicator for about five seconds. */
 const AGAIN_MS = 4_000;
 const SHOWN_MAX_MS = 15 * 60_000;
 const RUNS_MAX = 64;
@@ -22,13 +22,13 @@ interface TypingParts {
   readonly channels: ReadonlyMap<string, Channel>;
 }
 
-/** A run that executes in this process. */
+/** A run of this process whose chat shows a typing indicator. */
 interface Shown {
   timer?: Timer;
   readonly untilMs: number;
 }
 
-/** Shows typing signs for runs of channels until the returned function is called. */
+/** Shows typing indicators for runs of channels. The returned function stops it. */
 export function followTyping({ bus, db, world, channels }: TypingParts): () => void {
   const shown = new Map<string, Shown>();
   const { clock } = world;
@@ -41,7 +41,7 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     const own = shown.get(runId);
     if (channel?.typing === undefined || own === undefined || clock.now() >= own.untilMs) return end(runId);
     await channel.typing(route).catch((error: unknown) => {
-      world.log.debug({ err: error, channel: route.channel }, "the typing sign could not be shown");
+      world.log.debug({ err: error, channel: route.channel }, "the typing indicator could not be shown");
     });
     if (shown.get(runId) !== own) return;
     own.timer = clock.at(clock.now() + AGAIN_MS, () => void show(runId, route));
@@ -51,7 +51,7 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     shown.set(runId, { untilMs: clock.now() + SHOWN_MAX_MS });
     const run = await getRun(db, runId).catch(() => undefined);
     const { route } = run ?? {};
-    // A conversation between sessions is no answer to a person.
+    // A run in a conversation between sessions does not answer a person, so it shows none.
     if (route === undefined || route.channel === WEBCHAT || run?.flow !== undefined) return end(runId);
     await show(runId, route);
   };

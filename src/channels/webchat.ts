@@ -1,5 +1,6 @@
-// Owns the channel `webchat`: clients on our own socket. Its text is already in the transcript, so a delivery
-// is only the live event; a disconnected client reads the transcript later.
+// Implements the channel `webchat`: clients on the gateway's own WebSocket.
+// A text for it is already in the transcript, so a delivery only sends a live event. A client that is
+// disconnected reads the transcript later.
 
 import { optional } from "../core/optional.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";

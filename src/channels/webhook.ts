@@ -1,8 +1,7 @@
-// Owns outgoing web hooks: one signed POST for each event.
-// A retry has the same id (`webhook-id`) and body, so a receiver can deduplicate.
-// A receiver costs bounded time and memory: one deadline, no redirects, and little of the response
-//      body is read.
-// Neither the secret nor the address appears in a log, an error or a row.
+// Sends outgoing webhooks: one signed POST request for each event.
+// A retry has the same id (`webhook-id`) and body, so a receiver can detect it. Each receiver costs limited
+// time and memory: one time limit, no redirects, and only the beginning of a response body is read. No log,
+// error or row contains the secret or the address.
 
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -16,26 +15,26 @@ import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
 import { sweep } from "./sweep.ts";
 
-/** Name of the receiver in messages. */
+/** Name of the receiver in error messages. */
 const RECEIVER = "the receiver";
-/** Deadline from the first connection attempt to the last byte read. */
+/** Time limit from the first attempt to connect to the last byte that is read. */
 const TIMEOUT_MS = 10_000;
-/** Bytes of a response body that are read and discarded; a connection with more is closed. */
+/** Maximum number of bytes to read and discard from a response body. A connection with more is closed. */
 const BODY_BYTES_MAX = 64 * 1024;
-/** Status codes of temporary refusals. */
+/** Status codes that mean a temporary refusal. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
 
-/** Delivered events are kept this long for inspection. */
+/** Time for which delivered events are kept, so that operators can inspect them. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 const FORGET_EVERY_MS = 3_600_000;
 
-/** Returns the key in a secret: the base64 after `whsec_`, else the text itself. */
+/** Returns the signing key: the base64 part after `whsec_`, or the secret itself. */
 function keyOf(secret: string): Buffer {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1];
   return encoded === undefined ? Buffer.from(secret, "utf8") : Buffer.from(encoded, "base64");
 }
 
-/** Returns the signature after `v1,` in `webhook-signature`. */
+/** Returns the signature for the header `webhook-signature`, without its prefix `v1,`. */
 function sign(secret: string, id: string, seconds: number, body: string): string {
   return createHmac("sha256", keyOf(secret)).update(`${id}.${seconds}.${body}`).digest("base64");
 }
@@ -52,7 +51,7 @@ function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
   return { kind: "refused", error };
 }
 
-/** Discards a response body; done when it ends, breaks off or is too long. */
+/** Discards a response body. Calls `done` when the body ends, fails or is too long. */
 function drain(answer: IncomingMessage, done: () => void): void {
   let bytes = 0;
   answer.on("data", (chunk: Buffer) => {
@@ -93,7 +92,7 @@ async function post(
       drain(answer, end);
     });
     request.on("error", (error) => {
-      // A received status counts, even if the body broke off.
+      // If a status was received, it decides, even if the rest of the response was lost.
       if (!isAnswered) outcome = { kind: "retry", error: brokenWords(RECEIVER, reached(), error) };
       end();
     });
@@ -101,7 +100,7 @@ async function post(
   });
 }
 
-/** Creates the outbox channel that calls programs. It deduplicates by id, so attempts may be repeated. */
+/** Creates the outbox channel for webhooks. Receivers deduplicate by id, so attempts can be repeated. */
 export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Channel {
   const byName = new Map(hooks.map((hook) => [hook.name, hook]));
   return {
@@ -115,7 +114,7 @@ export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Ch
   };
 }
 
-/** Deletes old delivered events periodically until the returned function is called. */
+/** Deletes old delivered events periodically. The returned function stops it. */
 export function forgetSent(commit: Commit, world: World): () => Promise<void> {
   const failed = "old deliveries to web hooks could not be deleted";
   return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, (unit) =>

@@ -1,6 +1,7 @@
 // Finds the address and the token of the gateway.
-// The configuration is read only if options and environment do not give both. The token comes from the
-// option, the configuration (or PARLEY_TOKEN), or the file that the gateway generated, in this order.
+// The configuration is read only if the options and the environment do not give both. The first token found
+// is used, in this order: the option, the configuration (or PARLEY_TOKEN), the file that the gateway
+// generated.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,14 +14,14 @@ import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import type { Cli } from "./cli.ts";
 
-/** A program that takes longer to answer is not a gateway. */
+/** Timeout of the probe: a gateway answers sooner. */
 const PROBE_MS = 3_000;
-/** Error codes that mean that nothing listens there. */
+/** Error codes which show that nothing listens at the address. */
 const UNREACHABLE = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
 
 export interface Address {
   readonly url: string;
-  /** Empty if none was found. */
+  /** Empty if no token was found. */
   readonly token: string;
 }
 
@@ -31,7 +32,7 @@ export function reachableHost(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }
 
-/** Returns the `ws://` address for --url, which may also be an http link or host and port. */
+/** Returns the `ws://` address for --url, which may also be an `http://` link, or host and port. */
 export function socketUrl(text: string): Result<string> {
   const address = socketAddress(/^[a-z]+:\/\//i.test(text) ? text : `ws://${text}`);
   if (address !== undefined) return ok(address);
@@ -43,7 +44,7 @@ export function pageLink(httpUrl: string, token: string): string {
   return `${httpUrl}/#token=${encodeURIComponent(token)}`;
 }
 
-/** Returns which kind of program answers at `http://host:port`, without using the token. */
+/** Returns the kind of program that answers at `http://host:port`. Does not send the token. */
 export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
   const late = new AbortController();
   const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());
@@ -59,7 +60,9 @@ export async function probe(base: string, clock: Clock): Promise<"gateway" | "st
   }
 }
 
-/** Returns the token that the gateway generated; undefined if there is none or this user cannot read it. */
+/**
+ * Returns the token that the gateway generated. Undefined if it does not exist or this user cannot read it.
+ */
 export async function generatedToken(storeDir: string): Promise<string | undefined> {
   const text = await readFile(join(storeDir, TOKEN_FILE), "utf8").catch(() => undefined);
   return text?.trim() || undefined;
@@ -73,7 +76,7 @@ export async function addressOf(settings: Settings): Promise<Address> {
   };
 }
 
-/** Returns address and token from options, environment and, if needed, configuration. */
+/** Returns the address and the token from options, environment and, if needed, configuration. */
 export async function findAddress(cli: Cli): Promise<Result<Address>> {
   const { parts, options } = cli;
   const named = options.url === undefined ? undefined : socketUrl(options.url);

@@ -1,5 +1,5 @@
 // Recognises and formats the announcement of a sub-agent.
-// AL1: an announcement is recognised by its format (core/rules/announcement.ts) and by its sender, so that no
+// AL1: an announcement is recognised by its format (core/rules/announcement.ts) and by its sender, so no
 //      other message is shown as a result.
 
 import { isSubagentKey } from "../core/shapes/session-key.ts";
@@ -9,7 +9,7 @@ import type { Cli } from "./cli.ts";
 export interface Announcement {
   readonly status: string;
   readonly result: string;
-  /** Empty if there are none. */
+  /** Empty if the announcement has no notes. */
   readonly notes: string;
   readonly stats: string;
   /** Session key of the sub-agent. */
@@ -19,7 +19,7 @@ export interface Announcement {
 const SHAPE = /^Status: (\w+)\nResult:([\s\S]*?)\nNotes:([\s\S]*?)\n\nStats: (.*)$/;
 const NOTHING = "(none)";
 
-/** Parses an announcement; undefined if the text is none. `from`: its sender, if known. */
+/** Parses an announcement. Returns undefined if the text is not one. `from`: its sender, if known. */
 export function readAnnouncement(text: string, from?: string): Announcement | undefined {
   const found = SHAPE.exec(text.trim());
   const [, status = "", result = "", notes = "", stats = ""] = found ?? [];
@@ -33,7 +33,7 @@ export function readAnnouncement(text: string, from?: string): Announcement | un
 /** Formats the status, the result, the notes and the figures of an announcement. */
 export function announcementLines(paint: Pick<Cli, "style">, announcement: Announcement): string[] {
   const { status, result, notes, stats, childKey } = announcement;
-  // The first line already has the key.
+  // The announcement's first line already shows the session key.
   const [figures = ""] = stats.split(" · session ");
   const good = status === "ok";
   const indented = (text: string): string => safeText(text).replaceAll("\n", "\n    ");

@@ -1,5 +1,5 @@
 // Shared by all commands: the global options, output, exit codes.
-// Standard output has the answer only; with --json exactly one JSON document, also for a failure.
+// Standard output has only the answer. With --json it is exactly one JSON document, also for a failure.
 // CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection
 //      lost.
 
@@ -11,7 +11,7 @@ import type { CliParts } from "./parts.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 
-/** The client's codes for an unreachable gateway and a lost connection. */
+/** The client's error codes for an unreachable gateway and a lost connection. */
 const GONE: readonly string[] = ["UNREACHABLE", "CLOSED"];
 
 /** Returns whether the gateway was unreachable or the connection was lost. */
@@ -26,7 +26,7 @@ export interface GlobalOptions {
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "blue";
 
-/** A failure for people. `code` is one of the gateway's or of the command line. */
+/** A failure to report to the user. `code` is an error code of the gateway or of the command line. */
 export interface Trouble {
   readonly code: string;
   readonly error: string;
@@ -37,16 +37,16 @@ export interface Trouble {
 export interface Cli {
   readonly parts: CliParts;
   readonly options: GlobalOptions;
-  /** Prints a line of the answer; nothing with --json. The text must be escaped already. */
+  /** Prints a line of the answer; prints nothing with --json. The caller has escaped the text. */
   line(text?: string): void;
-  /** Prints part of a line of the answer; nothing with --json. */
+  /** Prints part of a line of the answer; prints nothing with --json. */
   write(text: string): void;
-  /** Prints the answer as JSON with --json, else nothing. */
+  /** Prints the answer as JSON with --json; otherwise prints nothing. */
   document(value: unknown): void;
   /** Prints a line to standard error. */
   note(text: string): void;
   style(style: Style, text: string): string;
-  /** Prints a failure and returns the exit code: by default 3 if the gateway is unreachable, else 1. */
+  /** Prints a failure and returns the exit code. Default: 3 if the gateway is unreachable, otherwise 1. */
   fail(trouble: Trouble, exit?: number): number;
 }
 

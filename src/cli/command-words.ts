@@ -1,13 +1,13 @@
-// Rewrites the gateway's hints for people at a terminal: names commands instead of tools.
+// Rewrites the gateway's hints for users of a terminal: names commands instead of tools.
 
-/** The texts of a failure. */
+/** The message and the hint of a failure. */
 interface FailureText {
   readonly code: string;
   readonly error: string;
   readonly hint?: string;
 }
 
-/** Commands by tool. A tool without a command is called with `parley tool`. */
+/** The command for each tool. A tool without a command is called with `parley tool`. */
 const COMMANDS: Readonly<Record<string, string>> = {
   agents_list: "parley agents",
   session_status: "parley sessions show",
@@ -19,10 +19,10 @@ const COMMANDS: Readonly<Record<string, string>> = {
 };
 const TOOL = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|")})\\b`, "g");
 
-/** Failures about tools; their hints list tools and stay as they are. */
+/** Error codes about tools. Their hints list tools, so they stay as they are. */
 const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
 
-/** Returns the failure with commands in its hint, also if the message ends with the hint. */
+/** Returns the failure with commands in its hint, and in its message if that ends with the hint. */
 export function inCommands<T extends FailureText>(trouble: T): T {
   const { code, error, hint } = trouble;
   if (hint === undefined || ABOUT_TOOLS.includes(code)) return trouble;

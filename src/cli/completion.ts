@@ -1,19 +1,19 @@
 // Generates completion scripts for bash, zsh and fish from the declared commands, options and choices.
-// A script contains all its data, so that completing a word starts no program and needs no gateway.
+// A script contains all the data it needs: completing a word starts no program and needs no gateway.
 
 import type { Command } from "commander";
 import type { Shell } from "./shells.ts";
 
 /** A command and the words that may follow it. */
 interface CommandNode {
-  /** Its names, like `sessions list`; empty for the program. */
+  /** Names of the command, like `sessions list`. Empty for the program itself. */
   readonly path: string;
-  /** Its subcommands. */
+  /** Subcommands of the command. */
   readonly commands: readonly Offer[];
   readonly options: readonly OptionOffer[];
-  /** Choices of its arguments. */
+  /** Valid values of the command's arguments. */
   readonly values: readonly string[];
-  /** Whether one of the arguments is a file or a directory. */
+  /** Whether one of the command's arguments is a file or a directory. */
   readonly takesFiles: boolean;
 }
 
@@ -23,9 +23,9 @@ interface Offer {
 }
 
 interface OptionOffer extends Offer {
-  /** Its long and short form. */
+  /** Long and short form of the option. */
   readonly flags: readonly string[];
-  /** Choices of its value; `"files"` for a path; absent if it takes none. */
+  /** Valid values of the option, `"files"` for a path, or `"any"`. Absent if the option takes no value. */
   readonly value?: readonly string[] | "files" | "any";
 }
 
@@ -73,13 +73,13 @@ const word = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 interface Parts {
   readonly nodes: readonly CommandNode[];
-  /** The program's options, valid with every command. */
+  /** Options of the program, which every command accepts. */
   readonly global: readonly OptionOffer[];
 }
 
 const HELP: OptionOffer = { word: "--help", text: "Show help", flags: ["--help", "-h"] };
 
-/** Returns `case` lines for bash and zsh that interpret a word before the cursor. */
+/** Returns `case` branches for bash and zsh that follow one word before the cursor. */
 function stepLines({ nodes, global }: Parts): string[] {
   const takes = (options: readonly OptionOffer[]) => options.filter(({ value }) => value !== undefined);
   const patterns = (path: string, { flags }: OptionOffer) =>
@@ -99,7 +99,7 @@ function stepLines({ nodes, global }: Parts): string[] {
 
 const FILES = "files=1";
 
-/** Returns `case` lines for bash and zsh that list the possible words at the cursor. */
+/** Returns `case` branches for bash and zsh that list the candidates at the cursor. */
 function offerLines({ nodes, global }: Parts): string[] {
   const set = (value: OptionOffer["value"]): string =>
     value === "files"
@@ -122,7 +122,7 @@ function offerLines({ nodes, global }: Parts): string[] {
   return lines;
 }
 
-/** Returns the part that bash and zsh share. */
+/** Returns the shell code that bash and zsh share: it finds the candidates for the word at the cursor. */
 function walk(parts: Parts): string {
   const indent = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
   return `# The words before the cursor are given; sets offers, flags and files.

@@ -1,4 +1,4 @@
-// Parses durations ("15m", "2h 30m") and dates of the command line. Pure functions.
+// Parses durations ("15m", "2h 30m") and dates of the command line. All functions are pure.
 
 const UNITS: Readonly<Record<string, number>> = {
   s: 1_000,
@@ -9,7 +9,7 @@ const UNITS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Returns `15m`, `2h30m` or `90 s` in ms; undefined if the text is no duration. */
+/** Parses `15m`, `2h30m` or `90 s` to milliseconds. Returns undefined if the text is not a duration. */
 export function readDuration(text: string): number | undefined {
   const parts = [
     ...text
@@ -28,12 +28,15 @@ export function readDuration(text: string): number | undefined {
   return ms;
 }
 
-/** Returns an ISO 8601 date (local time without an offset) or ms since 1970 as ms; undefined if invalid. */
+/**
+ * Parses an ISO 8601 date (without an offset: local time) or a Unix time in ms. Returns a Unix time in ms, or
+ * undefined if the text is invalid.
+ */
 export function readDate(text: string): number | undefined {
   if (/^\d{10,15}$/.test(text)) return Number(text);
   if (!/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:?\d{2})?)?$/.test(text))
     return undefined;
-  // Date.parse reads a date without a time as UTC.
+  // Date.parse would read a date without a time as UTC.
   const whole = /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00` : text.replace(" ", "T");
   const ms = Date.parse(whole);
   return Number.isNaN(ms) ? undefined : ms;

@@ -1,5 +1,5 @@
-// A command's connection to the gateway: finds, opens and closes it.
-// An unreachable gateway or a lost connection is a failure as a value, with a hint how to start a gateway.
+// A command's connection to the gateway: finds the address, opens the connection and closes it.
+// An unreachable gateway or a lost connection is returned as a failure, with a hint how to start a gateway.
 
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../contract/client/node.ts";
 import type { RequestParams } from "../contract/client/types.ts";
@@ -12,9 +12,9 @@ export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok
 
 export interface Link {
   readonly client: GatewayClient;
-  /** Calls a method; failures are values. */
+  /** Calls a method. Returns a failure as a value. */
   request<M extends MethodName>(method: M, params: RequestParams<M>): Promise<Reply<PayloadOf<M>>>;
-  /** Calls a method whose name comes from the user, and returns its first answer; failures are values. */
+  /** Calls a method whose name comes from the user. Returns the first answer, or a failure as a value. */
   call<T = unknown>(method: string, params: object): Promise<Reply<T>>;
 }
 
@@ -31,7 +31,7 @@ function troubleOf(error: unknown): { ok: false } & Trouble {
   };
 }
 
-/** Opens a connection. The caller closes it. */
+/** Opens a connection. The caller must close it. */
 export async function openLink(
   address: Address,
   options: Pick<ConnectOptions, "reconnect" | "world" | "connectTimeoutMs">,
@@ -61,7 +61,9 @@ export async function openLink(
   }
 }
 
-/** Connects to the gateway, runs `work` and closes the connection. Prints the failure if that fails. */
+/**
+ * Connects to the gateway, runs `work` and closes the connection. Prints the failure if it cannot connect.
+ */
 export async function withLink(
   cli: Cli,
   work: (link: Link) => Promise<number>,

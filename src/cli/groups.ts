@@ -12,7 +12,7 @@ export type Load = () => Promise<Action>;
 const sessions = async () => await import("./commands/sessions/sessions.ts");
 const deliveries = async () => await import("./commands/deliveries.ts");
 
-/** Returns a parser for an option that is a number of at least `least`. */
+/** Returns a parser for an option whose value is a number of at least `least`. */
 export function amount(name: string, least: number) {
   return (text: string): number => {
     const value = Number(text);
@@ -46,17 +46,14 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   history.option("--before <id>", "Show only messages before this message id");
   history.option(
     "--earlier [conversation]",
-    "List the conversations before the resets of the session, or show one, by number or session id",
+    "List the earlier conversations (each reset ends one), or show one by its number or session id",
   );
   on(history, async () => (await sessions()).showHistory);
   const exported = group
     .command("export")
     .argument("<key>")
     .description("Print a whole conversation as JSON lines or Markdown");
-  exported.option(
-    "--earlier <conversation>",
-    "Export a conversation before a reset, by number or session id",
-  );
+  exported.option("--earlier <conversation>", "Export an earlier conversation, by its number or session id");
   exported.addOption(
     new Option("--format <format>", "Use this format").choices(["jsonl", "markdown"]).default("jsonl"),
   );
@@ -86,15 +83,12 @@ export function addDeliveries(parent: Command, on: (command: Command, load: Load
     async () => (await deliveries()).retryDelivery,
   );
   on(
-    group
-      .command("dismiss")
-      .argument("<id>")
-      .description("Dismiss a delivery, so that it is not tried again"),
+    group.command("dismiss").argument("<id>").description("Dismiss a delivery, so that it is not retried"),
     async () => (await deliveries()).dismissDelivery,
   );
 }
 
-/** Adds the options that name a route: channel, account and thread. `channel`: the help of --channel. */
+/** Adds the options of a route: channel, account and thread. `channel`: the help text of --channel. */
 export function addRouteOptions(command: Command, channel: string): void {
   command.option("--channel <channel>", channel);
   command.option("--account <id>", "Use this account of --channel (default: the first)");
@@ -119,11 +113,11 @@ function addJobOptions(command: Command): void {
   addRouteOptions(command, "Deliver over webchat, last or a configured channel (default: webchat)");
   command.option("--model <model>", "Use this <provider>/<model> instead of the agent's");
   command.option("--thinking <level>", "Use this thinking level instead of the agent's");
-  command.option("--timeout <seconds>", "Stop a run after this long; 0: never", amount("--timeout", 0));
+  command.option("--timeout <seconds>", "Stop a run after this duration (0: never)", amount("--timeout", 0));
   command.addOption(
     new Option(
       "--missed <policy>",
-      "Run missed dates once, or skip them, after the gateway was down",
+      "After a downtime of the gateway, run missed dates once, or skip them",
     ).choices(["once", "skip"]),
   );
 }
@@ -136,7 +130,7 @@ export function addCron(parent: Command, on: (command: Command, load: Load) => v
   const group = parent.command("cron").description("Manage scheduled jobs: messages to agents at set times");
   const list = group
     .command("list", { isDefault: true })
-    .description("List jobs with their next and last turns");
+    .description("List jobs, with the last and the next run of each");
   list.option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 100);
   on(list, async () => (await commands()).listJobs);
   const add = group.command("add").argument("<message>", "Message to the agent").description("Add a job");
@@ -164,10 +158,7 @@ export function addCron(parent: Command, on: (command: Command, load: Load) => v
     .argument("<job>", ID_OR_NAME)
     .description("Run a job now, in addition to its schedule");
   on(run, async () => (await commands()).runJob);
-  const runs = group
-    .command("runs")
-    .argument("<job>", ID_OR_NAME)
-    .description("List the past turns of a job");
+  const runs = group.command("runs").argument("<job>", ID_OR_NAME).description("List the past runs of a job");
   runs.option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 50);
   on(runs, async () => (await commands()).showRuns);
 }
@@ -183,7 +174,7 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
   add.option("--account <name>", "Add a further account of the channel, with this name");
   add.option(
     "--set <key=value...>",
-    "Set these values instead of being asked; ${NAME} is read from the environment",
+    "Give these values instead of answering questions; ${NAME} is read from the environment",
   );
   add.option("--no-test", "Do not test the account at the platform first");
   on(add, async () => (await import("./channels/add.ts")).addChannel);
@@ -196,12 +187,9 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
     .command("list", { isDefault: true })
     .description("List pending codes and approved people");
   on(peers, async () => (await commands()).listPeers);
-  const approve = pair
-    .command("approve")
-    .argument("<code>")
-    .description("Approve the person who got this code");
+  const approve = pair.command("approve").argument("<code>").description("Approve the person with this code");
   on(approve, async () => (await commands()).approvePeer);
-  const reject = pair.command("reject").argument("<code>").description("Reject the person who got this code");
+  const reject = pair.command("reject").argument("<code>").description("Reject the person with this code");
   on(reject, async () => (await commands()).rejectPeer);
   const remove = pair.command("remove").argument("<peer>", "Person, like telegram:123456");
   remove
@@ -242,23 +230,23 @@ export function addNodes(parent: Command, on: (command: Command, load: Load) => 
     .description("Approve a pairing request, by its code");
   approve
     .option("--name <name>", "Set the name of the node")
-    .option("--agent <id>", "Run its events as this agent (default: the default agent)");
+    .option("--agent <id>", "Handle events of the node as this agent (default: the default agent)");
   on(approve, async () => (await commands()).approveNode);
   const reject = group.command("reject").argument("<code>").description("Reject a pairing request");
   on(reject, async () => (await commands()).rejectNode);
   const describe = group
     .command("describe")
     .argument("<node>", NODE)
-    .description("Describe a node and the commands that it offers");
+    .description("Describe a node and its commands");
   on(describe, async () => (await commands()).describeNode);
   const invoke = group
     .command("invoke")
     .argument("<node>", NODE)
     .argument("<command>", "Command that the node offers")
-    .argument("[json]", "Params as JSON");
+    .argument("[json]", "Parameters as JSON");
   invoke.description("Run a command on a node");
   invoke.option("--key <key>", "Set the idempotency key: the node runs a command once per key");
-  invoke.option("--timeout <seconds>", "Wait up to this long", amount("--timeout", 1), 30);
+  invoke.option("--timeout <seconds>", "Wait at most this long", amount("--timeout", 1), 30);
   on(invoke, async () => (await commands()).invokeNode);
   const rename = group.command("rename").argument("<node>", NODE).argument("<name>", "New name");
   rename.description("Rename a node");
@@ -267,7 +255,7 @@ export function addNodes(parent: Command, on: (command: Command, load: Load) => 
   on(remove, async () => (await commands()).removeNode);
 }
 
-/** Adds the group `devices`: devices that have a device token. */
+/** Adds the group `devices`, which manages device tokens. */
 export function addDevices(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/devices.ts");
   const group = parent.command("devices").description("Manage device tokens");
@@ -278,21 +266,21 @@ export function addDevices(parent: Command, on: (command: Command, load: Load) =
   on(revoke, async () => (await commands()).revokeDevice);
 }
 
-/** Adds `inbox`, for a person and as the hook of a joined program, and the group `runs`. */
+/** Adds `inbox` (the list for a person, and the hook of a joined program) and the group `runs`. */
 export function addAttention(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/sessions/attention.ts");
   const inbox = parent
     .command("inbox")
-    .description("List what needs you, runs, waits, has failed and is done");
+    .description("List sessions by state: needs you, running, waiting, failed, done");
   inbox.option("--limit <n>", "Print at most this many of each group", amount("--limit", 1), 20);
-  const hook = new Option("--hook <program>", "Print new messages as the hook of this joined program");
+  const hook = new Option("--hook <program>", "Run as the hook of this joined program: print new messages");
   inbox.addOption(hook.choices(PROGRAMS));
-  inbox.option("--joined <handle>", "Session of the hook");
+  inbox.option("--joined <handle>", "Session of the window (with --hook)");
   on(inbox, async () => (await commands()).showInbox);
-  const group = parent.command("runs").description("Settle the last run of a session");
-  const retry = group.command("retry").argument("<run>", "Id, as parley inbox prints it");
+  const group = parent.command("runs").description("Retry or dismiss the last run of a session");
+  const retry = group.command("retry").argument("<run>", "Id that parley inbox prints");
   on(retry.description("Send the message of a failed run again"), async () => (await commands()).retryRun);
-  const dismiss = group.command("dismiss").argument("<run>", "Id, as parley inbox prints it");
+  const dismiss = group.command("dismiss").argument("<run>", "Id that parley inbox prints");
   on(dismiss.description("Dismiss a failed run or a question"), async () => (await commands()).dismissRun);
 }
 
@@ -302,7 +290,7 @@ export function addPermissions(parent: Command, on: (command: Command, load: Loa
   const group = parent.command("permissions").description("Answer permission requests of agents");
   const list = group.command("list", { isDefault: true }).description("List pending permission requests");
   on(list, async () => (await commands()).listPermissions);
-  const allow = group.command("allow").argument("<id>").description("Allow a request, once");
+  const allow = group.command("allow").argument("<id>").description("Allow a request once");
   on(allow, async () => (await commands()).allowPermission);
   const deny = group.command("deny").argument("<id>").description("Deny a request");
   on(deny, async () => (await commands()).denyPermission);
@@ -316,7 +304,7 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
     .description("Inspect, back up, restore, recover or migrate the store");
   const show = group
     .command("show", { isDefault: true })
-    .description("Show the place and contents of the store, and the gateways that use it");
+    .description("Show the location and contents of the store, and the gateways that use it");
   on(show, async () => (await commands()).showStore);
   const migrate = group
     .command("migrate")
@@ -347,11 +335,11 @@ export function addService(parent: Command, on: (command: Command, load: Load) =
     .command("install")
     .description("Install the service, so that it starts with the machine and restarts after a failure");
   install.option("--print", "Print the service's file and change nothing");
-  install.option("--no-start", "Write the file and print the commands that start it");
+  install.option("--no-start", "Write the service's file and print the commands that start the service");
   on(install, async () => (await commands()).installService);
   const remove = group
     .command("uninstall")
-    .description("Stop the service and remove its file; the state stays");
+    .description("Stop the service and remove its file, but keep the state");
   on(remove, async () => (await commands()).uninstallService);
   const status = group
     .command("status", { isDefault: true })
@@ -359,7 +347,7 @@ export function addService(parent: Command, on: (command: Command, load: Load) =
   on(status, async () => (await commands()).serviceStatus);
 }
 
-/** Adds the command `completion`, which reads the commands of `program`. */
+/** Adds the command `completion`. The scripts complete the commands of `program`. */
 export function addCompletion(program: Command, on: (command: Command, load: Load) => void): void {
   const command = program.command("completion").addArgument(new Argument("<shell>").choices(SHELLS));
   command.description("Print a completion script for a shell");

@@ -1,21 +1,21 @@
-// Formats lists and numbers for people. Pure functions.
+// Formats lists and numbers for people. All functions are pure.
 
 import { safeLine } from "../core/text/safe-text.ts";
 
 const CELL_CHARS_MAX = 100;
 
-/** Cuts the text to `max` characters with an ellipsis, never inside a character. */
+/** Shortens the text to `max` characters with an ellipsis. Never splits a character. */
 function clip(text: string, max: number): string {
   const chars = [...text];
   return chars.length > max ? `${chars.slice(0, max - 1).join("")}…` : text;
 }
 
-/** Returns the beginning of a text on one line. */
+/** Returns the beginning of a text as one line. */
 export function excerpt(text: string, max: number): string {
   return clip(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
 }
 
-/** Wraps the text to lines of at most `width` characters; a longer word gets a separate line. */
+/** Wraps the text to lines of at most `width` characters. A longer word gets its own line. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of safeLine(text).split(" ")) {
@@ -27,7 +27,7 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** Aligns the columns under their names; leaves out empty columns. */
+/** Aligns the columns below their names. Leaves out empty columns. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const cells = rows.map((row) => row.map((cell) => clip(safeLine(cell), CELL_CHARS_MAX)));
   const used = names.map((_, at) => at).filter((at) => cells.some((row) => (row[at] ?? "") !== ""));
@@ -50,7 +50,7 @@ const AGES: readonly (readonly [unit: string, ms: number])[] = [
   ["s", 1_000],
 ];
 
-/** Formats how long ago, in one unit: `3 min`. */
+/** Formats the time since `atMs` in one unit: `3 min`. */
 export function age(atMs: number, nowMs: number): string {
   const pastMs = Math.max(0, nowMs - atMs);
   const [unit, ms] = AGES.find(([, size]) => pastMs >= size) ?? ["s", 1_000];

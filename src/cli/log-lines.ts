@@ -1,7 +1,7 @@
 // Formats a line of the log for a terminal: time, level, part, message, fields.
-// LL1: nothing in a line moves the cursor or looks like another line: values are escaped, further lines are
-//      indented.
-// LL2: a line that is not JSON is shown, too.
+// LL1: nothing in a line can move the cursor or look like another line: values are escaped, and further lines
+//      are indented.
+// LL2: a line that is not JSON is also shown.
 
 import { styleText } from "node:util";
 import { isObject, jsonOf } from "../core/json.ts";
@@ -32,7 +32,7 @@ function valueText(value: unknown): string {
   return safeLine(safeJson(value).replace(/\n\s*/g, " "));
 }
 
-/** Formats an error; its stack includes the message. */
+/** Formats an error. Its stack includes the message. */
 function errorText(err: unknown): string {
   const { stack, type, message, ...rest } = err as Record<string, unknown>;
   const text = typeof stack === "string" && stack !== "" ? stack : `${type ?? "Error"}: ${message ?? ""}`;

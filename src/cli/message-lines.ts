@@ -12,19 +12,19 @@ import { excerpt } from "./layout.ts";
 const ARGUMENTS_CHARS_MAX = 160;
 const RESULT_CHARS_MAX = 200;
 
-/** Indents the further lines of a text, so that none of them starts in the speaker's column. */
+/** Indents all lines after the first, so that none of them looks like the start of a message. */
 export const below = (text: string): string => safeText(text).replaceAll("\n", "\n  ");
 
 type Painter = Pick<Cli, "style">;
 
-/** Returns the origin of a message that no person wrote. */
+/** Returns the origin of a message that was not written by a person. */
 function sourceOf(provenance: Provenance): string {
   const source = "sourceSessionKey" in provenance ? provenance.sourceSessionKey : undefined;
   if (provenance.kind === "inter_session") return `from ${provenance.sourceSessionKey}`;
   return source === undefined ? provenance.kind : `${provenance.kind} of ${source}`;
 }
 
-/** Returns the label of a reply turn; empty for round 1, which is the answer. */
+/** Returns the label of a reply turn. Empty for round 1, which is the answer itself. */
 export function turnLabel(turn: number, turnsMax: number): string {
   return turn <= 2 ? "" : ` (reply turn ${turn - 2} of ${turnsMax})`;
 }
@@ -48,14 +48,14 @@ export function incomingLine(paint: Painter, from: string, text: string): string
   return `${paint.style("magenta", `  « ${safeLine(from)}:`)} ${below(text)}`;
 }
 
-/** Formats a message with the role `user` that no person wrote. */
+/** Formats a message that has the role `user` but was not written by a person. */
 export function arrivedLines(paint: Painter, provenance: Provenance, text: string): string[] {
   if (provenance.kind === "inter_session" && provenance.sourceTool === "sessions_spawn") {
     const announcement = readAnnouncement(text, provenance.sourceSessionKey);
     if (announcement !== undefined) return announcementLines(paint, announcement);
     if (text === `${HEADING.subagentAnnounce}.`) {
       const requester = safeLine(provenance.sourceSessionKey);
-      return [paint.style("dim", `  ↔ the job is done; the next text is announced to ${requester}`)];
+      return [paint.style("dim", `  ↔ the job is done; the next text is its announcement to ${requester}`)];
     }
   }
   return [incomingLine(paint, sourceOf(provenance), text)];

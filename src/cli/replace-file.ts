@@ -1,8 +1,11 @@
-// Replaces a file in one step: a reader sees the old text or the new one.
+// Replaces a file atomically: a reader gets either the old text or the new one.
 
 import { realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 
-/** Writes a file; a link keeps pointing to its file. `mode`: of a new file; a known one keeps its mode. */
+/**
+ * Writes a file. If the path is a link, replaces the file that it points to. An existing file keeps its mode;
+ * `mode` is for a new one.
+ */
 export function replaceFile(file: string, text: string, mode = 0o600): void {
   const known = statSync(file, { throwIfNoEntry: false });
   const target = known === undefined ? file : realpathSync(file);

@@ -1,6 +1,7 @@
 // Declares the commands of the command line and their options, and runs one of them.
-// A command's module and the configuration are loaded only by a command that needs them, for a fast start.
-// RN2: wrong usage is exit code 2, with a message that names the option or the command.
+// The modules of the other commands are not loaded, and the configuration only if needed, so that the start
+// is fast.
+// RN2: wrong usage has exit code 2, and a message that names the option or the command.
 
 import { MessageChannel } from "node:worker_threads";
 import { Argument, Command, CommanderError, Option } from "commander";
@@ -31,7 +32,7 @@ import type { CliParts } from "./parts.ts";
 
 const HELP_AFTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost.
-Without a command, parley starts the gateway. "parley demo" shows the main features in half a minute.`;
+Without a command, parley starts the gateway. "parley demo" shows the main features in 30 seconds.`;
 
 const gateway: Load = async () => (await import("./commands/gateway/gateway.ts")).runGateway;
 const invoke = async () => await import("./commands/invoke.ts");
@@ -42,7 +43,7 @@ function portNumber(text: string): number {
   throw new CommanderError(EXIT.usage, "usage", `--port must be a number from 0 to 65535, got "${text}"`);
 }
 
-/** Adds the commands that talk to a running gateway. */
+/** Adds the commands that need a running gateway. */
 function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
   const chat = parent.command("chat").description("Chat with an agent in the terminal");
   chat.addOption(
@@ -55,10 +56,10 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
   const send = parent.command("send").argument("<message>");
   send.description("Send a message to a session, or a text to a chat of a channel");
-  send.option("--session <key>", "Send to this session; with --channel: record the text in this session");
+  send.option("--session <key>", "Send to this session (with --channel: only record the text there)");
   addRouteOptions(send, "Send the text to a chat of this channel, without a run");
   send.option("--to <chat>", "Send to this chat of --channel");
-  send.option("--wait <seconds>", "Wait up to this long for the reply and print it", amount("--wait", 0));
+  send.option("--wait <seconds>", "Wait at most this long for the reply and print it", amount("--wait", 0));
   on(send, async () => (await import("./commands/send.ts")).runSend);
   addSessions(parent, on);
   const tool = parent
@@ -70,15 +71,15 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   const call = parent
     .command("call")
     .argument("<method>", "Name of the method")
-    .argument("[json]", "Params as JSON", "{}");
+    .argument("[json]", "Parameters as JSON", "{}");
   on(call.description("Call a method of the gateway's protocol"), async () => (await invoke()).runCall);
   on(
     parent.command("agents").description("List the configured agents"),
     async () => (await import("./commands/agents.ts")).listAgents,
   );
   const usage = parent.command("usage").description("Show tokens and cost");
-  usage.addOption(new Option("--by <group>", "Group by this").choices(USAGE_GROUPS).default("agent"));
-  usage.option("--days <n>", "Count this many days, today included (UTC)", amount("--days", 1), 30);
+  usage.addOption(new Option("--by <group>", "Group lines by this").choices(USAGE_GROUPS).default("agent"));
+  usage.option("--days <n>", "Count this many days, including today (UTC)", amount("--days", 1), 30);
   usage
     .option("--agent <id>", "Count only this agent")
     .option("--limit <n>", "Show at most this many lines", amount("--limit", 1), 100);
@@ -115,7 +116,7 @@ function addMcp(parent: Command, on: (command: Command, load: Load) => void): vo
       "Act as this session (default: an external session for this client)",
     ).conflicts(["handle", "agent"]),
   );
-  mcp.addOption(new Option("--joined <handle>", "Serve the next window of a joined program"));
+  mcp.addOption(new Option("--joined <handle>", "Serve a new window of this joined program"));
   mcp.option("--handle <name>", "Return to the external session with this name (default: the client's name)");
   mcp.option("--agent <id>", "Create the external session for this agent (default: the default agent)");
   on(mcp, async () => (await import("./commands/mcp.ts")).runMcp);
@@ -126,12 +127,12 @@ function addJoin(parent: Command, on: (command: Command, load: Load) => void): v
   const program = (command: Command): Command =>
     command.addArgument(new Argument("<program>", "Coding agent").choices(PROGRAMS));
   const join = program(parent.command("join"));
-  join.description("Make the windows of a coding agent in this folder sessions that messages wake");
+  join.description("Make each window of a coding agent in this folder a session that messages can wake");
   join.option("--session <name>", "Name of the session (default: from the program and the folder)");
-  join.option("--yes", "Change its configuration without a question");
+  join.option("--yes", "Change the configuration without asking");
   on(join, async () => (await import("./commands/join.ts")).joinProgram);
   const leave = program(parent.command("leave")).description('Undo "parley join" in this folder');
-  leave.option("--yes", "Change its configuration without a question");
+  leave.option("--yes", "Change the configuration without asking");
   on(leave, async () => (await import("./commands/join.ts")).leaveProgram);
 }
 
@@ -156,7 +157,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   moving.option("--dry-run", "Show what would be imported, and change nothing");
   moving.option(
     "--accept <name...>",
-    "Also import these settings, which need your trust; all: import each of them",
+    "Also import these settings, which affect security (all: import every one)",
   );
   on(moving, async () => (await import("./commands/gateway/import.ts")).runImport);
   const config = parent
@@ -174,7 +175,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   const doctor = parent
     .command("doctor")
     .description("Find problems of this installation and explain how to fix them");
-  doctor.option("--offline", "Do not call models (a call costs a few tokens), channels or MCP servers");
+  doctor.option("--offline", "Do not contact models (each call costs a few tokens), channels or MCP servers");
   on(doctor, async () => (await import("./commands/gateway/doctor.ts")).runDoctor);
   on(
     parent.command("demo").description("Play a demo with three agents in a temporary directory"),
@@ -182,7 +183,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   );
 }
 
-/** Describes the command `help` of each group, which the library adds. */
+/** Describes the command `help` of each group. The library adds these commands. */
 function describeHelp(parent: Command): void {
   for (const group of parent.commands.filter(({ commands }) => commands.length > 0)) {
     group.helpCommand("help [command]", "Show the help of a command");
@@ -205,7 +206,7 @@ async function checkUrl(url: string | undefined): Promise<void> {
   if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
 }
 
-/** Starts the gateway if no command is given; an unknown command is wrong usage. */
+/** Starts the gateway if no command is given. Reports an unknown command as wrong usage. */
 function defaultAction(program: Command, action: Action): Action {
   return async (cli, args, options) => {
     const [word] = args;
@@ -225,7 +226,10 @@ function defaultAction(program: Command, action: Action): Action {
   };
 }
 
-/** Builds the program; `finish` gets the exit code of the command, `writeError` the text of wrong usage. */
+/**
+ * Builds the program. `finish` gets the exit code of the command; `writeError` gets the message for wrong
+ * usage.
+ */
 export function buildProgram(
   parts: CliParts,
   finish: (code: number) => void,
@@ -251,7 +255,7 @@ export function buildProgram(
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
   program.configureOutput({
     writeOut: (text) => void parts.stdout.write(text),
-    // `runCli` prints the error, because it may have to be JSON.
+    // The message is only collected here: `runCli` prints it, and may have to print it as JSON.
     writeErr: writeError,
   });
   const on = (command: Command, load: Load): void => {
@@ -266,7 +270,7 @@ export function buildProgram(
   addOperations(program, on);
   addCompletion(program, on);
   describeHelp(program);
-  // Must be last: a subcommand inherits this setting when it is created.
+  // This must be last, because a subcommand would inherit the setting when it is created.
   on(program.allowExcessArguments(), async () => defaultAction(program, await gateway()));
   return program;
 }
@@ -284,7 +288,7 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
       errorText += text;
     },
   );
-  // The world's timers do not keep a process alive, and a command may be waiting for one.
+  // Keeps the process alive: a command may wait for a timer, and the world's timers do not keep it alive.
   const hold = new MessageChannel();
   hold.port1.ref();
   try {
@@ -296,7 +300,7 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     const cli = createCli(parts, { json: argv.includes("--json") });
     // A group without a subcommand prints its help.
     const isHelp = error.code === "commander.help";
-    // An argument may be the address of a database, with its password.
+    // Redact: an argument may be the address of a database, with its password.
     const message = parts.world.redactor.mask(
       isHelp ? errorText.trim() : error.message.replace(/^error: /, ""),
     );

@@ -1,4 +1,4 @@
-// Lists the HTTP requests with a body of ours that are not methods: a tool call, incoming web hooks.
+// Lists the HTTP requests with a body that are not methods: tool calls and incoming webhooks.
 
 import { idempotencyKey, name } from "./methods/parts.ts";
 import { TOOL_METHODS } from "./methods/tools.ts";
@@ -16,16 +16,16 @@ import {
   text,
 } from "./schema.ts";
 
-/** An HTTP request, for its senders, its handler and its documentation. */
+/** One kind of HTTP request, for its senders, its handler and its documentation. */
 interface BodySpec {
   /** One sentence for the documentation. */ readonly summary: string;
   readonly body: ObjectSchema;
-  /** The body of the answer. A refused request gets `{ok: false, error}`. */
+  /** The response body. A refused request gets `{ok: false, error}` instead. */
   readonly result: Schema;
 }
 
 const { name: tool, arguments: args, sessionKey } = TOOL_METHODS["tools.invoke"].params.properties;
-const deliveryKey = about(name, "The id of this delivery; the header `Idempotency-Key` has priority.");
+const deliveryKey = about(name, "Id of the delivery, to detect repeats. Header `Idempotency-Key` wins.");
 const ACCEPTED = object({ ok: oneOf(true), runId: text(), sessionKey: text() });
 
 export const BODIES = {
@@ -33,33 +33,33 @@ export const BODIES = {
     summary: "Calls a tool as a session, like `tools.invoke`.",
     body: object({ tool }, { args, sessionKey, idempotencyKey }),
     result: object({
-      ok: flag("False: the tool's own result is an error, or there is no such tool."),
-      result: about(mapOf(anything), "The tool's result."),
+      ok: flag("False if the tool does not exist or its result is an error."),
+      result: about(mapOf(anything), "Result of the tool."),
     }),
   },
   "POST /hooks/agent": {
     summary: "Starts a run with a message.",
     body: object(
-      { message: text("At most 100,000 characters.") },
+      { message: text("The message to the agent. At most 100,000 characters.") },
       {
-        name: about(name, "The sender's name, and the label of a new session."),
-        agentId: about(name, "The agent. Default: the default agent."),
+        name: about(name, "Name of the sender. A new session gets it as its label."),
+        agentId: about(name, "The agent to run. Default: the default agent."),
         sessionKey: about(
           name,
-          "Default: a new `hook:<uuid>`. `hook:ci` is created by its first hook and reused.",
+          "Session of the run, created if needed, like `hook:ci`. Default: a new `hook:<uuid>`.",
         ),
-        deliver: flag("Whether the reply also goes to `channel` and `to`."),
+        deliver: flag("Whether to deliver the reply to `channel` and `to` as well."),
         channel: about(
           name,
-          "`webchat` (the default): a session. `last`: where people of the default agent's main session " +
-            "last wrote. Or a channel.",
+          "`webchat` (the default): a session. `last`: the chat in which people last wrote to the default " +
+            "agent's main session. Otherwise the name of a channel.",
         ),
-        to: about(name, "The session (default: the default agent's main session), or the chat of a channel."),
-        accountId: about(name, "The account of that channel. Default: the first."),
-        threadId: about(name, "The thread or topic."),
-        model: about(name, "`<provider>/<model>`, only in sessions `hook:<id>`."),
-        thinking: about(name, "The model's thinking level in this run."),
-        timeoutSeconds: number("Ends the run this long after its start."),
+        to: about(name, "Session (default: the default agent's main session), or chat on the channel."),
+        accountId: about(name, "Account of the channel. Default: the first one."),
+        threadId: about(name, "Thread or topic of the chat."),
+        model: about(name, "Model as `<provider>/<model>`. Only for sessions `hook:<id>`."),
+        thinking: about(name, "Thinking level of the model in this run."),
+        timeoutSeconds: number("Stops the run this many seconds after its start."),
         idempotencyKey: deliveryKey,
       },
     ),
@@ -68,11 +68,11 @@ export const BODIES = {
   "POST /hooks/wake": {
     summary: "Adds a note to the main session of the default agent.",
     body: object(
-      { text: text("The note.") },
+      { text: text("Text of the note.") },
       {
         mode: about(
           oneOf("now", "next-heartbeat"),
-          "`now` (the default) starts a run; `next-heartbeat` leaves it for the next run.",
+          "`now` (the default) starts a run. `next-heartbeat` keeps the note for the next run.",
         ),
         idempotencyKey: deliveryKey,
       },

@@ -1,9 +1,8 @@
-// Checks values against the schemas of the contract, with errors that a person can act on.
-// Every unknown field is named, with the nearest valid name; for a wrong one the expected and the given value
-// are stated.
-// A checked object has only fields that somebody reads: no ignored ones, no inherited names.
-// Depth is bounded before any recursive walk.
-// V4: a limit on characters counts stored characters: one visible character can consist of a million.
+// Checks values against the schemas of the contract. The errors tell the caller what to change.
+// An unknown field is reported with the nearest valid name, an invalid value with the expected one.
+// The result has only the fields that handlers read: ignored and inherited fields are left out.
+// Depth is checked before any recursive walk.
+// V4: a limit on characters counts stored characters, because one visible character can consist of a million.
 
 import type { Validator } from "typebox/schema";
 import { isObject } from "../core/json.ts";
@@ -15,25 +14,25 @@ import { CONNECT, type ConnectParams } from "./frames.ts";
 import { METHODS, type MethodName, methodOf, type ParamsOf } from "./methods.ts";
 import type { ObjectSchema, Of } from "./schema.ts";
 
-/** Levels of arrays and objects in the params of a request. */
+/** Maximum nesting of arrays and objects in a request. */
 const DEPTH_MAX = 64;
-/** Problems in one error; more are only counted. */
+/** Maximum number of problems that one error describes. Further problems are only counted. */
 const PROBLEMS_SHOWN_MAX = 8;
 const SHOWN_MAX_CHARS = 60;
-/** Accepted by every method: a method without effects needs no check of repetition. */
+/** Every method accepts this param. A method without side effects ignores it. */
 const EVERYWHERE = "idempotencyKey";
 
 type SchemaError = ReturnType<Validator["Errors"]>[1][number];
 
-/** A part of a value that does not fit its schema. */
+/** A part of a value that does not match its schema. */
 export interface Problem {
   readonly path: readonly string[];
-  /** The keyword of the schema that it does not fit. */
+  /** The keyword of the schema that the part violates. */
   readonly keyword: string;
   readonly text: string;
 }
 
-/** Compiled schemas. Compiled on first use: compiling all of them would slow the start. */
+/** Compiled schemas. Each is compiled at its first use: compiling all would slow the start. */
 const validators = new WeakMap<object, Validator>();
 
 async function validatorOf(schema: object): Promise<Validator> {
@@ -45,7 +44,7 @@ async function validatorOf(schema: object): Promise<Validator> {
   return made;
 }
 
-/** Describes a value: "null", "an array", "a number", or a text itself. */
+/** Describes a value: "null", "an array", "a number", or the text itself. */
 function described(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
@@ -56,8 +55,8 @@ function described(value: unknown): string {
 }
 
 /**
- * Whether the value has more levels than any method needs. Iterative, so the check itself can't overflow the
- * stack.
+ * Returns whether the value has more levels than any method needs. It uses no recursion, so it cannot
+ * overflow the stack.
  */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
@@ -107,7 +106,7 @@ function expectation(problem: SchemaError): string | undefined {
     case "maxLength":
       return `at most ${problem.params.limit} characters`;
     case "pattern":
-      return "text without control characters and unpaired surrogates";
+      return "text without control characters or unpaired surrogates";
     case "minItems":
       return "a list of at least one item";
     case "maxItems":
@@ -117,7 +116,7 @@ function expectation(problem: SchemaError): string | undefined {
   }
 }
 
-/** Formats a path to a field: `attachments.0.content`, `kinds[0]` in the arguments of a tool. */
+/** Formats the path to a field: `attachments.0.content`, or `kinds[0]` in the arguments of a tool. */
 type PathFormat = (path: readonly string[]) => string;
 
 const dotted: PathFormat = (path) => path.join(".");
@@ -145,7 +144,7 @@ function problemsIn(error: SchemaError, value: unknown, format: PathFormat): Pro
   ];
 }
 
-/** Returns the parts of the value that do not fit the schema. Unknown fields fit. */
+/** Returns the parts of the value that do not match the schema. Unknown fields are allowed. */
 export async function problemsOf(
   schema: object,
   value: unknown,
@@ -154,7 +153,7 @@ export async function problemsOf(
   const validator = await validatorOf(schema);
   if (validator.Check(value)) return overlong(schema, value, [], format);
   const [, errors] = validator.Errors(value);
-  // A value of a wrong type is also none of the allowed values.
+  // A value of the wrong type also violates the list of allowed values. Report only the type.
   const typed = new Set(
     errors.filter(({ keyword }) => keyword === "type").map((error) => error.instancePath),
   );
@@ -163,9 +162,7 @@ export async function problemsOf(
   return [...new Map(found.map((problem) => [problem.text, problem])).values()];
 }
 
-/**
- * Returns strings over their limit: the validator counts visible characters, and accepts longer ones (V4).
- */
+/** Returns strings that exceed their limit in stored characters. The validator counts visible ones (V4). */
 function overlong(schema: unknown, value: unknown, path: readonly string[], format: PathFormat): Problem[] {
   if (!isObject(schema)) return [];
   const { maxLength, items, properties } = schema;
@@ -182,7 +179,7 @@ function overlong(schema: unknown, value: unknown, path: readonly string[], form
   );
 }
 
-/** Joins the first sentences of an error, and counts the others. */
+/** Joins the first sentences to one error text, and counts the others. */
 export function firstProblems(problems: readonly string[]): {
   readonly shown: readonly string[];
   readonly text: string;
@@ -193,8 +190,8 @@ export function firstProblems(problems: readonly string[]): {
 }
 
 /**
- * Adds a sentence to `problems` for each name that is not valid. `say` gets the nearest valid name for the
- * sentences that `firstProblems` shows: a suggestion takes time.
+ * Adds a sentence to `problems` for each unknown name. `say` builds the sentence. It gets the nearest valid
+ * name only for the sentences that `firstProblems` shows, because finding one takes time.
  */
 export function addUnknown(
   problems: string[],
@@ -209,16 +206,16 @@ export function addUnknown(
   }
 }
 
-/** An object that a caller gives: a method's params, the body of an HTTP request. */
+/** An object from a caller: the params of a method, or the body of an HTTP request. */
 interface GivenObject<S extends ObjectSchema> {
-  /** Begins each error: `invalid params for chat.send`. */
+  /** Start of each error, like `invalid params for chat.send`. */
   readonly title: string;
   readonly schema: S;
-  /** The word for one field: "param". */
+  /** Word for one field, like "param". */
   readonly field: string;
-  /** Begins the hint that lists the fields: `chat.send takes`. */
+  /** Start of the hint that lists the fields, like `chat.send takes`. */
   readonly owner: string;
-  /** Accepted and never read. */
+  /** Fields that are accepted but never read. */
   readonly ignored: readonly string[];
 }
 
@@ -233,13 +230,13 @@ function refuse(
   return fail(code, `${title}: ${text}`, { hint: takes, details: { problems: shown } });
 }
 
-/** Checks the shape before the schema. */
+/** Checks the type and the depth, before the schema is applied. */
 function refuseShape(of: GivenObject<ObjectSchema>, given: unknown): Failure | undefined {
   if (!isObject(given)) {
     return refuse(of, "invalid_argument", [`${of.field}s must be an object, got ${described(given)}`]);
   }
   if (!isTooDeep(given)) return undefined;
-  return refuse(of, "invalid_argument", [`${of.field}s have more than ${DEPTH_MAX} levels`]);
+  return refuse(of, "invalid_argument", [`${of.field}s must have at most ${DEPTH_MAX} levels`]);
 }
 
 async function refuseSchema(of: GivenObject<ObjectSchema>, given: unknown): Promise<Failure | undefined> {
@@ -252,7 +249,7 @@ async function refuseSchema(of: GivenObject<ObjectSchema>, given: unknown): Prom
   );
 }
 
-/** Returns the fields that the schema names, if they fit it. */
+/** Returns the fields that the schema defines, if they match it. */
 async function checkObject<S extends ObjectSchema>(
   of: GivenObject<S>,
   given: unknown,
@@ -271,7 +268,9 @@ async function checkObject<S extends ObjectSchema>(
   return (await refuseSchema(of, read)) ?? ok(read as Of<S>);
 }
 
-/** Returns the params that `method` reads, if they fit its schema. Absent params are an empty object. */
+/**
+ * Returns the params that `method` reads, if they match its schema. Missing params count as an empty object.
+ */
 export async function checkParams<M extends MethodName>(
   method: M,
   given: unknown,
@@ -287,7 +286,7 @@ export async function checkParams<M extends MethodName>(
   return (await checkObject(of, given ?? {})) as Result<ParamsOf<M>>;
 }
 
-/** Returns the fields of the body of a request, if they fit its schema. */
+/** Returns the fields of a request's body, if they match its schema. */
 export async function checkBody<B extends BodyName>(name: B, given: unknown): Promise<Result<BodyOf<B>>> {
   if (!isObject(given)) return fail("invalid_argument", "the body must be one JSON object");
   const schema = BODIES[name].body;
@@ -295,7 +294,7 @@ export async function checkBody<B extends BodyName>(name: B, given: unknown): Pr
   return (await checkObject(of, given)) as Result<BodyOf<B>>;
 }
 
-/** Returns the params of `connect`. Unknown ones are kept: newer clients may connect. */
+/** Returns the params of `connect`. Unknown ones are kept, because newer clients may send more. */
 export async function checkConnect(given: unknown): Promise<Result<ConnectParams>> {
   const params = given ?? {};
   const of = {

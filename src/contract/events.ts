@@ -1,4 +1,4 @@
-// Lists the events: when each is sent, to whom, and its payload. Clients get no others.
+// Lists all events that clients get: when each is sent, to which clients, and its payload.
 
 import type { CronChange } from "../core/shapes/event.ts";
 import type { Usage } from "../core/shapes/message.ts";
@@ -27,12 +27,12 @@ import {
 const ofRun = {
   runId: text(),
   sessionKey: text(),
-  seq: number("Rises within a run, also when a resumed run starts its text again."),
+  seq: number("Increases with each event of a run, also if a resumed run starts its text again."),
 };
 
 const CHAT_MESSAGE = named(
   "ChatMessage",
-  "A message as a chat event has it.",
+  "The message in a chat event.",
   object({
     role: oneOf("assistant"),
     content: list(object({ type: oneOf("text"), text: text() })),
@@ -43,18 +43,16 @@ export type ChatMessage = Of<typeof CHAT_MESSAGE>;
 
 const CHAT = named(
   "ChatEvent",
-  "The text of a run so far, or its end.",
+  "The text of a run so far, or the end of the run.",
   object(
     { ...ofRun, state: oneOf("delta", "final", "aborted", "error") },
     {
       message: about(
         CHAT_MESSAGE,
-        "The whole text so far, which replaces the client's. Absent in the final event of a silent run.",
+        "The whole text so far: it replaces the text of earlier events. Absent if a run ends without text.",
       ),
-      delta: text(
-        "For clients with `text-deltas`, replaces `message` in a delta: the text from `offset` on.",
-      ),
-      offset: number("The start of `delta`, in UTF-16 units."),
+      delta: text("Sent instead of `message` to clients with `text-deltas`: the text from `offset` on."),
+      offset: number("Position of `delta` in the whole text, in UTF-16 units."),
       errorMessage: text(),
       code: text(),
       usage: declared<Usage>("Usage"),
@@ -66,7 +64,7 @@ export type ChatEvent = Of<typeof CHAT>;
 
 const LIFECYCLE = named(
   "LifecycleData",
-  "The start or the end of the run.",
+  "The start or the end of a run.",
   object(
     { phase: oneOf("start", "end", "error"), chainId: text() },
     {
@@ -99,7 +97,7 @@ const FLOW = named(
       flowId: text(),
       step: about(
         either(declared<FlowStep>("FlowStep"), oneOf("ended", "refused")),
-        "`refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code.",
+        "`refused`: a send or spawn was refused. `flowId` is the id of the call, `reason` the error code.",
       ),
       from: text(),
       to: text(),
@@ -123,16 +121,13 @@ const AGENT = named(
     streamed("assistant", object({ text: text() })),
     streamed(
       "thinking",
-      about(object({ text: text() }), "The model's thoughts before a message, once they are stored."),
+      about(object({ text: text() }), "Thoughts of the model before a message, sent when they are stored."),
     ),
     streamed("tool", TOOL),
     streamed("flow", FLOW),
     streamed(
       "retry",
-      about(
-        declared<ModelRetry>("ModelRetry"),
-        "The model's provider failed; the call is retried after a while.",
-      ),
+      about(declared<ModelRetry>("ModelRetry"), "A call of the model failed and will be retried."),
     ),
   ),
 );
@@ -146,13 +141,11 @@ interface EventSpec {
 
 export const EVENTS = {
   chat: {
-    summary:
-      "The text of a run so far, and its end, for a chat window. Sent to clients that may see the session.",
+    summary: "The text of a run so far, and the end of the run. Sent to clients that may see the session.",
     payload: CHAT,
   },
   agent: {
-    summary:
-      "Everything in a run: start, text, thoughts, tools, steps of a conversation, end. Sent like `chat`.",
+    summary: "All steps of a run: start, text, thoughts, tools, conversation steps, end. Sent like `chat`.",
     payload: AGENT,
   },
   sessions: {
@@ -165,26 +158,26 @@ export const EVENTS = {
   },
   attention: {
     summary:
-      "`attention.list` may have changed. Sent to clients that may read it, at most a few times a second.",
+      "`attention.list` may have changed. Sent to clients that may read it, a few times a second at most.",
     payload: object({}),
   },
   "message.receipt": {
     summary:
-      "A message between sessions has reached a state. Sent to clients that may see one of the two sessions.",
+      "A message between sessions changed its state. Sent to clients that may see one of the sessions.",
     payload: object(
       {
-        messageId: text("As `sessions_send` returned it."),
-        from: text("The sender."),
-        to: text("The recipient."),
+        messageId: text("Id of the message, as `sessions_send` returned it."),
+        from: text("Session key of the sender."),
+        to: text("Session key of the recipient."),
         state: declared<ReceiptState>("ReceiptState"),
-        at: number("ms since 1970."),
+        at: number("Time of the change, in ms since 1970."),
       },
-      { code: text("The code of the run's end, if `declined`, `expired` or `failed`.") },
+      { code: text("Error code of the run, if the state is `declined`, `expired` or `failed`.") },
     ),
   },
   cron: {
     summary:
-      "A job has changed or run; `cron.list` returns its state. Sent to clients that may see its session.",
+      "A job was changed, started or ended; see `cron.list`. Sent to clients that may see its session.",
     payload: object({ id: text(), key: text(), change: declared<CronChange>("CronChange") }),
   },
   "node.pair.requested": {
@@ -195,7 +188,7 @@ export const EVENTS = {
     ),
   },
   "node.pair.resolved": {
-    summary: "The request was decided, or a device was unpaired. Sent to operator.admin.",
+    summary: "A pairing request was decided, or a device was unpaired. Sent to operator.admin.",
     payload: object(
       {
         nodeId: text(),
@@ -214,7 +207,7 @@ export const EVENTS = {
     ),
   },
   "node.invoke.cancel": {
-    summary: "The command is no longer needed. Sent to its node.",
+    summary: "The caller no longer needs the result of a command. Sent to its node.",
     payload: object({ id: text(), nodeId: text() }),
   },
   presence: {
@@ -222,15 +215,15 @@ export const EVENTS = {
     payload: object({ presence: list(PRESENCE_ENTRY) }),
   },
   health: {
-    summary: "The gateway's health, every few ticks. Sent to tokens that cover every session.",
+    summary: "Health of the gateway, sent every few ticks to tokens that cover every session.",
     payload: HEALTH,
   },
   tick: {
-    summary: "A heartbeat, every `gateway.tickIntervalMs`. Sent to every connection.",
+    summary: "Heartbeat, sent to every connection each `gateway.tickIntervalMs`.",
     payload: object({ ts: number() }),
   },
   shutdown: {
-    summary: "The gateway stops. Sent to every connection.",
+    summary: "The gateway is stopping. Sent to every connection.",
     payload: object({ reason: text() }, { restartExpectedMs: number() }),
   },
 } as const satisfies Record<EventName, EventSpec>;

@@ -1,6 +1,6 @@
 // Lists the frames on a WebSocket: request, response, event, and the two that open a connection.
-// A frame is one JSON object in one text message; unknown frame types and binary messages are refused.
-// Names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
+// A frame is one JSON object in one text message. Unknown frame types and binary messages are refused. Frames
+// have the names of the OpenClaw gateway protocol, version 3: fields are added, none is renamed.
 
 import type { RpcCode } from "../core/shapes/errors.ts";
 import { name } from "./methods/parts.ts";
@@ -25,8 +25,8 @@ export const REQUEST_FRAME = named(
   "RequestFrame",
   "A call of a method. Clients send no other frame.",
   object(
-    { type: oneOf("req"), id: text("The answer has it, too."), method: text("Its name, or `connect`.") },
-    { params: about(anything, "An object.") },
+    { type: oneOf("req"), id: text("Also in the answer."), method: text("Method, or `connect`.") },
+    { params: about(anything, "Params of the method, as an object.") },
   ),
 );
 export type RequestFrame = Of<typeof REQUEST_FRAME>;
@@ -39,10 +39,10 @@ const WIRE_ERROR = named(
     {
       details: about(
         mapOf(anything),
-        "`code`: the detailed code ([ERRORS.md](ERRORS.md)). The rest: facts of that failure.",
+        "`code`: the detailed code ([ERRORS.md](ERRORS.md)). Other fields: facts about the failure.",
       ),
-      retryable: flag("The same request may succeed later."),
-      retryAfterMs: number("The earliest time for a retry."),
+      retryable: flag("Whether the same request may succeed later."),
+      retryAfterMs: number("Time to wait before a retry, in ms."),
     },
   ),
 );
@@ -50,26 +50,26 @@ export type WireError = Of<typeof WIRE_ERROR>;
 
 export const RESPONSE_FRAME = named(
   "ResponseFrame",
-  "The answer to the request with this id. `agent` is answered twice.",
+  "The answer to the request with the same id. `agent` gets two answers.",
   object({ type: oneOf("res"), id: text(), ok: flag() }, { payload: anything, error: WIRE_ERROR }),
 );
 export type ResponseFrame = Of<typeof RESPONSE_FRAME>;
 
 const STATE_VERSION = named(
   "StateVersion",
-  "Rises with each change of presence and health.",
-  object({ presence: number(), health: number("The version of the health.") }),
+  "Version numbers of presence and health. Each change increases one.",
+  object({ presence: number(), health: number("Version of the health.") }),
 );
 export type StateVersion = Of<typeof STATE_VERSION>;
 
 export const EVENT_FRAME = named(
   "EventFrame",
-  "An event, as the gateway sends it.",
+  "An event from the gateway.",
   object(
-    { type: oneOf("event"), event: text("Its name.") },
+    { type: oneOf("event"), event: text("Name of the event.") },
     {
       payload: anything,
-      seq: number("Rises by one with each event of a connection; absent on `connect.challenge`."),
+      seq: number("Counts the events of a connection. Absent in `connect.challenge`."),
       stateVersion: STATE_VERSION,
     },
   ),
@@ -78,67 +78,67 @@ export type EventFrame = Of<typeof EVENT_FRAME>;
 
 const words = list(text());
 
-/** The params of `connect`; open, since newer clients add more. */
+/** The params of `connect`. Other fields are allowed, because newer clients send more. */
 export const CONNECT = openObject(
   {
-    minProtocol: integer("The oldest version that the client speaks."),
-    maxProtocol: integer("The newest version that it speaks. The gateway speaks 3 and 4."),
+    minProtocol: integer("Oldest protocol version that the client supports."),
+    maxProtocol: integer("Newest version that the client supports. The gateway supports 3 and 4."),
     client: about(
       openObject(
         {
-          id: about(name, "The program's id."),
-          version: text("The program's version."),
-          platform: text("Like linux."),
-          mode: text("The kind of client, like cli or ui. Not its role: see `role`."),
+          id: about(name, "Id of the client program."),
+          version: text("Version of the client program."),
+          platform: text("Operating system, like linux."),
+          mode: text("Kind of client, like cli or ui. Independent of `role`."),
         },
         {
-          displayName: text("The name that people see."),
-          instanceId: text("Distinguishes instances of the same program."),
+          displayName: text("Name for people."),
+          instanceId: text("Distinguishes instances of one program."),
         },
       ),
-      "The client's description of itself; none of it gives a right.",
+      "The client's description of itself. It does not affect the client's rights.",
     ),
   },
   {
-    role: text("operator or node. Default: the token's."),
-    scopes: about(words, "Fewer than the token has. Default: all of them."),
+    role: text("`operator` or `node`. Default: the role of the token."),
+    scopes: about(words, "Limits the scopes of the connection. Default: all scopes of the token."),
     caps: about(
       words,
-      "text-deltas: deltas of an answer have the new part, not the whole text. Of a node: its capabilities.",
+      "`text-deltas`: events have only the new part of an answer. A node lists its capabilities.",
     ),
-    commands: about(words, "Of a node: the commands that it accepts."),
+    commands: about(words, "Only for nodes: the commands that the node accepts."),
     auth: about(
       openObject(
         {},
         {
-          token: text("The token."),
-          deviceToken: text("The token that the gateway gave to this device."),
-          password: text("Another name for the token."),
+          token: text("A token of the gateway."),
+          deviceToken: text("The device token from an earlier connection of this device."),
+          password: text("Another name for `token`."),
         },
       ),
-      "The credentials: one of the three.",
+      "Credentials. Exactly one of the fields is needed.",
     ),
     device: about(
       openObject(
         {
           id: about(name, "SHA-256 of the raw public key, in hex."),
-          publicKey: text("The raw 32 bytes in base64url, or PEM."),
-          signature: text("Ed25519, over the text that src/gateway/device.ts names."),
-          signedAt: number("When (ms since 1970)."),
+          publicKey: text("The public key: the raw 32 bytes in base64url, or PEM."),
+          signature: text("Ed25519 signature of the text that src/gateway/device.ts defines."),
+          signedAt: number("Time of the signature, in ms since 1970."),
         },
-        { nonce: text("The nonce of the challenge.") },
+        { nonce: text("Nonce from the challenge.") },
       ),
-      "Proof of a device's key; required for nodes.",
+      "Proves that the client has the key of a device. Required for nodes.",
     ),
   },
 );
 export type ConnectParams = Of<typeof CONNECT>;
-/** A client's description of itself; every string is accepted. */
+/** A client's description of itself. Any text is accepted. */
 export type ClientInfo = ConnectParams["client"];
 /** Proof of a device key: an Ed25519 signature over the challenge. */
 export type DeviceProof = NonNullable<ConnectParams["device"]>;
 
-/** A connected client, as others see it. */
+/** A connected client, as other clients see it. */
 export const PRESENCE_ENTRY = named(
   "PresenceEntry",
   "A connected client.",
@@ -160,7 +160,7 @@ export const HELLO_OK = named(
     snapshot: object(
       {
         presence: list(PRESENCE_ENTRY),
-        health: about(anything, "The answer of `health`."),
+        health: about(anything, "Result of `health`."),
         stateVersion: STATE_VERSION,
         uptimeMs: number(),
         sessionDefaults: object({
@@ -175,7 +175,7 @@ export const HELLO_OK = named(
     policy: object({ maxPayload: number(), maxBufferedBytes: number(), tickIntervalMs: number() }),
     auth: about(
       object({ role: text(), scopes: words }, { deviceToken: text() }),
-      "The rights of this connection; `deviceToken` only when a device signed the challenge.",
+      "Rights of this connection. `deviceToken` is present if a device signed the challenge.",
     ),
   }),
 );

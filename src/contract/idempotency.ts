@@ -1,15 +1,15 @@
-// Lists how each method treats an idempotency key, so which requests a client may retry. Separate from the
-// params, since clients bundle this list without the schemas.
+// Lists how each method treats an idempotency key, and so which requests a client may retry.
+// This list is separate from the params, so that clients can bundle it without the schemas.
 
 import type { MethodName, ParamsOf } from "./methods.ts";
 
 /**
- * `none`: it only reads, or is harmless to repeat. `required`: a key is required. `run`: required, and the
- * key is the run's id, too.
+ * `none`: the method only reads, or is harmless to repeat. `optional`: a key is accepted. `required`: a key
+ * is required. `run`: a key is required, and is also the id of the run.
  */
 type Idempotency = "none" | "optional" | "required" | "run";
 
-/** The values that the params of a method allow. */
+/** The values of this table that the params of a method allow. */
 type OfParams<P> = P extends { readonly idempotencyKey: string }
   ? "required" | "run"
   : "idempotencyKey" extends keyof P
@@ -84,7 +84,7 @@ export const IDEMPOTENCY = {
   "node.event": "optional",
 } as const satisfies { [M in MethodName]: OfParams<ParamsOf<M>> };
 
-/** Returns undefined for an unknown method. */
+/** Returns the entry of a method, or undefined for an unknown method. */
 export function idempotencyOf(method: string): Idempotency | undefined {
   return Object.hasOwn(IDEMPOTENCY, method) ? IDEMPOTENCY[method as MethodName] : undefined;
 }

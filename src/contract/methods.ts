@@ -1,7 +1,8 @@
-// Lists the methods: the scope that each needs and its params, as JSON Schema. Compiled on first use
-// (`check.ts`).
-// A method outside of this list doesn't exist; a param that is neither listed nor in `ignored` is an error.
-// `ignored` are params of the OpenClaw method of that name without a meaning here: accepted, never read.
+// Lists the methods: the scope that each needs, and its params as JSON Schema. Schemas are compiled at first
+// use (`check.ts`).
+// A method that is not in this list does not exist. A param that is neither listed nor in `ignored` is an
+// error. `ignored` are params of the OpenClaw method with the same name that have no meaning here: they are
+// accepted and never read.
 
 import { ACCESS_METHODS } from "./methods/access.ts";
 import { ATTENTION_METHODS } from "./methods/attention.ts";

@@ -1,38 +1,43 @@
-// Owns the constants of the protocol: versions, limits, names of events. `frames.ts` has the frames,
-// `methods.ts` the methods, `events.ts` the payloads.
+// Defines the constants of the protocol: versions, limits, names of events.
+// `frames.ts` defines the frames, `methods.ts` the methods, `events.ts` the payloads.
 
-/** Supported versions, best last. They differ in nothing that Parley uses. */
+/** Supported versions, the preferred one last. Parley uses nothing in which they differ. */
 export const PROTOCOL_VERSIONS = [3, 4] as const;
 
-/** Bytes of one message from a connected peer. */
+/** Maximum size of one message from a connected client. */
 export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
-/** Bytes of one message from a node. */
+/** Maximum size of one message from a node. */
 export const MAX_PAYLOAD_OF_NODE_BYTES = 4 * 1024 * 1024;
-/** Total bytes that a peer may send before it has connected. */
+/** Maximum number of bytes that a client may send before it has connected. */
 export const MAX_PAYLOAD_BEFORE_CONNECT_BYTES = 64 * 1024;
-/** Time for the `connect` request, from the opening of the socket. */
+/** Time limit for the `connect` request after the socket was opened. */
 export const CONNECT_TIMEOUT_MS = 10_000;
-/** Concurrent requests of one connection; more are refused with RATE_LIMITED. */
+/**
+ * Maximum number of concurrent requests of one connection. Further requests are refused with RATE_LIMITED.
+ */
 export const PENDING_REQUESTS_MAX = 512;
 /** Default timeout of `agent.wait`. */
 export const WAIT_DEFAULT_MS = 30_000;
-/** Name of the file in the store directory that has the generated token. */
+/** Name of the file with the generated token, in the store directory. */
 export const TOKEN_FILE = "gateway-token";
 
-/** Returns the address of a gateway's socket, from its `ws://…` or the page's `http://…`. */
+/**
+ * Returns the address of a gateway's socket for its `ws://` address, or for the page's `http://` address.
+ * Returns undefined for any other text.
+ */
 export function socketAddress(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
-  // A link to the page has the token after "#"; a socket's address may not have this part.
+  // A link to the page contains the token after "#". A socket address must not have this part.
   url.hash = "";
   const address = url.href.replace(/^http/, "ws").replace(/\/$/, "");
   return /^wss?:/.test(address) ? address : undefined;
 }
 
-/** The close reason for a node when another connection with its key replaces it. */
+/** Close reason for a node that another connection with the same key replaces. */
 export const NODE_REPLACED = "another connection with this device's key took its place";
 
-/** WebSocket close codes. */
+/** Close codes of the WebSocket. */
 export const CLOSE = {
   goingAway: 1001,
   protocol: 1002,
@@ -42,7 +47,7 @@ export const CLOSE = {
   tryAgain: 1013,
 } as const;
 
-/** A client with this capability gets the new part of a text, not the whole text so far. */
+/** Capability of a client that accepts the new part of a text instead of the whole text so far. */
 export const TEXT_DELTAS = "text-deltas";
 
 /** Events that a connection may get, after `connect.challenge`. */
@@ -65,7 +70,7 @@ export const EVENT_NAMES = [
 ] as const;
 export type EventName = (typeof EVENT_NAMES)[number];
 
-/** The events that a node gets; `node.invoke.*` is for nodes only. */
+/** Events that a node gets. Only nodes get `node.invoke.*`. */
 export const NODE_EVENTS: readonly EventName[] = [
   "node.invoke.request",
   "node.invoke.cancel",

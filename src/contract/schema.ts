@@ -1,13 +1,13 @@
-// Builds the JSON Schemas of everything that is said over a door, with TypeBox's static types.
-// The schemas are plain objects: TypeBox's own builders would add 20 MB and 0.1 s to each start. Its compiled
-// checker, loaded with the first request, reads them (`contract/check.ts`).
+// Builds the JSON Schemas of the contract, with static types from TypeBox.
+// The schemas are plain objects: TypeBox's own builders would add 20 MB and 0.1 s to each start. TypeBox's
+// compiled checker reads them, and is loaded with the first request (`contract/check.ts`).
 
 import type { Static, TUnsafe } from "typebox";
 
 /** A JSON Schema of values of the type T. */
 export type Schema<T = unknown> = TUnsafe<T>;
 
-/** The type of the values of a schema. Its fields and lists are read-only. */
+/** The type of a schema's values. Fields and lists are read-only. */
 export type Of<S extends Schema> = Static<S>;
 
 type Fields = Readonly<Record<string, Schema>>;
@@ -16,7 +16,7 @@ type ObjectOf<R extends Fields, O extends Fields> = Together<
   { readonly [K in keyof R]: Of<R[K]> } & { readonly [K in keyof O]?: Of<O[K]> }
 >;
 
-/** A schema of an object, with the schemas of its fields. */
+/** A schema of an object, from the schemas of its fields. */
 export interface ObjectSchema<R extends Fields = Fields, O extends Fields = Fields>
   extends Schema<ObjectOf<R, O>> {
   readonly type: "object";
@@ -27,7 +27,9 @@ export interface ObjectSchema<R extends Fields = Fields, O extends Fields = Fiel
 
 interface TextLimits {
   readonly minLength?: number;
-  /** Characters as they are stored: the checker counts visible ones, `contract/check.ts` counts these. */
+  /**
+   * Limit in stored characters, which `contract/check.ts` checks. The validator counts visible characters.
+   */
   readonly maxLength?: number;
   readonly pattern?: string;
 }
@@ -46,7 +48,7 @@ function schema<T>(json: object, description?: string): Schema<T> {
   return (description === undefined ? json : { ...json, description }) as Schema<T>;
 }
 
-/** A string. Here and below, the description is of the place where the schema is used. */
+/** A string. All builders take a description of the place where the schema is used. */
 export function text(description?: string, limits: TextLimits = {}): Schema<string> {
   return schema({ type: "string", ...limits }, description);
 }
@@ -106,17 +108,17 @@ export function nullable<T>(inner: Schema<T>): Schema<T | null> {
   return schema({ ...inner, type: [type, "null"] });
 }
 
-/** No fields. */
+/** Has no fields. */
 type None = Record<never, never>;
 
-/** An object with these fields and no others. */
+/** An object with these fields, and no others. */
 export function object<R extends Fields>(required: R): ObjectSchema<R, None>;
 export function object<R extends Fields, O extends Fields>(required: R, optional: O): ObjectSchema<R, O>;
 export function object(required: Fields, optional?: Fields): ObjectSchema {
   return { ...openObject(required, optional ?? {}), additionalProperties: false };
 }
 
-/** An object with these fields, and with others that nobody reads. */
+/** An object with these fields. Other fields are allowed, and nobody reads them. */
 export function openObject<R extends Fields>(required: R): ObjectSchema<R, None>;
 export function openObject<R extends Fields, O extends Fields>(required: R, optional: O): ObjectSchema<R, O>;
 export function openObject(required: Fields, optional?: Fields): ObjectSchema {
@@ -125,17 +127,17 @@ export function openObject(required: Fields, optional?: Fields): ObjectSchema {
   return schema(names.length === 0 ? json : { ...json, required: names }) as ObjectSchema;
 }
 
-/** Adds a name and a sentence to a schema, which the documentation shows for every use. */
+/** Adds a title and a sentence to a schema. The documentation shows them wherever the schema is used. */
 export function named<S extends Schema>(title: string, sentence: string, inner: S): S {
   return { ...inner, title, $comment: sentence };
 }
 
-/** A value of a type of the core, which its declaration there describes. */
+/** A value of a type that the core declares and describes. */
 export function declared<T>(title: string): Schema<T> {
   return schema({ title });
 }
 
-/** Describes a shared schema where it is used. */
+/** Adds a description to a shared schema, for the place where it is used. */
 export function about<S extends Schema>(inner: S, description: string): S {
   return { ...inner, description };
 }

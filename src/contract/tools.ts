@@ -1,5 +1,6 @@
-// Lists the built-in tools of agents: description, arguments, result, errors. `tools/` of the gateway
-// implements them. Arguments are read leniently before they are checked (tools/arguments.ts).
+// Lists the built-in tools of agents: description, arguments, result, errors. The folder `src/tools`
+// implements them.
+// Arguments are converted leniently before they are checked (tools/arguments.ts).
 
 import type { JsonSchema, ToolSpec } from "../core/shapes/tool.ts";
 import type { Of, Schema } from "./schema.ts";
@@ -24,7 +25,10 @@ const ACCEPTED = new Map(
   }),
 );
 
-/** Returns the schema of everything that a tool accepts. The same object each time: it is compiled once. */
+/**
+ * Returns the schema of all arguments that a tool accepts. Returns the same object each time, so that it is
+ * compiled once.
+ */
 export function acceptedBy(name: ToolName): JsonSchema {
   return ACCEPTED.get(name) as unknown as JsonSchema;
 }
@@ -34,5 +38,5 @@ type Accepted<E> = E extends { readonly accepts: infer A extends Schema } ? Of<A
 /** The checked arguments of a tool. */
 export type ArgumentsOf<N extends ToolName> = Of<(typeof TOOLS)[N]["params"]> & Accepted<(typeof TOOLS)[N]>;
 
-/** The result of a tool's call, if it is no failure. */
+/** The result of a tool call that did not fail. */
 export type ToolResultOf<N extends ToolName> = Of<(typeof TOOLS)[N]["result"]>;

@@ -255,7 +255,7 @@ test("an editor sees and changes a session's model and thinking level, as option
   await expect(change("model", "local/none")).rejects.toThrow(/local\/none/);
   await expect(change("thinking", "deep")).rejects.toThrow(/not valid; valid: off/);
   await expect(change("colour", "red")).rejects.toThrow(
-    /there is no option "colour"; there are: model, thinking/,
+    /unknown option "colour"; valid options: model, thinking/,
   );
   await expect(agent.request("session/set_mode", { sessionId: "other", modeId: "off" })).rejects.toThrow(
     /is not open/,

@@ -68,7 +68,7 @@ test("channels add tests an account and writes it to the file; the account works
   await expect.poll(() => server.sent.length).toBeGreaterThan(2);
   expect((await run(home, ["channels", "pair", "approve", code])).code).toBe(1);
   expect((await run(home, ["channels", "pair", "remove", "telegram:1001"])).out).toContain(
-    "may not write any more",
+    "no longer has access",
   );
   expect(await runJson(home, ["channels", "pair"])).toEqual({ peers: [] });
   expect((await run(home, ["channels", "bindings"])).out).toContain("(no bindings)");
@@ -93,9 +93,9 @@ test("channels add reports a wrong token and writes nothing", async () => {
 
 test.each([
   [["fax"], /unknown channel "fax"; channels: telegram, discord/],
-  [[], /name a channel, one of: telegram/],
+  [[], /missing channel; give one of: telegram/],
   [["telegram", "--set", "botToken=abc"], /A token looks like/],
-  [["telegram", "--set", "botToken"], /--set takes key=value/],
+  [["telegram", "--set", "botToken"], /--set must be key=value/],
   [["signal", "--set", "number=0170"], /A number is \+/],
 ])("channels add %j is wrong usage", async (args, words) => {
   const { home } = await makeHome();

@@ -68,7 +68,7 @@ test("a node is paired, listed, invoked, renamed and unpaired", async () => {
   expect((await run(home, ["node", "describe", "loft"])).out).toMatch(/allowed {7}exec, notify/);
   const id = String((await runJson(home, ["node", "describe", "loft"])).nodeId);
   expect((await run(home, ["node", "rename", id.slice(0, 8), "den"])).out).toBe("Renamed to den.\n");
-  expect((await run(home, ["node", "remove", "den"])).out).toContain(`Its session node-${id} stays`);
+  expect((await run(home, ["node", "remove", "den"])).out).toContain(`Its session node-${id} was kept`);
   await one.said(/not paired any more|is not paired yet[\s\S]*is not paired yet/);
   one.interrupt();
   expect(await one.code).toBe(0);
@@ -110,7 +110,7 @@ test("of two programs with one key, the first exits and reports that it was repl
   const two = node(url, [], {}, one.home);
   await two.said(/Connected to/);
   expect(await one.code).toBe(1);
-  expect(one.err()).toContain("Another program connected with this node's key");
+  expect(one.err()).toContain("The gateway disconnected this program");
   expect(one.err()).toContain("--key FILE");
 });
 

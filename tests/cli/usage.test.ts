@@ -7,7 +7,7 @@ import { makeHome, run, runJson } from "./kit.ts";
 test.each([
   [["foo"], 'unknown command "foo"'],
   [["demoo"], 'Did you mean "demo"?'],
-  [["send", "hello"], "name a session with --session <key>"],
+  [["send", "hello"], "no recipient: give --session <key>"],
   [["send", "--session", "main"], "missing required argument 'message'"],
   [["send", "--session", "main", "--wait", "soon", "x"], '--wait must be a number of at least 0, got "soon"'],
   [["gateway", "--port", "99999"], "--port must be a number from 0 to 65535"],
@@ -20,7 +20,7 @@ test.each([
   [["deliveries", "list", "--state", "lost"], "Allowed choices are pending, sent, failed, skipped"],
   [["tool", "sessions_list", "{"], "the arguments must be JSON"],
   [["tool", "sessions_list", "[]"], "the arguments must be a JSON object"],
-  [["call", "health", "7"], "the params must be a JSON object"],
+  [["call", "health", "7"], "the parameters must be a JSON object"],
   [["config"], "Usage: parley config"],
 ])("the arguments %j are wrong usage: exit code 2, with a reason", async (argv, words) => {
   const { code, out, err } = await run(temporaryFolder(), argv);

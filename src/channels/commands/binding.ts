@@ -1,5 +1,5 @@
-// Owns the commands about the chat itself: its session binding, and who may write there.
-// CP1: in a group only an owner, or the person who started the sub-agent, may change its binding.
+// Implements the commands for the chat itself: its binding to a session, and the people who may write there.
+// CP1: in a group, only an owner or the person who started the sub-agent may change the binding.
 
 import { bindingOf, endedText, setBindingLimits, unbind } from "../../flows/delivery/bindings.ts";
 import { approvePairing } from "../../flows/delivery/pairing.ts";
@@ -23,7 +23,7 @@ function hoursWords(ms: number): string {
   return ms === 0 ? "off" : `${Number((ms / HOUR_MS).toFixed(3))} h`;
 }
 
-/** Describes when a binding expires, in a sentence. */
+/** Returns a sentence that says when a binding expires. */
 function limitWords({ idleMs, maxAgeMs }: { readonly idleMs: number; readonly maxAgeMs: number }): string {
   const ends = [
     ...(idleMs === 0 ? [] : [`after ${hoursWords(idleMs)} without a message`]),
@@ -33,14 +33,14 @@ function limitWords({ idleMs, maxAgeMs }: { readonly idleMs: number; readonly ma
   return `The binding ends ${ends.join(", or ")}`;
 }
 
-/** Whether this person may change the binding of this chat. */
+/** Returns whether this person may change the binding of this chat. */
 async function mayRebind(here: ConversationContext, flowId: string | undefined): Promise<boolean> {
   if (isTrusted(here.request)) return true;
   const job = flowId === undefined ? undefined : await getFlow(here.unit.tx, flowId);
   return job !== undefined && mayCancel(here, job);
 }
 
-/** Runs `/session`: shows this chat's binding, ends it, or changes how long it lasts. */
+/** Runs `/session`: shows this chat's binding, removes it, or changes its time limits. */
 export async function binding(here: ConversationContext): Promise<string> {
   const { parts, unit, request } = here;
   const bound = await bindingOf(unit.tx, request.route);

@@ -1,6 +1,6 @@
-// Owns the context of a command, its permission checks, and how names and numbers are written in an answer.
-// MO1: text of others (labels, names, messages) appears in an answer as code or as plain words on one
-//      line, so it can't be a link, a mention or a heading.
+// Defines the context of a command, its permission checks, and the formats of names and numbers in answers.
+// MO1: text from other people (labels, names, messages) appears in an answer only as code, or as escaped
+//      words on one line. So it cannot become a link, a mention or a heading.
 
 import { type AccessContext, keyRulesOf, sessionViewer } from "../../access/access.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";
@@ -23,7 +23,7 @@ export interface CommandParts {
   readonly engine: Engine;
   readonly settings: Settings;
   readonly outbound: OutboxListener;
-  /** Checks that a model with this name could run; a failure lists the valid ones. */
+  /** Checks whether a model with this name can run. A failure lists the valid names. */
   checkModel(name: string): Result<string>;
 }
 
@@ -31,12 +31,12 @@ export interface CommandParts {
 export interface CommandRequest extends CommandCall {
   readonly sender: { readonly channel: string; readonly id: string; readonly isOwner: boolean };
   readonly chatType: "direct" | "group" | "channel";
-  /** Key of the conversation that the command is about. */
+  /** Key of the conversation that the command affects. */
   readonly sessionKey: string;
-  /** The chat in which the command was given. */
+  /** Chat in which the command was written. */
   readonly route: Route;
   readonly accountId: string;
-  /** An operator's own rights, in addition to the session's. */
+  /** Present if an operator uses the command: the operator's own rights, in addition to the session's. */
   readonly operator?: Extract<Viewer, { kind: "operator" }>;
 }
 
@@ -57,18 +57,18 @@ const TEXT_CHARS_MAX = 400;
 
 type Masking = Pick<Unit, "redactor">;
 
-/** Formats a name, key or value as code. */
+/** Formats a name, a key or a value as code. */
 export function code({ redactor }: Masking, text: string, charsMax = NAME_CHARS_MAX): string {
   const line = safeLine(redactor.mask(text)).replaceAll("`", "'").trim();
   return `\`${line === "" ? " " : cut(line, charsMax)}\``;
 }
 
-/** Formats a key as code, in full, because people copy it. */
+/** Formats a key as code. It is never shortened, because people copy it. */
 export function keyCode(here: Pick<ConversationContext, "parts" | "session" | "unit">, key: string): string {
   return code(here.unit, displayKey(key, here.session.agentId, keyRulesOf(here.parts.settings)), 512);
 }
 
-/** Shortens a person's message to one line. */
+/** Shortens a person's message to one escaped line. */
 export function excerpt({ redactor }: Masking, text: string, charsMax = TEXT_CHARS_MAX): string {
   return safeLine(redactor.line(text, charsMax)).replaceAll(/[`*_~[\]<>@#|\\]/g, "\\$&");
 }
@@ -78,25 +78,25 @@ export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-/** Returns why something failed, as a sentence for the sender. */
+/** Formats a failure as a sentence for the sender. */
 export function why({ error, hint }: Failure): string {
   const text = safeLine(hint === undefined ? error : `${error}. ${hint}`);
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-/** Returns the name of the sender, as settings and runs name people. */
+/** Returns the name of the sender in the format of settings and runs: `<channel>:<id>`. */
 export function senderName({ sender }: CommandRequest): string {
   return `${sender.channel}:${sender.id}`;
 }
 
-/** Whether the sender of the command started this run. */
+/** Returns whether the sender of the command started this run. */
 export function begunBy(request: CommandRequest, run: Pick<Run, "input">): boolean {
   return run.input.sender === senderName(request);
 }
 
 /**
- * Whether the sender may use commands that only owners may use in groups. A direct chat that shares its
- * conversation with groups counts as a group.
+ * Returns whether the sender may use commands that are restricted to owners in groups. A direct chat that
+ * shares its conversation with groups counts as a group.
  */
 export function isTrusted({ chatType, sender, sessionKey, operator }: CommandRequest): boolean {
   if (sender.isOwner || operator !== undefined) return true;
@@ -107,7 +107,7 @@ export function accessOf({ parts, unit }: CommandContext): AccessContext {
   return { db: unit.tx, settings: parts.settings };
 }
 
-/** Returns the viewer of this conversation, narrowed by an operator's own rights. */
+/** Returns this conversation as a viewer. An operator's own rights narrow it. */
 export async function viewerOf(here: ConversationContext): Promise<Viewer> {
   const { parts, unit, session, request } = here;
   const chain = await spawnChainOf(unit.tx, session);

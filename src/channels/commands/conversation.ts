@@ -1,5 +1,6 @@
-// Owns the commands that change a conversation: start a new one, choose its model, its thinking and verbose
-// levels, and its send policy. flows/session/lifecycle.ts validates: an invalid argument changes nothing.
+// Implements the commands that change a conversation: start a new one, and set its model, thinking level,
+// verbose level and send policy.
+// flows/session/lifecycle.ts validates the arguments. An invalid argument changes nothing.
 
 import {
   modelNames,
@@ -12,7 +13,7 @@ import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { type ConversationContext, code, count, why } from "./context.ts";
 
-/** The argument that resets to the agent's setting. */
+/** The argument that restores the agent's setting. */
 const DEFAULT = "default";
 const MODELS_SHOWN_MAX = 30;
 
@@ -51,7 +52,7 @@ export async function chooseModel(here: ConversationContext): Promise<string> {
   );
 }
 
-/** Sets a level to one of a few words, or shows the current one. */
+/** Sets a level to one of its valid values, or shows the current one. */
 async function chooseLevel(
   here: ConversationContext,
   what: { name: string; field: "thinkingLevel" | "verboseLevel"; now: string; valid: readonly string[] },

@@ -1,4 +1,4 @@
-// Owns the read-only commands: help, status, visible sessions, and who the sender is.
+// Implements the read-only commands: help, status, visible sessions, and the sender's own identity.
 
 import { keyRulesOf, openGate } from "../../access/access.ts";
 import { COMMANDS, type CommandWord, findCommand } from "../../core/rules/command.ts";
@@ -26,7 +26,7 @@ const AGES = [
   ["min", 60_000],
 ] as const;
 
-/** Formats a past time: `5 min ago`, `now`. */
+/** Formats the time since `atMs`: `5 min ago`, `now`. */
 export function ago(atMs: number, nowMs: number): string {
   const pastMs = nowMs - atMs;
   const found = AGES.find(([, ms]) => pastMs >= ms);
@@ -115,7 +115,10 @@ export async function sessions(here: ConversationContext): Promise<string> {
   return [...rows.map((row) => sessionLine(here, row)), ...more].join("\n");
 }
 
-/** Returns the conversation that a command is about, if it exists. */
+/**
+ * Returns the context of a command together with its conversation. Undefined if the conversation does not
+ * exist.
+ */
 export async function hereOf(context: CommandContext): Promise<ConversationContext | undefined> {
   const session = await getSession(context.unit.tx, context.request.sessionKey);
   return session === undefined ? undefined : { ...context, session };

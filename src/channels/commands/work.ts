@@ -1,7 +1,8 @@
-// Owns the commands about running work: stop it, and list, cancel or inspect sub-agents.
-// CW1: in a group people stop only runs that they started; owners stop everything. A direct chat stops
-//      everything except runs that another person started.
-// Only sub-agents of this conversation are named; every other name gets the same answer (I9).
+// Implements the commands for running work: stop it, and list, cancel or inspect sub-agents.
+// CW1: in a group, people can stop only runs that they started; owners can stop all runs. In a direct chat,
+//      the person can stop all runs except those that another person started.
+// Only sub-agents of this conversation can be named. Any other name gets the same answer, whether it exists
+// or not (I9).
 
 import { openGate } from "../../access/access.ts";
 import { textOf } from "../../core/shapes/message.ts";
@@ -28,18 +29,18 @@ import { ago } from "./status.ts";
 
 const LISTED_MAX = 20;
 const LOG_MESSAGES = 10;
-/** Characters of a sub-agent's id that are shown as its name. */
+/** Number of characters of a sub-agent's id that answers show as its name. */
 const SHORT_ID_CHARS = 8;
 
 const NOT_YOURS = "Only the person who started it, or an owner, can stop it.";
 
-/** Whether this person may stop a run. */
+/** Returns whether this person may stop a run. */
 function mayStop({ request }: ConversationContext, run: Pick<Run, "input">): boolean {
   if (request.sender.isOwner || begunBy(request, run)) return true;
   return request.chatType === "direct" && run.input.sender === undefined;
 }
 
-/** Returns the runs that this person may stop: running ones, and those with running sub-agents. */
+/** Returns the runs that this person may stop: running ones, and runs whose sub-agents are still running. */
 async function stoppable(here: ConversationContext): Promise<{ all: number; mine: string[] }> {
   const { unit, session } = here;
   const active = await activeRuns(unit.tx, session.key);
@@ -63,7 +64,7 @@ export async function stop(here: ConversationContext): Promise<string> {
   const { all, mine } = await stoppable(here);
   const ended: string[] = [];
   if (mine.length === all && isTrusted(request)) {
-    // Also stops work that no run of this conversation requested, for example an operator's call.
+    // Stop also work that no run of this conversation requested, for example an operator's call.
     ended.push(...(await parts.engine.abortIn(unit, { sessionKey })).runIds);
   } else {
     for (const runId of mine) {
@@ -101,7 +102,7 @@ async function list(here: ConversationContext): Promise<string> {
   return [...lines, ...(nextCursor === undefined ? [] : ["and more"])].join("\n");
 }
 
-/** Finds sub-agents by the beginning of the id, the key or the label. */
+/** Finds sub-agents by the beginning of the id, by the key, or by the label. */
 async function meant(here: ConversationContext, name: string): Promise<Session[]> {
   const { rows } = await children(here);
   const open: Session[] = [];
@@ -109,7 +110,7 @@ async function meant(here: ConversationContext, name: string): Promise<Session[]
     const child = await getSession(here.unit.tx, job.targetKey);
     if (child !== undefined) open.push(child);
   }
-  // Adds running sub-agents that are too old for the list.
+  // Add running sub-agents that are too old to be in the list.
   const known = new Map([...rows.map(({ session }) => session), ...open].map((child) => [child.key, child]));
   const gate = openGate(accessOf(here), await viewerOf(here));
   const found: Session[] = [];
@@ -121,7 +122,10 @@ async function meant(here: ConversationContext, name: string): Promise<Session[]
   return found;
 }
 
-/** Returns the one sub-agent with this name, or the answer if there is none or several. */
+/**
+ * Returns the only sub-agent with this name. If there is none, or more than one, returns the answer for the
+ * sender.
+ */
 async function oneMeant(here: ConversationContext, name: string): Promise<Session | string> {
   const [first, second] = await meant(here, name);
   if (first === undefined)
@@ -131,7 +135,7 @@ async function oneMeant(here: ConversationContext, name: string): Promise<Sessio
     : `Several sub-agents are called ${code(here.unit, name)}: give more of the id.`;
 }
 
-/** Whether this person may cancel a sub-agent: the same rule as for the run that started it (CW1). */
+/** Returns whether this person may cancel a sub-agent. The rule for the run that started it applies (CW1). */
 export async function mayCancel(here: ConversationContext, job: Flow): Promise<boolean> {
   const { request, unit } = here;
   const run = job.requesterRunId === undefined ? undefined : await getRun(unit.tx, job.requesterRunId);

@@ -1,6 +1,6 @@
-// Owns reading missed messages after an absence that was too long for Discord to resume.
-// DU1: missed messages of each channel that had messages before are read in order, up to a limit. A
-//      message that is stored already is recognised by its id.
+// Reads missed messages after an interruption that was too long for Discord to resume the session.
+// DU1: for each channel that had messages before, the missed messages are read in order, up to a limit. A
+//      message that is already stored is recognised by its id.
 
 import { type Fields, objectsOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
@@ -10,10 +10,10 @@ import type { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
 import { patiently } from "./retry.ts";
 
-/** Discord's limit per request. */
+/** Maximum number of messages per request, set by Discord. */
 const PAGE = 100;
 const PAGES_MAX = 5;
-/** Older messages are not answered. */
+/** Maximum age of a missed message. Older ones get no answer. */
 const AGE_MAX_MS = 24 * 3_600_000;
 
 interface Around {
@@ -56,7 +56,7 @@ async function readChannel(
   );
 }
 
-/** Passes missed messages to `take`, which resolves when the message is stored. */
+/** Passes each missed message to `take`, which resolves after the message is stored. */
 export async function catchUp(around: Around, take: (message: Fields) => Promise<void>): Promise<void> {
   const { world, places, marks, signal } = around;
   const oldest = idOfTime(world.clock.now() - AGE_MAX_MS);

@@ -1,5 +1,6 @@
-// Owns the cache of Discord's channels and roles: a channel's kind and parent, and the bot's role. A miss is
-// fetched; the oldest entry is evicted; Discord's change events update it.
+// Caches Discord's channels and roles: the kind and parent of a channel, and the role of the bot.
+// An entry that is not in the cache is fetched. If the cache is full, the oldest entry is removed. Change
+// events from Discord update the cache.
 
 import { evictOldest } from "../../core/bounded.ts";
 import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
@@ -8,10 +9,10 @@ import { idOf } from "./ids.ts";
 import { DiscordProblem } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 
-/** Number of channels and threads in the cache. */
+/** Maximum number of channels and threads in the cache. */
 const PLACES_MAX = 5_000;
 const GUILDS_MAX = 200;
-/** Discord allows 250 roles and 500 channels; threads are additional. */
+/** Maximum numbers to read. Discord allows 250 roles and 500 channels per guild, and additional threads. */
 const ROLES_MAX = 300;
 const LISTED_MAX = 2_000;
 
@@ -24,24 +25,24 @@ const FORUMS = [15, 16];
 
 export interface DiscordChannelInfo {
   readonly id: string;
-  /** `forum`: messages exist only in its threads. `other`: messages there are ignored. */
+  /** `forum`: messages exist only in the forum's threads. `other`: messages there are ignored. */
   readonly kind: "direct" | "room" | "forum" | "thread" | "other";
   readonly name?: string;
   readonly guildId?: string;
-  /** For a thread: its parent channel. */
+  /** Parent channel, if this is a thread. */
   readonly parentId?: string;
-  /** An announcement channel, whose threads have a separate type. */
+  /** True for an announcement channel: its threads have a separate type. */
   readonly isNews?: true;
 }
 
-/** The roles of a guild, as far as known. */
+/** The roles of a guild that are known so far. */
 export interface Roles {
   readonly names: ReadonlyMap<string, string>;
   /** The role that Discord created for the bot. */
   readonly own?: string;
 }
 
-/** Reads a channel. `guildId`: used if the data has none. */
+/** Converts Discord's data of a channel. `guildId` is used if the data contains no guild. */
 function placeOf(channel: Fields, guildId?: string): DiscordChannelInfo | undefined {
   const id = idOf(channel.id);
   const type = numberOf(channel.type);
@@ -66,7 +67,7 @@ export class Places {
     this.#rest = rest;
   }
 
-  /** Updates the cache from an event. Ignores events about other things. */
+  /** Updates the cache from an event. Ignores events of other types. */
   learn(type: string, data: Fields): void {
     const guildId = idOf(data.guild_id) ?? "";
     switch (type) {
@@ -97,12 +98,12 @@ export class Places {
     }
   }
 
-  /** Returns the name of a channel, if known. */
+  /** Returns the name of a channel, if it is in the cache. */
   nameOf(id: string): string | undefined {
     return this.#places.get(id)?.name;
   }
 
-  /** Returns a channel. Undefined: it does not exist, or the bot can't see it. */
+  /** Returns a channel. Returns undefined if it does not exist, or if the bot cannot see it. */
   async placeOf(id: string, signal?: AbortSignal): Promise<DiscordChannelInfo | undefined> {
     const known = this.#places.get(id);
     if (known !== undefined) return known;
@@ -112,7 +113,7 @@ export class Places {
     return place;
   }
 
-  /** Returns the roles of a guild for the bot with this id. */
+  /** Returns the roles of a guild. `botId` identifies the bot's own role. */
   async rolesOf(guildId: string, botId: string, signal?: AbortSignal): Promise<Roles> {
     const known = this.#roles.get(guildId);
     if (known !== undefined) return known;
@@ -141,7 +142,7 @@ export class Places {
   }
 }
 
-/** Resolves to undefined for a refused request; rethrows every other failure. */
+/** Resolves to undefined if Discord refuses the request. Rethrows every other failure. */
 export async function seen<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked;

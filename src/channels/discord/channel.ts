@@ -1,5 +1,5 @@
-// Owns the channel `discord`: its accounts, each a bot with its own connection. The library is loaded with
-// the first account, not before.
+// Implements the channel `discord`: each account is a bot with its own connection.
+// The library is loaded when the first account is opened.
 
 import { fail, ok } from "../../core/shapes/errors.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
@@ -13,7 +13,7 @@ import { DiscordProblem } from "./problem.ts";
 import { openRest } from "./rest.ts";
 import { createSender, type Sender } from "./send.ts";
 
-/** Discord's limit is 2,000; the margin is for text that Discord lengthens when it stores it. */
+/** Below Discord's limit of 2,000, because Discord lengthens some texts when it stores them. */
 const TEXT_CHARS_MAX = 1_900;
 
 interface Open extends DiscordClient {

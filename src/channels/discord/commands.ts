@@ -1,6 +1,6 @@
-// Owns the bot's menu of slash commands on Discord.
-// DS1: the menu is written only when it differs, because Discord limits how often.
-// DS2: a menu that can't be written is a warning in the log: everything else works without it.
+// Publishes the bot's menu of slash commands on Discord.
+// DS1: the menu is written only if it differs, because Discord limits the number of updates.
+// DS2: if the menu cannot be written, a warning is logged. Everything else works without the menu.
 
 import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
@@ -14,10 +14,10 @@ const NAME = /^[a-z0-9_-]{1,32}$/;
 const DESCRIPTION_CHARS_MAX = 100;
 const ARGUMENT_CHARS_MAX = 1_500;
 
-/** Discord's type numbers: a slash command and a text option. */
+/** Discord's numbers for the types: a slash command, and an option that is a text. */
 const SLASH = 1;
 const TEXT_OPTION = 3;
-/** Servers, and direct messages with the bot. */
+/** Discord's numbers for the contexts: in servers, and in direct messages with the bot. */
 const CONTEXTS = [0, 1];
 
 type Commands = ChannelHost["commands"];
@@ -37,7 +37,7 @@ function menuOf(commands: Commands) {
         {
           type: TEXT_OPTION,
           name: "text",
-          description: "Text for the command",
+          description: "Arguments of the command",
           required: false,
           max_length: ARGUMENT_CHARS_MAX,
         },
@@ -45,7 +45,7 @@ function menuOf(commands: Commands) {
     }));
 }
 
-/** Returns a text that differs when commands differ. */
+/** Returns a text to compare commands: it differs if the commands differ. */
 function looks(command: Fields): string {
   const options = objectsOf(command.options, COMMANDS_MAX).map((option) => [
     textOf(option.name),

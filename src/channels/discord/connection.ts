@@ -1,9 +1,9 @@
-// Owns one connection to Discord's gateway, from its first byte to its close. It never opens a second one:
-// listen.ts decides what follows.
-// DC1: no frame throws out of here or ends the process; an invalid frame is skipped.
-// DC2: an event is acknowledged to Discord after it is settled, not before: a resumed connection gets
-//      all the rest (I2).
-// DC3: nothing is left behind: no socket, no timer, no heartbeat of the library.
+// Owns one connection to Discord's gateway, from its first byte to its close.
+// It is never reopened: listen.ts decides what follows.
+// DC1: no frame can throw an exception or end the process. An invalid frame is skipped.
+// DC2: an event is acknowledged to Discord after it is settled, so a resumed connection gets all unsettled
+//      events (I2).
+// DC3: after the close, no socket, timer or heartbeat of the library is left.
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
 import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
@@ -12,47 +12,47 @@ import type { Timer, World } from "../../world.ts";
 
 /** Time limit from the first byte until Discord accepts the session. */
 const READY_MS = 30_000;
-/** How long Discord may take to answer the close. */
+/** Time limit for Discord to answer the close. */
 const CLOSE_MS = 2_000;
-/** Close code after which Discord keeps the session for a while. */
+/** Close code with which Discord keeps the session for a while, so that it can be resumed. */
 const CLOSE_CODE = 4_200;
 /** Range of valid heartbeat intervals. */
 const BEAT_MIN_MS = 50;
 const BEAT_MAX_MS = 10 * 60_000;
 
-/** State that is needed to resume a session of the gateway. */
+/** The values that are needed to resume a session of Discord's gateway. */
 export interface GatewaySession {
   readonly id: string;
-  /** URL at which to resume. */
+  /** URL of the gateway that can resume the session. */
   readonly url: string;
 }
 
 /** Reason why a connection ended. */
 export type Ending =
   | { readonly kind: "closed"; readonly code: number; readonly words?: string }
-  /** Discord did not accept the session in time. */
+  /** Discord did not accept the session before the time limit. */
   | { readonly kind: "silent" }
-  /** The caller stopped it. */
+  /** The caller stopped the connection. */
   | { readonly kind: "stopped" };
 
 export interface ConnectionParts {
   readonly world: World;
   readonly token: string;
   readonly intents: number;
-  /** URL of a new session. The caller has checked it and the session's own URL. */
+  /** URL for a new session. The caller has checked this URL and the URL of the session to resume. */
   readonly url: string;
   /** The session to resume, if there is one. */
   readonly session: GatewaySession | undefined;
-  /** Returns the sequence number of the last settled event. */
+  /** Returns the sequence number of the last event that was settled. */
   settled(): number;
-  /** Called when a session begins, or with undefined when the old one is lost. */
+  /** Called when a session begins. Called with undefined when the old session is lost. */
   begun(session: GatewaySession | undefined): void;
-  /** Called when messages arrive: in a new session, or resumed after the last connection. */
+  /** Called when messages start to arrive, in a new session (`anew`) or in a resumed one. */
   ready(how: "anew" | "resumed"): void;
   event(type: string, data: Fields, sequence: number): void;
 }
 
-/** The parts of the library's connection that are accessed directly. */
+/** Members of the library's connection that this file uses directly. */
 interface Innards {
   readonly connection: Socket | null;
   unpackMessage(data: unknown, isBinary: boolean): Promise<Fields | null>;
@@ -66,7 +66,7 @@ interface Socket {
 const OPENING = 0;
 const CLOSED = 3;
 
-/** Whether the library can process this frame without throwing. */
+/** Returns whether the library can process this frame without throwing. */
 function isSound(frame: Fields): boolean {
   const data = objectOf(frame.d);
   switch (frame.op) {
@@ -96,7 +96,7 @@ function readFrame(data: unknown, isBinary: boolean): Fields | undefined {
   }
 }
 
-/** Creates the library's connection, which must not reconnect once `isOver`. */
+/** Creates the library's connection. After `isOver`, it must not reconnect. */
 async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise<WebSocketShard> {
   const { DefaultWebSocketManagerOptions: defaults, WebSocketShard } = await import("@discordjs/ws");
   const { encoding, identifyProperties, version } = defaults;
@@ -130,12 +130,12 @@ async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise
           session_start_limit: { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 },
         },
       },
-      // The library calls this again before it reconnects by itself: that call must never settle.
+      // The library calls this again before it reconnects by itself. That second call must never settle.
       retrieveSessionInfo: () => {
         if (isOver()) return new Promise<null>(() => {});
         return known === undefined ? null : info(known);
       },
-      // Its sequence number is of a received event, not of a settled one.
+      // The library's sequence number counts received events, but only settled ones may be acknowledged.
       updateSessionInfo: (_, session) => {
         if (isOver()) return;
         const before = known;
@@ -148,20 +148,20 @@ async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise
   );
 }
 
-/** Closes the socket and waits for the close, at most as long as Discord may take to answer. */
+/** Closes the socket and waits for the close, up to a time limit. */
 async function leave(shard: WebSocketShard, { clock }: World): Promise<void> {
   const { connection } = shard as unknown as Innards;
   const isOpen = connection !== null && connection.readyState !== CLOSED;
   let deadline: Timer | undefined;
   const closed = new Promise<void>((resolve) => {
     if (!isOpen) return resolve();
-    // The library removes its error listener before the last error may come.
+    // An error may follow after the library has removed its error listener.
     connection.on("error", () => {});
     connection.on("close", resolve);
     deadline = clock.at(clock.now() + CLOSE_MS, () => connection.terminate());
     if (connection.readyState === OPENING) connection.terminate();
   });
-  // Its promise may never settle when both ends close; only the socket's close counts.
+  // Ignore this promise: it may never settle if both sides close. Wait for the socket's close instead.
   shard.destroy({ code: CLOSE_CODE }).catch(() => {});
   await closed;
   deadline?.cancel();
@@ -185,7 +185,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
     const frame = readFrame(data, isBinary);
     skipped += frame === undefined ? 1 : 0;
     if (skipped === 1 && frame === undefined)
-      world.log.warn({}, "Discord sent an invalid frame; it is skipped");
+      world.log.warn({}, "Discord sent an invalid frame, which was skipped");
     return frame ?? null;
   };
   const onMessage = innards.onMessage.bind(shard);
@@ -205,7 +205,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
   shard.on("socketError", (error) => {
     words = error?.message;
   });
-  // Ignored, because the event `closed` has the reason as a code.
+  // Ignored, because the event `closed` reports the reason as a code.
   shard.on("error", () => {});
   shard.on("closed", (code) => end({ kind: "closed", code, ...optional({ words }) }));
   shard.on("dispatch", ({ t, d, s }) => {

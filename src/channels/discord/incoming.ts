@@ -1,7 +1,7 @@
-// Owns the conversion of Discord events to messages of all platforms.
-// DI1: bots, web hooks, Discord itself and the bot's own messages are ignored.
-// DI2: a thread is identified by its parent and its own id, the same in every route and key.
-// DI3: only ids identify people: names can be changed and reused by others.
+// Converts Discord events to the message format that all channels share.
+// DI1: messages of bots, webhooks, Discord itself and the bot's own account are ignored.
+// DI2: a thread is identified by its parent and its own id, in every route and key.
+// DI3: only ids identify people, because names can be changed, and reused by others.
 
 import { type Fields, numberOf, objectOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,14 +15,14 @@ import { forwardedOf, mentionedUsers, type Names, nameOf, notesOf, readableText 
 
 export const DISCORD = "discord";
 
-/** Types of messages that a person wrote: a message or a reply. All other types are notices. */
+/** Discord's types of messages that a person wrote: a message and a reply. All other types are notices. */
 const WRITTEN = [0, 19];
-/** Discord also updates a message for a link preview or a pin; those are no edits. */
+/** An update long after the last edit is a link preview or a pin, so it is not treated as an edit. */
 const EDIT_FRESH_MS = 3_600_000;
 const ROLES_MAX = 100;
-/** Interaction context in which the bot itself is not present. */
+/** Discord's number for a context in which the bot itself is not present. */
 const ELSEWHERE = 2;
-/** Interaction type of a command from the bot's menu. */
+/** Discord's number for a command from the bot's menu. */
 const SLASH_COMMAND = 2;
 
 export interface DiscordAccountContext {
@@ -34,7 +34,7 @@ export interface DiscordAccountContext {
   readonly clock: Clock;
 }
 
-/** Chat of a message, as people see it, and the route of a reply. */
+/** The chat of a message, and the route for a reply. */
 interface MessageOrigin {
   readonly chat: InboundMessage["chat"];
   readonly replyTo: Route;
@@ -48,7 +48,7 @@ async function spotOf(
   guildId: string | undefined,
   senderId: string,
 ): Promise<MessageOrigin | undefined> {
-  // A place without a server is a direct chat, because bots cannot be in other chats.
+  // A message without a server comes from a direct chat: bots cannot be in other private chats.
   const place: DiscordChannelInfo | undefined =
     guildId === undefined ? { id: channelId, kind: "direct" } : await places.placeOf(channelId, signal);
   const route = (to: string): Route => ({ channel: DISCORD, to, accountId });
@@ -73,7 +73,7 @@ async function spotOf(
   }
 }
 
-/** Returns the names that a message's ids stand for. */
+/** Returns the names for the ids in a message's text. */
 function namesIn(message: Fields, { botId, places }: DiscordAccountContext, roles: Roles): Names {
   const users = mentionedUsers(message);
   return {
@@ -85,7 +85,7 @@ function namesIn(message: Fields, { botId, places }: DiscordAccountContext, role
   };
 }
 
-/** Returns the text of a message or a forwarded one, with notes for other content. */
+/** Returns the text of a message, and of the message that it forwards, with notes for other content. */
 function wholeText(message: Fields, names: Names): string {
   const forwarded = forwardedOf(message);
   const own = [readableText(textOf(message.content) ?? "", names), ...notesOf(message)];
@@ -105,7 +105,7 @@ function quotedOf(message: Fields, names: Names): InboundMessage["quoted"] {
   return { text: text === "" ? files : text, ...optional({ senderName }) };
 }
 
-/** Whether a person wrote it, not a program. */
+/** Returns whether a person wrote the message, not a program. */
 function isWritten(message: Fields, botId: string): boolean {
   const author = objectOf(message.author);
   if (author === undefined || idOf(author.id) === undefined || author.id === botId) return false;
@@ -114,7 +114,8 @@ function isWritten(message: Fields, botId: string): boolean {
 }
 
 /**
- * Returns an id that differs for each edit; undefined: not edited, or long ago. `null`: ignore the update.
+ * Returns an id that differs for each edit. Returns undefined for a new message, and `null` for an update
+ * that is not an edit.
  */
 function editOf(message: Fields, isUpdate: boolean, now: number): string | undefined | null {
   if (!isUpdate) return undefined;
@@ -123,7 +124,7 @@ function editOf(message: Fields, isUpdate: boolean, now: number): string | undef
   return now - at < EDIT_FRESH_MS ? String(at) : null;
 }
 
-/** Reads a message; undefined: nothing to answer. */
+/** Converts a message. Returns undefined if it needs no answer. */
 export async function readMessage(
   message: Fields,
   reader: DiscordAccountContext,
@@ -176,13 +177,13 @@ export async function readMessage(
 /** A slash command from the bot's menu. */
 export interface SlashCommand {
   readonly id: string;
-  /** Token to answer with; secret for some minutes. */
+  /** Token for answering the command. It is secret while it is valid, for some minutes. */
   readonly token: string;
-  /** Undefined: the bot can't answer in this chat. */
+  /** Undefined if the bot cannot answer in this chat. */
   readonly message: InboundMessage | undefined;
 }
 
-/** Reads a slash command; undefined: the interaction is something else. */
+/** Converts a slash command. Returns undefined for any other interaction. */
 export async function readCommand(
   interaction: Fields,
   reader: DiscordAccountContext,

@@ -1,15 +1,15 @@
-// Owns the order in which Discord's events are settled: one after the other, as they arrived.
-// DQ1: an event that was not settled, because storing failed or time ran out, is dropped. The sequence
-//      number stays before it, so Discord resends it (I2).
-// DQ2: the queue is bounded; when it is full the connection is closed and resumed later.
+// Settles Discord's events one after the other, in the order of their arrival.
+// DQ1: an event that could not be settled is dropped, for example if storing it failed. The sequence number
+//      stays before this event, so Discord sends it again (I2).
+// DQ2: the queue is limited. If it is full, the connection is closed and resumed later.
 
-/** Events that wait to be settled. */
+/** Maximum number of events that wait to be settled. */
 const WAITING_MAX = 1_000;
 
 export interface Piece {
-  /** Sequence number of the event; absent: not an event. */
+  /** Sequence number of the event. Absent if this is not an event. */
   readonly sequence?: number;
-  /** Absent: nothing to do for this event. */
+  /** Settles the event. Absent if there is nothing to do for it. */
   readonly work?: () => Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export class Intake {
   #working: Promise<void> | undefined;
   #stopped = false;
 
-  /** `settled`: called after each event. `failed`: called once; nothing runs after it. */
+  /** `settled` is called after each event. `failed` is called once; no event is settled after it. */
   constructor(settled: (sequence: number) => Promise<void>, failed: (error: unknown) => void) {
     this.#settled = settled;
     this.#failed = failed;
@@ -29,7 +29,7 @@ export class Intake {
   push(piece: Piece): void {
     if (this.#stopped) return;
     const last = this.#waiting.at(-1);
-    // Most events need no work: merge consecutive ones.
+    // Most events need no work. Merge consecutive ones, so that they do not fill the queue.
     if (piece.work === undefined && last !== undefined && last.work === undefined) this.#waiting.pop();
     if (this.#waiting.length >= WAITING_MAX) {
       this.#fail(new Error(`more than ${WAITING_MAX} events wait to be stored`));
@@ -39,7 +39,7 @@ export class Intake {
     this.#working ??= this.#work();
   }
 
-  /** Starts no further work. */
+  /** Drops all waiting events and accepts no more. */
   stop(): void {
     this.#stopped = true;
     this.#waiting.length = 0;
@@ -57,7 +57,7 @@ export class Intake {
   }
 
   async #work(): Promise<void> {
-    // Runs after the events of the same tick, when `push` has returned.
+    // Waits until `push` has returned and the events of the same tick are queued.
     await Promise.resolve();
     try {
       for (let piece = this.#waiting.shift(); piece !== undefined; piece = this.#waiting.shift()) {

@@ -1,8 +1,10 @@
-// Owns how an account listens: its identity, one connection after the other, and the handling of each event.
-// DN1: after a short gap Discord resends unsettled events; after a longer one missed messages are read
-//      again before newer events (I2).
-// DN2: a new session is stored only after the messages missed before it are stored.
-// DN3: Discord requests a new connection now and then; that is no failure. Many in a short time are.
+// Listens for one account: finds out the bot's identity, opens one connection after the other, and handles
+// each event.
+// DN1: after a short interruption Discord sends unsettled events again. After a longer one, missed messages
+//      are read before newer events are handled (I2).
+// DN2: a new session is stored only after the messages that were missed before it are stored.
+// DN3: Discord requests a new connection from time to time. This is a failure only if it happens often in a
+//      short time.
 
 import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
@@ -22,14 +24,17 @@ import { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
 import { patiently } from "./retry.ts";
 
-/** Guilds with channels and threads, messages there and in direct chats, and their content. */
+/**
+ * Requested events: guilds with channels and threads, messages in guilds and in direct chats, and their
+ * content.
+ */
 const INTENTS = (1 << 0) | (1 << 9) | (1 << 12) | (1 << 15);
 
-/** Number of reconnects within this time that count as a failure. */
+/** Maximum number of reconnects within this time. More count as a failure. */
 const RECONNECTS_MAX = 3;
 const RECONNECTS_WITHIN_MS = 60_000;
 
-/** One account, its REST client, and its known channels. */
+/** One account, with its REST client and its cached channels. */
 export interface DiscordClient {
   readonly account: DiscordAccount;
   readonly host: ChannelHost;
@@ -37,7 +42,9 @@ export interface DiscordClient {
   readonly places: Places;
 }
 
-/** Close codes after which only other settings or a change in the portal help. */
+/**
+ * Close codes for which retries cannot help: the settings, or the bot in Discord's portal, must be changed.
+ */
 const LASTING: Readonly<Record<number, string>> = {
   4004: TOKEN_WORDS,
   4010: "Discord rejects the shard number of this connection",
@@ -48,7 +55,7 @@ const LASTING: Readonly<Record<number, string>> = {
     "Discord does not let the bot read messages: switch on Message Content Intent in the developer portal, " +
     "under Bot, Privileged Gateway Intents",
 };
-/** Close codes after which the session is lost. */
+/** Close codes after which the session cannot be resumed. */
 const SESSION_LOST = [1000, 1001, 4003, 4007, 4009];
 
 function listenProblem(error: unknown): unknown {
@@ -56,7 +63,7 @@ function listenProblem(error: unknown): unknown {
   return new ListenProblem(error.message, error.kind === "token" || error.kind === "refused");
 }
 
-/** Returns the identity of the bot. */
+/** Returns the id and the name of the bot. */
 export async function whoAmI(
   { rest }: Pick<DiscordClient, "rest">,
   signal?: AbortSignal,
@@ -67,17 +74,14 @@ export async function whoAmI(
   return { id, name: safeLine(textOf(user.username) ?? id) };
 }
 
-/**
- * Whether the token may be sent to this URL: the URL must be encrypted, unless `restUrl` itself is
- * unencrypted.
- */
+/** Returns whether the token may be sent to this URL. The URL must be encrypted, unless `restUrl` is not. */
 function isSafe(url: string, restUrl: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol } = new URL(url);
   return protocol === "wss:" || (protocol === "ws:" && restUrl.startsWith("http:"));
 }
 
-/** Returns the URL for a new session, if Discord allows one. */
+/** Returns the URL for a new session. Fails if Discord allows no more sessions today. */
 async function gatewayUrl({ rest, account }: DiscordClient, signal: AbortSignal): Promise<string> {
   const answer = await rest.ask((api, inner) => api.gateway.getBot({ signal: inner }), signal);
   const { url, session_start_limit: limit } = answer as unknown as Fields;
@@ -102,7 +106,7 @@ function endProblem(ending: Ending): ListenProblem {
   );
 }
 
-/** Listens until the signal fires; throws a `ListenProblem` on failure. */
+/** Listens until the signal is aborted. Throws a `ListenProblem` on failure. */
 export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<void> {
   try {
     const me = await whoAmI(line, ear.signal);
@@ -121,11 +125,11 @@ class Listening {
   readonly #botId: string;
   readonly #intake: Intake;
   readonly #reader: DiscordAccountContext;
-  /** Fires when listening must stop: requested, or an event could not be stored. */
+  /** Aborted when listening must stop: on request, or because an event could not be stored. */
   readonly #stopper = new AbortController();
   #menu: Promise<void> | undefined;
   #problem: unknown;
-  /** A new session whose missed messages are not read yet. */
+  /** A new session whose missed messages were not read yet. */
   #beginning: GatewaySession | undefined;
 
   constructor(line: DiscordClient, ear: Ear, marks: Marks, botId: string) {
@@ -140,7 +144,7 @@ class Listening {
     this.#intake = new Intake(
       (sequence) => marks.settled(sequence),
       (error) => {
-        // An abort after a stop is no problem.
+        // After a stop, an aborted event is not a problem.
         if (!this.#stopper.signal.aborted) this.#problem = error;
         this.#stopper.abort();
       },
@@ -160,7 +164,7 @@ class Listening {
       this.#intake.stop();
       await this.#intake.idle();
       await this.#menu;
-      // Losing this is harmless: Discord resends events that are not recorded as settled.
+      // A failure here is harmless: Discord sends events again that are not recorded as settled.
       await this.#marks.write().catch((error: unknown) => {
         this.#line.host.world.log.warn({ err: error }, "the read position of Discord could not be stored");
       });
@@ -188,7 +192,7 @@ class Listening {
       await this.#intake.idle();
       if (ending.kind === "stopped" || signal.aborted) return;
       const isLost = ending.kind === "closed" && SESSION_LOST.includes(ending.code);
-      // A session that can't be resumed is not tried twice.
+      // Do not try again to resume a session that could not be resumed.
       if (isLost || (session !== undefined && !wasReady)) await this.#marks.begin(undefined);
       if (ending.kind === "closed" && LASTING[ending.code] !== undefined) throw endProblem(ending);
       const now = clock.monotonic();
@@ -236,7 +240,7 @@ class Listening {
     return holdConnection(parts, this.#stopper.signal);
   }
 
-  /** Reads missed messages; then the session may be resumed. */
+  /** Reads the missed messages. After that, the session is stored and can be resumed. */
   async #begin(): Promise<void> {
     const { rest, places, host, account } = this.#line;
     const { signal } = this.#stopper;
@@ -262,7 +266,7 @@ class Listening {
     }
   }
 
-  /** Skips an event that can't be read; rethrows when a request to Discord failed. */
+  /** Skips an event that cannot be read. Rethrows a failed request to Discord. */
   async #read<T>(read: () => Promise<T | undefined>): Promise<T | undefined> {
     const { world } = this.#line.host;
     try {
@@ -293,7 +297,7 @@ class Listening {
     const { id, token, message } = called;
     if (message !== undefined) await host.receive(message);
     const content = message === undefined ? "I can't answer here." : "Taken.";
-    // Only the sender sees this. An old command can't be answered any more.
+    // Only the sender sees this answer. An old command can no longer be answered, so failures are ignored.
     const body = { content, flags: 1 << 6 };
     rest.ask((api, signal) => api.interactions.reply(id, token, body, { signal })).catch(() => {});
   }

@@ -1,6 +1,6 @@
-// Owns reading files that come with a message.
-// DM1: files are read only from Discord's own hosts or the configured one. The token is not sent, no
-//      redirect is followed, and the size is bounded.
+// Reads files that were sent with a message.
+// DM1: files are read only from Discord's own hosts or the configured one. The token is not sent, redirects
+//      are not followed, and the size is limited.
 
 import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -9,14 +9,14 @@ import type { Clock } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
 import { exchange } from "../exchange.ts";
 
-/** Discord allows ten. */
+/** Maximum number of files in a message, set by Discord. */
 const FILES_MAX = 10;
 const HOSTS = ["cdn.discordapp.com", "media.discordapp.net"];
 const VOICE_FLAG = 1 << 13;
 /** Time limit for a whole file. */
 const TIMEOUT_MS = 60_000;
 
-/** The server for files, and the clock for deadlines. */
+/** The configured server, and the clock for time limits. */
 interface Source {
   readonly restUrl: string;
   readonly clock: Clock;
@@ -28,7 +28,7 @@ function kindOf(mimeType: string, isVoice: boolean): InboundMedia["kind"] {
   return kind === "image" || kind === "audio" || kind === "video" ? kind : "file";
 }
 
-/** Returns the URL if files may be read from it. */
+/** Returns the URL if files may be read from it, otherwise undefined. */
 function allowed(url: string, restUrl: string): URL | undefined {
   if (!URL.canParse(url)) return undefined;
   const address = new URL(url);
@@ -48,7 +48,7 @@ async function load(
   if (answer.kind === "failed") {
     return fail("file_problem", `the file could not be read from Discord: ${answer.why}`);
   }
-  if (answer.status !== 200) return fail("file_problem", `Discord does not give the file (${answer.status})`);
+  if (answer.status !== 200) return fail("file_problem", `Discord refused the file (${answer.status})`);
   if (answer.kind === "answered") return ok(answer.body);
   return fail("too_large", `the file is larger than ${bytesMax} bytes`);
 }

@@ -1,18 +1,19 @@
-// Owns the classification of failed requests to Discord, and their messages. A problem says whether the
-// request may have taken effect (I5). No message holds the token, a URL with a token, or a stack.
+// Classifies failed requests to Discord, and formats their messages.
+// A problem says whether the request may have taken effect (I5). No message contains the token, a URL with a
+// token, or a stack.
 
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 
 /** Kind of failure of one request. */
 export type ProblemKind =
-  /** Rate limit; not done. */
+  /** Rate limit. The request was not executed. */
   | "limit"
-  /** The token is wrong; not done. */
+  /** The token is wrong. The request was not executed. */
   | "token"
-  /** Refused; a retry won't help. */
+  /** Discord refused the request. A retry cannot help. */
   | "refused"
-  /** Discord was unreachable or unavailable; not done. */
+  /** Discord was unreachable or unavailable. The request was not executed. */
   | "away"
   /** The request may have been executed. */
   | "unknown";
@@ -32,10 +33,10 @@ export class DiscordProblem extends Error {
   }
 }
 
-/** Unknown channel: deleted, or the id of a person. */
+/** Discord's error code for an unknown channel: it was deleted, or the id belongs to a person. */
 export const UNKNOWN_CHANNEL = 10003;
 
-/** Characters of Discord's error text that are kept. */
+/** Maximum number of characters of Discord's error text. */
 const WORDS_MAX = 200;
 const PAUSE_MAX_MS = 3_600_000;
 
@@ -64,20 +65,20 @@ export const TOKEN_WORDS =
   "Discord refuses the bot's token: copy it anew from the developer portal, under Bot, and set " +
   "channels.discord.token";
 
-/** Returns the problem for an error response. `code`, `message`: from its body. */
+/** Returns the problem for an error response. `code` and `message` come from its body. */
 export function refusal(status: number, code: number | undefined, message: string): DiscordProblem {
   const said = head(safeLine(head(message, WORDS_MAX)), WORDS_MAX);
   const numbers = code === undefined || code === 0 ? `${status}` : `${status}, code ${code}`;
   const more = code === undefined ? {} : { code };
   if (status === 401) return new DiscordProblem("token", TOKEN_WORDS, more);
-  // Discord throttles direct messages to many strangers with this code; it passes.
+  // Discord returns this code after direct messages to many strangers. It is temporary.
   if (code === 40003) return limited(60_000);
-  // A request with one of these two codes was not accepted; with others it may be partly executed.
+  // With these two statuses, Discord did not accept the request. With others, it may have executed a part.
   if (status === 502 || status === 503) {
     return new DiscordProblem("away", `Discord can't take it at the moment (${status})`, more);
   }
   if (status >= 500) return new DiscordProblem("unknown", `Discord failed with ${status}`, more);
-  // Discord knows this path, so another server sent the answer.
+  // Discord's API has this path, so the answer came from another server.
   if (status === 404 && (code ?? 0) === 0) {
     return new DiscordProblem("refused", "the server at restUrl is not Discord's API (404)", more);
   }
@@ -92,13 +93,13 @@ export function limited(afterMs: number): DiscordProblem {
   return new DiscordProblem("limit", text, { afterMs: pauseMs });
 }
 
-/** Errors before anything was sent: no address for the name, connection refused, invalid certificate. */
+/** Error codes of requests that were never sent: unknown host, connection refused, invalid certificate. */
 const NOT_SENT = new RegExp(
   "^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT" +
     "|CERT_.*|ERR_TLS_.*|ERR_SSL_.*|DEPTH_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$",
 );
 
-/** Returns the problem for a request without a response. */
+/** Returns the problem for a request that got no response. */
 export function unanswered(error: unknown): DiscordProblem {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = String((cause as NodeJS.ErrnoException | undefined)?.code ?? "no answer");

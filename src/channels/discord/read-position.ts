@@ -1,27 +1,27 @@
-// Owns the read position of an account: the gateway session that it can resume, and the newest message of
-// each channel for when it can't.
-// DK1: the stored position is never ahead of the stored messages: after a crash messages arrive twice
+// Stores the read position of an account: the gateway session to resume, and, if it can no longer be resumed,
+// the newest message of each channel.
+// DK1: the stored position is never ahead of the stored messages, so after a crash messages arrive twice
 //      rather than never (I2).
-// A settled message writes at most a few rows, and most write none.
+// Settling a message writes at most a few rows; for most messages it writes none.
 
 import { type Fields, jsonOf, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { ChannelHost } from "../channel.ts";
 import type { GatewaySession } from "./connection.ts";
 import { idOf, isNewer } from "./ids.ts";
 
-/** Channels whose missed messages are read: the most recently active ones. */
+/** Maximum number of channels whose missed messages are read: the most recently active ones. */
 const CHANNELS_MAX = 100;
-/** Settled events between two writes of the position. */
+/** Number of settled events between two writes of the position. */
 const EVENTS_BETWEEN = 20;
 
 const SESSION = "session";
 const CHANNELS = "channels";
 const lastOf = (channelId: string): string => `last:${channelId}`;
 
-/** A gateway session and its last settled event. */
+/** A gateway session that can be resumed, with its last settled event. */
 export interface Resumption extends GatewaySession {
   readonly sequence: number;
-  /** Bot and API URL of the session. */
+  /** Bot and API URL that the session belongs to. */
   readonly botId: string;
   readonly restUrl: string;
 }
@@ -36,7 +36,10 @@ function resumptionIn(value: Fields | undefined): Resumption | undefined {
 export class Marks {
   readonly #host: ChannelHost;
   readonly #accountId: string;
-  /** Newest message of each channel, the most recently active last. Undefined: as stored. */
+  /**
+   * Newest message of each channel, the most recently active channel last. Undefined if it is unchanged since
+   * the last write.
+   */
   readonly #last: Map<string, string | undefined>;
   readonly #changed = new Set<string>();
   #session: Resumption | undefined;
@@ -48,7 +51,7 @@ export class Marks {
     this.#last = new Map(channels.map((id) => [id, undefined]));
   }
 
-  /** The values as last written. */
+  /** Reads the values that were written last. */
   static async read(host: ChannelHost, accountId: string): Promise<Marks> {
     const list = jsonOf((await host.cursor(accountId, CHANNELS)) ?? "");
     const channels = Array.isArray(list) ? list.flatMap((id) => idOf(id) ?? []) : [];
@@ -61,13 +64,13 @@ export class Marks {
     return this.#session;
   }
 
-  /** Records that a session began, or (undefined) that the last one is lost. */
+  /** Records that a session began. With undefined, records that the last one is lost. */
   async begin(session: Resumption | undefined): Promise<void> {
     this.#session = session;
     await this.write();
   }
 
-  /** Records that an event is settled: its messages are stored. */
+  /** Records that an event is settled, so its messages are stored. */
   async settled(sequence: number): Promise<void> {
     if (this.#session !== undefined && sequence > this.#session.sequence) {
       this.#session = { ...this.#session, sequence };
@@ -76,7 +79,7 @@ export class Marks {
     if (this.#unwritten >= EVENTS_BETWEEN) await this.write();
   }
 
-  /** Records that a message of this channel is settled. */
+  /** Records that a message in this channel is settled. */
   async passed(channelId: string, messageId: string): Promise<void> {
     const isNew = !this.#last.has(channelId);
     const before = this.#last.get(channelId);
@@ -92,7 +95,7 @@ export class Marks {
     if (isNew) await this.write();
   }
 
-  /** Returns channels with messages and the newest settled message of each. */
+  /** Returns the channels that had messages, each with its newest settled message. */
   async channels(): Promise<[channelId: string, lastId: string][]> {
     const read: [string, string][] = [];
     for (const [channelId, lastId] of this.#last) {

@@ -1,8 +1,7 @@
-// Owns the requests to Discord: each is sent once, with bounded time and memory, and fails with a clear
-// message.
-// The library never waits or retries: the caller (outbox, account) decides.
-// DR2: one deadline covers the whole request; an answer over the size limit is discarded.
-// DR3: redirects are not followed: the token goes only to the configured address.
+// Sends requests to Discord: each once, with limits on time and memory, and a clear message if it fails.
+// The library never waits or retries: the caller (the outbox or the listener) decides.
+// DR2: one time limit covers the whole request. An answer above the size limit is discarded.
+// DR3: redirects are not followed, so the token is sent only to the configured address.
 
 import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
@@ -14,17 +13,17 @@ import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
 
 /** Time limit from the request to the last byte of the response. */
 const TIMEOUT_MS = 15_000;
-/** Larger than a hundred messages of maximum length. */
+/** Size limit of an answer. It is larger than a hundred messages of maximum length. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 /** The REST client of one account. */
 export interface Rest {
-  /** Makes one call. Rejects with a `DiscordProblem`. */
+  /** Makes one API call. Rejects with a `DiscordProblem`. */
   ask<T>(call: (api: API, signal: AbortSignal) => Promise<T>, outside?: AbortSignal): Promise<T>;
   close(): void;
 }
 
-/** Reads at most `bytesMax` of a body. */
+/** Reads a body of at most `bytesMax`. */
 async function readBody(
   body: ReadableStream<Uint8Array> | null,
   bytesMax: number,
@@ -32,7 +31,7 @@ async function readBody(
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   if (body === null) return new Uint8Array();
-  // Leaving the loop early closes the stream and its connection.
+  // Returning from the loop closes the stream and its connection.
   for await (const chunk of body) {
     bytes += chunk.length;
     if (bytes > bytesMax) return undefined;
@@ -41,7 +40,7 @@ async function readBody(
   return Buffer.concat(chunks);
 }
 
-/** Returns a response whose body is always an object or a list, because the library trusts it. */
+/** Replaces a body that is not an object or a list, because the library does not check it. */
 function tidied(status: number, headers: Headers, text: string): Response {
   const tidy = new Headers([...headers].filter(([name]) => /^(x-ratelimit-|retry-after$)/.test(name)));
   tidy.set("content-type", "application/json");
@@ -68,7 +67,7 @@ async function request(ask: Fetch, url: string, init: RequestInit): Promise<Resp
   const { status, headers } = answer;
   const isRead = init.method === "GET";
   const bytes = await readBody(answer.body, ANSWER_BYTES_MAX).catch((error: unknown) => {
-    // A write has taken effect even if its response is lost.
+    // A write has already taken effect if the response was successful, even if its body is lost.
     if (isRead || !answer.ok) throw unanswered(error);
     return new Uint8Array();
   });
@@ -82,7 +81,7 @@ async function request(ask: Fetch, url: string, init: RequestInit): Promise<Resp
   return tidied(status, headers, Buffer.from(bytes ?? []).toString("utf8"));
 }
 
-/** Converts an error of the library. `kinds`: its error classes. */
+/** Converts an error of the library to a problem. `kinds` has the library's error classes. */
 function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): DiscordProblem {
   if (error instanceof DiscordProblem) return error;
   if (error instanceof kinds.RateLimitError) {
@@ -103,7 +102,7 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
   const makeRequest = (url: string, init: RequestInit) => request(ask, url, init);
   const rest = new kinds.REST({
     api: account.restUrl,
-    // Our own deadline is earlier: the library's one excludes the body.
+    // Later than our own time limit, because the library's limit excludes the body.
     timeout: TIMEOUT_MS * 2,
     retries: 0,
     rejectOnRateLimit: () => true,
@@ -112,7 +111,7 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
   const api = new API(rest);
   return {
     async ask(call, outside) {
-      // The library forgets the token after a 401.
+      // The library forgets the token after a 401 response, so set it before each call.
       rest.setToken(account.token);
       const stopper = new AbortController();
       const late = new DiscordProblem("unknown", `Discord did not answer within ${TIMEOUT_MS / 1_000} s`);

@@ -1,16 +1,16 @@
-// Owns retries of requests that Discord can't answer yet, where no other layer retries.
+// Retries requests that Discord cannot answer at the moment, for callers that no other layer retries.
 
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { DiscordProblem } from "./problem.ts";
 
-/** Number of attempts, and the pause if Discord sends none. */
+/** Number of attempts, and the pause between them if Discord requests none. */
 const TRIES_MAX = 4;
 const PAUSE_MS = 1_000;
-/** Gives up if the requested pause is longer. */
+/** If Discord requests a longer pause, no further attempt is made. */
 const PAUSE_MAX_MS = 60_000;
 
-/** Calls until there is an answer or a refusal, a few times. The request must change nothing. */
+/** Repeats a read-only request until Discord answers or refuses it, or the attempts are used up. */
 export async function patiently<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -1,7 +1,8 @@
-// Owns sending text to Discord, and its destinations.
-// DO1: text of a model never pings anybody and gets no link preview.
-// DO2: Discord deduplicates by nonce for some minutes: an attempt with an unknown result is repeated
-//      once with the same nonce and shows the text once. After that its outcome is unknown (I5).
+// Sends text to Discord, and interprets its destinations.
+// DO1: a text from a model never notifies people and gets no link preview.
+// DO2: Discord deduplicates messages by nonce for some minutes. So an attempt with an unknown result is
+//      repeated once with the same nonce, and the text is shown once. If the result is still unknown, so is
+//      the outcome (I5).
 // A route names a channel, a thread (by its parent and its own id), or a person.
 
 import { createHash } from "node:crypto";
@@ -17,13 +18,13 @@ import { idOf } from "./ids.ts";
 import { DiscordProblem, UNKNOWN_CHANNEL } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 
-/** Message flag: no link previews. */
+/** Discord's flag for a message without link previews. */
 const SUPPRESS_EMBEDS = 1 << 2;
-/** Discord's limit is 25 characters. */
+/** Length of our nonces. Discord's limit is 25 characters. */
 const NONCE_CHARS = 22;
 const DIRECT_CHATS_MAX = 1_000;
 const TITLE_CHARS_MAX = 100;
-/** Channel types of public threads; the second is for announcement channels. */
+/** Discord's types of public threads: in a text channel, and in an announcement channel. */
 const PUBLIC_THREAD = 11;
 const NEWS_THREAD = 10;
 const NO_DIRECT_THREADS = "Discord has no threads in direct messages";
@@ -42,7 +43,7 @@ function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryO
   switch (kind) {
     case "limit":
       return { kind: "retry", error, ...optional({ afterMs }) };
-    // The text was not sent; a retry succeeds when the token is corrected or Discord is available.
+    // The text was not sent. A retry can succeed after the token is corrected or Discord is available again.
     case "token":
     case "away":
       return { kind: "retry", error };
@@ -62,7 +63,7 @@ function noId(text: string): string {
   return `${shown} is not a Discord id: use the id of a channel, a thread or a person`;
 }
 
-/** Returns one line that Discord accepts as the name of a thread. */
+/** Converts a title to one line that Discord accepts as the name of a thread. */
 function titleOf(title: string): string {
   const line = safeLine(head(title, TITLE_CHARS_MAX * 4))
     .replace(/(\s|\\n)+/g, " ")
@@ -70,9 +71,9 @@ function titleOf(title: string): string {
   return head(line, TITLE_CHARS_MAX) || "Thread";
 }
 
-/** Creates the sender of one account. */
+/** Creates the function that sends texts for one account. */
 export function createSender(rest: Rest, places: Places): Sender {
-  /** Direct chats by the person's id. */
+  /** Ids of direct chats, by the id of the person. */
   const directChats = new Map<string, string>();
 
   async function post(to: string, message: OutgoingMessage): Promise<void> {
@@ -89,12 +90,12 @@ export function createSender(rest: Rest, places: Places): Sender {
     } catch (error) {
       if (!(error instanceof DiscordProblem) || error.kind !== "unknown") throw error;
       const again = await once().then(() => undefined, asProblem);
-      // The first attempt may have arrived, whatever the second one returns.
+      // The first attempt may have succeeded, even if the second one was refused.
       if (again !== undefined) throw new DiscordProblem("unknown", again.message);
     }
   }
 
-  /** Returns the direct chat with this person. Undefined: unknown person. */
+  /** Returns the direct chat with this person. Returns undefined for an unknown person. */
   async function directChat(personId: string): Promise<string | undefined> {
     try {
       const chat = await rest.ask((api, signal) => api.users.createDM(personId, { signal }));
@@ -106,7 +107,7 @@ export function createSender(rest: Rest, places: Places): Sender {
     } catch (error) {
       const problem = asProblem(error);
       if (problem.kind === "refused") return undefined;
-      // Repeating is safe: Discord returns the existing chat.
+      // A retry is safe, because Discord returns the existing chat.
       throw problem.kind === "unknown" ? new DiscordProblem("away", problem.message) : problem;
     }
   }
@@ -141,7 +142,7 @@ export function createSender(rest: Rest, places: Places): Sender {
   };
 }
 
-/** Creates a thread in this channel; in a thread, beside it. */
+/** Creates a thread in this channel. If the route is a thread, creates the new one beside it. */
 async function openThread(
   rest: Rest,
   places: Places,

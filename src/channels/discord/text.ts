@@ -1,16 +1,16 @@
-// Owns the text of a Discord message: mentions become names, other content becomes a note.
-// DT1: the time is linear in the text, and the length of a note is bounded.
+// Converts the text of a Discord message: mentions become names, and other content becomes a note.
+// DT1: the time is linear in the length of the text, and the length of a note is limited.
 
 import { type Fields, numberOf, objectOf, objectsOf, textOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
 import { idOf } from "./ids.ts";
 
-/** Discord's limits: a hundred mentions, ten poll answers. */
+/** Discord's limits: a hundred mentions per message, ten answers per poll. */
 const MENTIONS_MAX = 100;
 const LISTED_MAX = 10;
 const NOTE_CHARS_MAX = 300;
 
-/** Names for the ids in a text. */
+/** The names that replace ids in a text. */
 export interface Names {
   readonly botId: string;
   /** The role that Discord created for the bot. */
@@ -20,12 +20,12 @@ export interface Names {
   channel(id: string): string | undefined;
 }
 
-/** Returns a person's name: in this server, their own, or their account's. */
+/** Returns a person's name: the name in this server, else the display name, else the account name. */
 export function nameOf(user: Fields | undefined, member?: Fields): string | undefined {
   return textOf(member?.nick) ?? textOf(user?.global_name) ?? textOf(user?.username);
 }
 
-/** Returns the names of mentioned users by id. */
+/** Returns the names of the mentioned users, by their ids. */
 export function mentionedUsers(message: Fields): Map<string, string> {
   return new Map(
     objectsOf(message.mentions, MENTIONS_MAX).flatMap((user): [string, string][] => {
@@ -42,7 +42,7 @@ function mentionsBot(kind: string, id: string, names: Names): boolean {
   return kind === "@&" ? id === names.ownRole : kind.startsWith("@") && id === names.botId;
 }
 
-/** Removes the bot's own mention at the start and replaces other ids with names. */
+/** Removes a mention of the bot at the start, and replaces other ids with names. */
 export function readableText(content: string, names: Names): string {
   const leading = /\s*<(@!?|@&)([0-9]{1,20})>\s*/y;
   let from = 0;
@@ -77,13 +77,13 @@ function pollNote(poll: Fields): string {
   return note("poll", `${head(question, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
 }
 
-/** Returns short notes for content besides text and files. */
+/** Returns short notes for content that is neither text nor a file. */
 export function notesOf(message: Fields): string[] {
   const poll = objectOf(message.poll);
   const stickers = objectsOf(message.sticker_items, LISTED_MAX).map((one) =>
     note("sticker", textOf(one.name) ?? ""),
   );
-  // Below a text embeds are previews of its links; alone they are the content.
+  // If the message has text, its embeds are link previews. Without text, they are the content.
   const embeds =
     textOf(message.content) === undefined
       ? objectsOf(message.embeds, LISTED_MAX).map((one) =>
@@ -93,7 +93,7 @@ export function notesOf(message: Fields): string[] {
   return [...(poll === undefined ? [] : [pollNote(poll)]), ...stickers, ...embeds];
 }
 
-/** Returns the forwarded message: Discord sends it without its author. */
+/** Returns the message that this one forwards. Discord sends it without its author. */
 export function forwardedOf(message: Fields): Fields | undefined {
   if (numberOf(objectOf(message.message_reference)?.type) !== 1) return undefined;
   const [first] = objectsOf(message.message_snapshots, 1);

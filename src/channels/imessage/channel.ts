@@ -1,10 +1,10 @@
-// Owns the channel `imessage`, over a program that speaks to Messages on this Mac (`imsg rpc`): its accounts,
-// and messages in and out.
-// IC1: the read position is stored after the message (I2): newer messages are read again after a restart
-//      of either side and recognised.
-// IC2: messages that arrive faster than they are stored are not kept in memory: reading resumes from the
-//      stored position.
-// An exited program is restarted: by the listener, after growing pauses, and by a delivery.
+// Implements the channel `imessage`, over a program that controls Messages on this Mac (`imsg rpc`):
+// accounts, and messages in both directions.
+// IC1: the read position is stored after the message (I2). After a restart, newer messages are read again,
+//      and known ones are recognised.
+// IC2: if messages arrive faster than they are stored, they are not kept in memory. Reading then resumes from
+//      the stored position.
+// If the program exits, the listener restarts it after growing pauses. A delivery restarts it at once.
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -22,15 +22,15 @@ import type { Answer, Program } from "./program.ts";
 import { createRunner, type Runner } from "./runner.ts";
 
 const ID = "imessage";
-/** Messages accepts longer texts, but people prefer shorter ones. */
+/** Maximum length of a text. Messages accepts longer texts, but people prefer shorter ones. */
 const TEXT_MAX_CHARS = 4_000;
 const ASK_TIMEOUT_MS = 15_000;
 const UNWATCH_MS = 2_000;
-/** Messages may have to start first, and waits for its own network. */
+/** Time limit for sending. Messages may have to start first, and to wait for its network. */
 const SEND_TIMEOUT_MS = 120_000;
-/** Limit for received messages that are not stored yet. */
+/** Size limit of received messages that are not stored yet. */
 const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
-/** Number of recent messages searched for the one that a reply answers. */
+/** Number of recent messages in which the message that a reply answers is searched. */
 const HISTORY = 100;
 const CURSOR = "rowid";
 
@@ -57,7 +57,7 @@ function wordsOf(answer: Exclude<Answer, { kind: "result" }>): string {
     : `imsg: ${head(safeLine(answer.message), 200) || answer.code}`;
 }
 
-/** Converts a failed request to the problem shown as the account's status. */
+/** Converts a failed request to the problem that the account's status shows. */
 function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   if (answer.kind === "error" && (answer.code === CODES.database || NO_ACCESS.test(answer.message))) {
     const text = "imsg may not read the Messages database: give the gateway's program Full Disk Access";
@@ -72,7 +72,7 @@ interface ReceivedMessage {
   readonly bytes: number;
 }
 
-/** Messages from the program, in order, until they are taken. */
+/** Queues messages from the program, in order. */
 class Backlog {
   readonly #waiting: ReceivedMessage[] = [];
   #bytes = 0;
@@ -89,7 +89,7 @@ class Backlog {
     this.#wake?.();
   }
 
-  /** Queued messages are still returned; then `next` throws. */
+  /** Ends the queue with a problem: `next` returns the queued messages first, and then throws. */
   fail(problem: ListenProblem): void {
     this.#problem ??= problem;
     this.#wake?.();
@@ -100,7 +100,7 @@ class Backlog {
     this.#wake?.();
   }
 
-  /** Returns the next message; undefined: the stream is over. */
+  /** Returns the next message. Returns undefined when the stream has ended. */
   async next(): Promise<ReceivedMessage | undefined> {
     while (!this.#isOver) {
       const told = this.#waiting.shift();
@@ -120,7 +120,7 @@ class Backlog {
 /** Listens to one account. */
 class Listener {
   readonly #place: IMessageAccountContext;
-  /** Row up to which everything is stored or skipped. */
+  /** Row number in the database of Messages. All messages up to this row are stored or skipped. */
   #row: number | undefined;
 
   constructor(place: IMessageAccountContext) {
@@ -152,7 +152,7 @@ class Listener {
       await this.#work(backlog, program, subscription, signal);
     } finally {
       unhear();
-      // A program that continues to run for deliveries should stop watching.
+      // The program may continue to run for deliveries, so it must stop watching for messages.
       if (subscription !== undefined)
         await program.request("watch.unsubscribe", { subscription }, UNWATCH_MS);
       signal.removeEventListener("abort", end);
@@ -175,7 +175,7 @@ class Listener {
 
   async #work(backlog: Backlog, program: Program, mine: unknown, signal: AbortSignal): Promise<void> {
     for (let told = await backlog.next(); told !== undefined; told = await backlog.next()) {
-      // A message for an earlier subscription.
+      // Ignore a message that belongs to an earlier subscription.
       if (told.subscription !== mine) continue;
       await this.#take(told.message, program, signal);
     }
@@ -194,20 +194,20 @@ class Listener {
     });
     const account = accountName(ID, accountId);
     if (read.kind === "unreadable") host.world.log.warn({ account }, `a message was skipped: ${read.why}`);
-    // Newer programs send the row themselves.
+    // Newer versions of the program send the row number as `cursor`.
     const row = countOf(told.cursor) ?? countOf(told.id);
     if (read.kind !== "message") return;
-    // Without a stored position, a restart would begin after this message.
+    // Without a stored position, a restart would begin after this message and skip it.
     if (this.#row === undefined && row !== undefined && row > 1) this.#row = row - 1;
     await receivePatiently(host, account, read.message, signal);
     if (row === undefined || row <= (this.#row ?? 0)) return;
     this.#row = row;
-    // Losing it is harmless: the message arrives again and is recognised.
+    // A failure here is harmless: the message arrives again and is recognised.
     await host.remember(accountId, CURSOR, String(row)).catch(() => undefined);
   }
 }
 
-/** Finds a message among the newest of its chat. */
+/** Searches a message by its id among the newest messages of its chat. */
 async function findParent(program: Program, guid: string, chatId: number): Promise<Parent | undefined> {
   const answer = await program.request(
     "messages.history",
@@ -228,7 +228,7 @@ async function findParent(program: Program, guid: string, chatId: number): Promi
 
 const HANDLE = /^(?:\+?[0-9]{3,20}|[^\s@;]{1,100}@[^\s@;]{1,100})$/;
 
-/** Returns the recipient as `send` takes it: a person's number or address, or a group's id. */
+/** Returns the recipient in the format of `send`: a person's number or address, or the id of a group. */
 function targetOf(to: string): Fields | undefined {
   if (isGroupId(to) && /^[\x21-\x7e]{1,300}$/.test(to)) return { chat_guid: to };
   return HANDLE.test(to) ? { to } : undefined;
@@ -238,7 +238,7 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
   if (answer.kind === "result") return { kind: "sent" };
   const error = wordsOf(answer);
   if (answer.kind === "failed") return { kind: answer.reached ? "unknown" : "retry", error };
-  // Newer programs report whether sending began.
+  // Newer versions of the program report whether a retry is safe.
   if (answer.data.retry_safe === true) return { kind: "retry", error };
   switch (answer.code) {
     case CODES.params:
@@ -249,7 +249,7 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
     case CODES.blocked:
       return { kind: "retry", error };
     default:
-      // Includes -32001: imsg reports that the text may have been sent.
+      // Includes code -32001: imsg reports that the text may have been sent.
       if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
       return { kind: "retry", error: "imsg may not control Messages: allow it under Privacy, Automation" };
   }
@@ -275,7 +275,7 @@ async function deliver(
     { ...target, text: plainText(readMarkdown(text)) },
     SEND_TIMEOUT_MS,
   );
-  // A text with an unknown result blocks later ones until a restart.
+  // After a text with an unknown result, the program rejects further texts until it is restarted.
   if (answer.kind === "error" && answer.code === CODES.blocked) await runner.restart();
   return outcomeOf(answer);
 }

@@ -1,6 +1,7 @@
-// Owns reading attachments that Messages keeps. The path comes from a program and the content from strangers.
-// IF1: only regular files inside the allowed folders are read; a link out of them is not followed.
-// IF2: the number of bytes is bounded, whatever size the file reports, and nothing blocks: a pipe or a
+// Reads attachments from the folder of Messages. Their paths come from a program, and their content from
+// strangers.
+// IF1: only regular files inside the allowed folders are read. A link to a file outside is not followed.
+// IF2: the number of bytes is limited, whatever size the file reports. Reading never blocks: a pipe or a
 //      device is rejected.
 
 import { constants } from "node:fs";
@@ -11,14 +12,14 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Expands `~` to the home directory. */
+/** Replaces `~` with the home directory. */
 function atHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
 const missing = (why: string): Failure => fail("file_problem", `the file could not be fetched: ${why}`);
 
-/** Returns the real path if it is inside one of the folders. */
+/** Returns the real path if it is inside one of the folders, otherwise undefined. */
 async function allowedPath(path: string, folders: readonly string[]): Promise<string | undefined> {
   const real = await realpath(atHome(path));
   for (const folder of folders) {
@@ -35,7 +36,7 @@ async function read(path: string, maxBytes: number, signal: AbortSignal): Promis
     if (!stats.isFile()) return missing("it is not a regular file");
     const tooLarge = fail("too_large", `the file has more than ${maxBytes} bytes`);
     if (stats.size > maxBytes) return tooLarge;
-    // One extra byte detects a file that is growing.
+    // One byte more than the size, to detect a file that is growing.
     const buffer = new Uint8Array(stats.size + 1);
     let bytes = 0;
     while (bytes < buffer.length) {
@@ -50,7 +51,7 @@ async function read(path: string, maxBytes: number, signal: AbortSignal): Promis
   }
 }
 
-/** Reads a file at a path from the program. */
+/** Reads the attachment at a path that the program reported. */
 export async function readAttachment(
   path: string,
   folders: readonly string[],

@@ -1,7 +1,8 @@
-// Owns the conversion of imsg's messages to messages of all platforms.
-// IM1: the data is untrusted: a message that can't be read is skipped, with a reason for the log.
-// IM2: messages from this Mac's own account and reactions are ignored.
-// IM3: Messages has no mentions: one of the agent's names as a separate word in the text counts as one.
+// Converts imsg's messages to the message format that all channels share.
+// IM1: the data is untrusted. A message that cannot be read is skipped, and the reason is logged.
+// IM2: reactions, and messages from this Mac's own account, are ignored.
+// IM3: Messages has no mentions. A text mentions the agent if it contains one of the agent's names as a
+//      separate word.
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,7 +16,7 @@ const QUOTE_CHARS_MAX = 8_000;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
 
-/** Known fields of the message that a reply answers. */
+/** The known fields of the message that a reply answers. */
 export interface Parent {
   readonly text: string;
   readonly isOwn: boolean;
@@ -25,13 +26,13 @@ export interface Parent {
 export interface Reading {
   readonly channel: string;
   readonly accountId: string;
-  /** Names of the agent in a group. */
+  /** Names that mention the agent in a group. */
   readonly names: readonly string[];
-  /** Returns the loader for an attachment. */
+  /** Returns a function that loads an attachment. */
   readonly load: (path: string) => InboundMedia["load"];
   /** Finds the message with this id in this chat. */
   readonly parentOf: (guid: string, chatId: number) => Promise<Parent | undefined>;
-  /** Time for a message without one. */
+  /** Time to use for a message that has none. */
   readonly now: number;
 }
 
@@ -50,7 +51,10 @@ function nameOf(value: unknown): string | undefined {
   return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
 }
 
-/** Whether an id is a group's: it contains `;+;`. People are like `+15550100` or `ada@example.org`. */
+/**
+ * Returns whether an id belongs to a group: it contains `;+;`. A person's id is like `+15550100` or
+ * `ada@example.org`.
+ */
 export function isGroupId(id: string): boolean {
   return id.includes(";+;");
 }
@@ -58,7 +62,7 @@ export function isGroupId(id: string): boolean {
 function mediaKind(mimeType: string | undefined, uti: string | undefined): InboundMedia["kind"] {
   const [type] = (mimeType ?? "").split("/");
   if (type === "image" || type === "video") return type;
-  // Voice messages use Core Audio's own format; other audio files don't.
+  // Only voice messages use Core Audio's own format.
   if (uti === "com.apple.coreaudio-format") return "voice";
   return type === "audio" ? "audio" : "file";
 }
@@ -102,7 +106,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 }
 
-/** Whether a text contains one of the names, alone or after an `@`. */
+/** Returns whether the text contains one of the names, with or without an `@`. */
 function isNamed(text: string, names: readonly string[]): boolean {
   return names.some((name) => {
     const word = `(?<![\\p{L}\\p{N}_])${escaped(name)}(?![\\p{L}\\p{N}_])`;
@@ -110,13 +114,13 @@ function isNamed(text: string, names: readonly string[]): boolean {
   });
 }
 
-/** Removes a leading `@name`, because a command may follow it. */
+/** Removes an `@name` at the start, because a command may follow it. */
 function withoutCall(text: string, names: readonly string[]): string {
   const call = names.map(escaped).join("|");
   return call === "" ? text : text.replace(new RegExp(`^@(?:${call})[,:]?\\s+(?=\\S)`, "iu"), "");
 }
 
-/** Placeholder for a file in the text. */
+/** Character that stands for a file in the text. */
 const PLACEHOLDER = /\uFFFC/g;
 
 async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent | undefined> {
@@ -125,7 +129,7 @@ async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent |
   const chatId = countOf(message.chat_id);
   const known = chatId === undefined ? undefined : await parentOf(guid, chatId);
   if (known !== undefined) return known;
-  // imsg does not report whether the quoted message was ours.
+  // imsg does not report whether the agent's account wrote the quoted message.
   const text = textOf(message.reply_to_text);
   const sender = nameOf(message.reply_to_sender);
   return text === undefined ? undefined : { text, isOwn: false, ...optional({ sender }) };

@@ -1,11 +1,11 @@
-// Owns the program that speaks to Messages (`imsg rpc`): its start, pipes, requests and exit.
-// IP1: it leads its own process group and gets an environment made for it, without the gateway's
+// Owns the program that controls Messages (`imsg rpc`): its start, pipes, requests and exit.
+// IP1: the program leads its own process group. It gets a minimal environment, without the gateway's
 //      variables.
-// IP2: a failed request says whether the program may have received it: a request that could not be
-//      written was not received.
-// IP3: memory is bounded in both directions: for its output, and for input that it does not read.
-// IP4: it is stopped by closing its input, then by SIGTERM, then by SIGKILL. If the gateway itself is
-//      killed, its input closes.
+// IP2: a failed request says whether the program may have received it. A request that could not be written
+//      was not received.
+// IP3: memory is limited in both directions: for the program's output, and for input that it has not read.
+// IP4: to stop the program, its input is closed, then SIGTERM is sent, then SIGKILL. If the gateway itself is
+//      killed, the program's input closes, too.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
@@ -16,16 +16,16 @@ import { killGroup, lastOutputRead, signalGroup } from "../../world/programs.ts"
 import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 
-/** Limit for one line of output; a longer line is discarded while it arrives. */
+/** Size limit of one line of output. A longer line is discarded. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;
-/** Limit for unread input. */
+/** Size limit of input that the program has not read. */
 const UNREAD_BYTES_MAX = 1024 * 1024;
 const LAST_WORDS_CHARS = 2_000;
 const TOLD_CHARS = 300;
-/** Time limit for its first answer, and for each step of its stop. */
+/** Time limit for the program's first answer, and for each step of stopping it. */
 const START_MS = 20_000;
 const STOP_STEP_MS = 2_000;
-/** PATH on a Mac. */
+/** Value of PATH on a Mac. */
 const SEARCH_PATH_MAC = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const NEWLINE = 10;
 
@@ -33,7 +33,7 @@ const NEWLINE = 10;
 export type Answer =
   | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: Fields }
-  /** `reached`: the program may have received it. */
+  /** `reached`: the program may have received the request. */
   | { readonly kind: "failed"; readonly reached: boolean; readonly why: string };
 
 /** Handles a notification. `bytes`: length of its line. */
@@ -41,15 +41,15 @@ export type Notice = (method: string, params: Fields, bytes: number) => void;
 
 export interface Program {
   request(method: string, params: Fields, timeoutMs: number): Promise<Answer>;
-  /** Sets the only listener; the returned function removes it. */
+  /** Sets the only listener for notifications. The returned function removes it. */
   listen(notice: Notice): () => void;
-  /** Resolves with the reason, in words. */
+  /** Resolves when the program has ended, with the reason as text. */
   readonly ended: Promise<string>;
   running(): boolean;
   stop(): Promise<void>;
 }
 
-/** Returns its environment: home, language, and PATH. */
+/** Returns the environment of the program: home, language, and PATH. */
 function environment(): Record<string, string> {
   const { username } = userInfo();
   return { HOME: homedir(), USER: username, LOGNAME: username, LANG: "en_US.UTF-8", PATH: SEARCH_PATH_MAC };
@@ -69,7 +69,7 @@ class Lines {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       this.#grow(chunk.subarray(start, end));
-      // A discarded line has no pieces.
+      // The line was discarded, so it has no pieces.
       const line = Buffer.concat(this.#pieces);
       if (line.length === this.#bytes) this.#heard(line.toString("utf8"), line.length);
       this.#pieces = [];
@@ -106,7 +106,7 @@ class Running implements Program {
     this.#child = child;
     this.#world = world;
     for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      // The exit event reports a program that exits while we write.
+      // Ignore write errors: the exit event reports a program that exits during a write.
       stream?.on("error", () => undefined);
     }
     const lines = new Lines((line, bytes) => this.#line(line, bytes));
@@ -163,7 +163,7 @@ class Running implements Program {
     if (waiting === undefined) return;
     const { code, message, data } = fieldsOf(said.error);
     const words = typeof message === "string" ? message : "";
-    // Most errors explain `message` in `data`, as a text.
+    // `data` often contains a text that explains `message`.
     const more = typeof data === "string" ? `${words}: ${data}` : words;
     if (typeof code !== "number") waiting.answer({ kind: "result", value: said.result });
     else waiting.answer({ kind: "error", code, message: more, data: fieldsOf(data) });
@@ -197,14 +197,14 @@ class Running implements Program {
 function whyNotStarted(error: NodeJS.ErrnoException, file: string): ListenProblem {
   const name = head(safeLine(file), 100);
   const needs = "iMessage needs macOS with imsg installed: see docs/IMESSAGE.md";
-  if (error.code === "ENOENT") return new ListenProblem(`the program ${name} was not found; ${needs}`, true);
+  if (error.code === "ENOENT") return new ListenProblem(`the program ${name} was not found. ${needs}`, true);
   return new ListenProblem(
-    `the program ${name} can't be started (${error.code ?? "unknown"}); ${needs}`,
+    `the program ${name} can't be started (${error.code ?? "unknown"}). ${needs}`,
     true,
   );
 }
 
-/** Starts the program and waits for one answer. Throws a ListenProblem on failure. */
+/** Starts the program and waits for its first answer. Throws a `ListenProblem` on failure. */
 export async function startProgram(command: readonly string[], world: World): Promise<Program> {
   const [file = "imsg", ...args] = command;
   const child = await new Promise<ChildProcess>((resolve, reject) => {
@@ -218,12 +218,12 @@ export async function startProgram(command: readonly string[], world: World): Pr
       started.once("error", (error) => reject(whyNotStarted(error, file)));
       started.once("spawn", () => resolve(started));
     } catch (error) {
-      // An argument may be invalid, for example contain NUL.
+      // `spawn` throws if an argument is invalid, for example if it contains NUL.
       reject(whyNotStarted(error as NodeJS.ErrnoException, file));
     }
   });
   const program = new Running(child, world);
-  // Older versions reject the method, which also shows that the program answers.
+  // Older versions reject this method. That also shows that the program answers.
   const answer = await program.request("status", {}, START_MS);
   if (answer.kind !== "failed") return program;
   await program.stop();

@@ -1,5 +1,5 @@
-// Owns the one program of an account: started on first use, restarted after it exits, and not after the
-// channel is closed.
+// Owns the program of an account. It is started when it is first used, restarted after it exits, and never
+// started after the channel is closed.
 
 import type { World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
@@ -8,7 +8,7 @@ import { type Program, startProgram } from "./program.ts";
 export interface Runner {
   /** Returns the running program. Throws a ListenProblem if it can't be started. */
   program(): Promise<Program>;
-  /** Stops it; the next use starts it again. */
+  /** Stops the program. The next use starts it again. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -18,7 +18,9 @@ export function createRunner(command: readonly string[], account: string, world:
   let isClosed = false;
   let turn: Promise<unknown> = Promise.resolve();
 
-  /** Runs one after the other: the second caller finds the program that the first has started. */
+  /**
+   * Runs one task after the other, so that a second caller finds the program that the first one has started.
+   */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = turn.then(work);
     turn = done.catch(() => undefined);

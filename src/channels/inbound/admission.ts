@@ -1,6 +1,7 @@
-// Owns which messages of a channel are accepted, and the decisions about each before anything is written. A
-// sender who gets no answer leaves nothing stored except, as a stranger, one entry of a bounded list
-// (flows/delivery/pairing). Group talk that is not for an agent is rejected without the store.
+// Decides which messages of a channel are accepted, before anything is stored.
+// A sender who may not write leaves nothing stored, except that a stranger leaves one entry in a list of
+// limited length (flows/delivery/pairing). Group messages that are not for an agent are rejected without
+// reading the store.
 
 import { createHash } from "node:crypto";
 import { evictOldest } from "../../core/bounded.ts";
@@ -25,7 +26,7 @@ import { readCommand } from "../commands.ts";
 import { type ChatContext, keyOfChat } from "./chat-session.ts";
 
 const ID_CHARS_MAX = 256;
-/** Number of ignored chats to remember, so that each is logged once. */
+/** Maximum number of ignored chats to remember. Each is logged only once. */
 const LOGGED_MAX = 1_000;
 
 export interface AdmissionParts {
@@ -46,7 +47,7 @@ export interface AdmittedMessage {
   readonly command: CommandCall | undefined;
 }
 
-/** Whether an id can be stored: platforms have short ones on one line. */
+/** Returns whether an id can be stored: it must be short, and have no control characters. */
 function isFit(id: string): boolean {
   return id !== "" && id.length <= ID_CHARS_MAX && id.isWellFormed() && !/\p{Cc}/u.test(id);
 }
@@ -62,7 +63,7 @@ function hasFitIds(message: InboundMessage): boolean {
   return [...ids, chat.thread?.id, edit, threadId].every((id) => id === undefined || isFit(id));
 }
 
-/** Returns the key of a sender in a chat. */
+/** Returns a key for the combination of chat and sender. */
 export function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage): string {
   const key = JSON.stringify([channel, accountId, chat.id, chat.thread?.id ?? null, sender.id]);
   return createHash("sha256").update(key).digest("hex").slice(0, 40);
@@ -70,7 +71,7 @@ export function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage)
 
 function saysNothing(message: InboundMessage): boolean {
   const { text, media, quoted, mentioned, chat } = message;
-  // A bare mention in a group is a message.
+  // In a group, a mention without text is a message, too.
   if (chat.type !== "direct" && mentioned) return false;
   return media.length === 0 && quoted === undefined && !isVisible(text);
 }
@@ -115,7 +116,7 @@ function chatContextOf(
   };
 }
 
-/** Logs each ignored chat once: it shows an operator the id of a group. */
+/** Logs each ignored chat once, so that an operator can find the id of a group. */
 function tellIgnored(
   { world }: AdmissionParts,
   told: Set<string>,
@@ -131,7 +132,7 @@ function tellIgnored(
   world.log.info({ account: accountName(channel, accountId), ...who, why }, "messages are not answered");
 }
 
-/** In a thread created for a sub-agent, every message counts as a mention. */
+/** In a thread that was created for a sub-agent, every message counts as a mention. */
 async function asSaidToSomebody(
   { settings, engine }: AdmissionParts,
   account: ChannelAccount,
@@ -155,7 +156,7 @@ async function judge(
 ): Promise<InboundVerdict> {
   const { settings, engine } = parts;
   const question = await asSaidToSomebody(parts, account, message, questionOf(message, command));
-  // Most group messages are not for an agent: reject them without the store.
+  // Most group messages are not for an agent. Reject them without reading the store.
   const asStranger = decideInbound(account, settings.owners, question);
   if (asStranger.kind === "ignore") {
     tellIgnored(parts, told, message, asStranger.why);
@@ -180,8 +181,8 @@ async function judge(
 }
 
 /**
- * Returns a message with the decisions about it; undefined: it gets no answer. A stranger may get a pairing
- * code.
+ * Returns an accepted message with the decisions about it. Returns undefined for a rejected message, whose
+ * sender may get a pairing code.
  */
 async function admit(
   parts: AdmissionParts,
@@ -209,7 +210,7 @@ async function admit(
   return { message, account, id, place, burstKey, isOwner: verdict.isOwner, command };
 }
 
-/** Creates the admission check. */
+/** Creates the function that decides about messages. */
 export function createAdmission(
   parts: AdmissionParts,
 ): (message: InboundMessage) => Promise<AdmittedMessage | undefined> {

@@ -1,11 +1,11 @@
-// Owns how waiting messages become runs: messages of one person in one chat within a short time are joined,
-// in order.
-// BU1: one transaction accepts the run and settles the messages: a crash loses none and duplicates none
-//      (I2, I4).
-// Messages that are too long for one run become several runs, in order; nothing is dropped. If the queue is
-// full, the sender is notified.
-// BU4: the model learns the sender, unless only one is possible: the other side of a direct chat's own
-//      session, or an owner in a main session.
+// Joins waiting messages to runs: messages of one person in one chat within a short time (a burst) become one
+// run, in order.
+// BU1: one transaction accepts the run and settles the messages, so a crash neither loses nor duplicates a
+//      message (I2, I4).
+// Messages that are too long for one run become several runs, in order. If the queue is full, the sender is
+// notified.
+// BU4: the model learns the name of the sender, unless there is only one possible sender: the person in their
+//      own direct chat, or an owner in a main session.
 
 import { isOwner } from "../../core/rules/inbound-policy.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
@@ -32,22 +32,22 @@ import { dropDeadline } from "../../store/queries/deadlines.ts";
 import { updateSession } from "../../store/queries/sessions/sessions.ts";
 import { type ChatContext, openSessionOf } from "./chat-session.ts";
 
-/** Limit for the text of one message. */
+/** Size limit for the text of one message. */
 export const TEXT_MAX_BYTES = 256 * 1024;
-/** Limit for one run: messages with quotes and notes. */
+/** Size limit for one run: its messages, with quotes and notes. */
 const RUN_TEXT_MAX_BYTES = 320 * 1024;
-/** Limit for the base64 characters of one run's pictures. */
+/** Limit for the base64 characters of all pictures in one run. */
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
 
-/** A waiting message, as stored. JSON. */
+/** A waiting message, in the format in which it is stored as JSON. */
 export interface WaitingMessage extends MessageText {
   readonly place: ChatContext;
   readonly images: readonly ImageBlock[];
-  /** Hash of its text, to compare an edit with. */
+  /** Hash of the text, to find out whether an edit has changed it. */
   readonly fold: string;
 }
 
-/** Stored fields of a settled message. */
+/** The fields that are stored for a settled message. */
 export interface SettledMessage {
   readonly fold: string;
 }
@@ -93,7 +93,10 @@ function modeOf(settings: Settings, place: ChatContext): QueueMode {
   return accountOf(settings.channels, place)?.inbound.queue ?? "followup";
 }
 
-/** Whether the model is told the sender: in groups always, in a main session unless it is an owner. */
+/**
+ * Returns whether the model learns the sender's name: always in groups, and in a main session if the sender
+ * is not an owner.
+ */
 function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: ChatContext): boolean {
   if (chat.type !== "direct") return true;
   return session.kind === "main" && !isOwner(settings.owners, channel, { id: peerId });
@@ -117,7 +120,7 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
       ...(isNamed(settings, session, place)
         ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" }
         : {}),
-      // A sub-agent gets another context: people write into its thread.
+      // A sub-agent has a different context, because people write in its thread.
       ...(isSubagentKey(session.key) ? {} : { context: chatContext(shown) }),
     },
     route: place.replyTo,
@@ -131,19 +134,19 @@ function refusalWords(code: string, error: string): string {
   return `I can't take this message: ${error}.`;
 }
 
-/** Returns the session for messages of a chat: the bound one, else its own. */
+/** Returns the session for messages of a chat: the session that it is bound to, or its own. */
 async function sessionFor(parts: BurstParts, unit: Unit, place: ChatContext): Promise<Session> {
   const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
   return bound ?? openSessionOf(unit, parts.settings, place);
 }
 
-/** Returns the stored body of a settled message. */
+/** Returns the body that is stored for a settled message. */
 export function settledBody({ fold }: SettledMessage): string {
   const body: SettledMessage = { fold };
   return JSON.stringify(body);
 }
 
-/** Accepts one run for a group, or notifies the sender why not. */
+/** Accepts one run for a group of messages. If that fails, tells the sender the reason. */
 async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise<void> {
   const last = group.waiting.at(-1);
   if (last === undefined) return;
@@ -164,17 +167,17 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
   await queueNote(parts, unit, { sessionKey: session.key, route: place.replyTo, text, about: "trouble" });
 }
 
-/** Turns all waiting messages under a key into runs. */
+/** Joins all waiting messages with this key to runs. */
 export async function joinBurst(parts: BurstParts, unit: Unit, burstKey: string): Promise<void> {
-  // Deletes the deadline first: a concurrent store of a message has moved it and is waited for. In the other
-  // order a message not seen yet would lose its deadline.
+  // Delete the deadline first. This waits for a concurrent transaction that stores a message and moves the
+  // deadline. In the other order, that message would lose its deadline.
   await dropDeadline(unit.tx, INBOUND_DEADLINE, burstKey);
   const rows = await pendingOf(unit.tx, burstKey);
   const waiting = rows.map((row) => ({ row, message: JSON.parse(row.body) as WaitingMessage }));
   for (const group of groupsOf(waiting)) await acceptGroup(parts, unit, group);
 }
 
-/** Whether a session's model takes pictures. An ACP agent gets none. */
+/** Returns whether the session's model accepts pictures. An ACP agent accepts none. */
 export function seesImages(settings: Settings, session: Pick<Session, "agentId" | "model">): boolean {
   const agent = agentOf(settings, session);
   if (agent.runtime !== undefined) return false;

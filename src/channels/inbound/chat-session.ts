@@ -1,6 +1,7 @@
-// Owns the session of a channel's chat. A chat has one session per agent, for all senders; a bound chat uses
-// the session that it is bound to. The transaction that needs a session creates it, and reopens an archived
-// one: the sender means the conversation, not its row.
+// Finds or creates the session of a channel's chat.
+// A chat has one session per agent, which all senders share. A bound chat uses the session that it is bound
+// to. The transaction that needs the session creates it. It also reopens an archived session, because the
+// sender expects the conversation to continue.
 
 import { keyRulesOf } from "../../access/access.ts";
 import type { Route } from "../../core/shapes/route.ts";
@@ -16,11 +17,11 @@ import type { InboundMessage } from "../channel.ts";
 
 const DISPLAY_CHARS_MAX = 200;
 
-/** Chat, sender and agent of a message. JSON: it is stored with a waiting message. */
+/** Chat, sender and agent of a message. Stored as JSON with a waiting message. */
 export interface ChatContext {
   readonly channel: string;
   readonly accountId: string;
-  /** Agent at that time; falls back to the default agent if it was removed. */
+  /** Agent when the message arrived. If it was removed since, the default agent is used. */
   readonly agentId: string;
   readonly chat: Pick<InboundMessage["chat"], "type" | "id" | "name" | "thread">;
   readonly peerId: string;
@@ -28,12 +29,12 @@ export interface ChatContext {
   readonly replyTo: Route;
 }
 
-/** Returns the agent of a chat's own session: the default agent if its agent was removed. */
+/** Returns the agent of a chat's own session. If it was removed, returns the default agent. */
 function agentIdOf(settings: Settings, { agentId }: ChatContext): string {
   return (findAgent(settings, agentId) ?? defaultAgent(settings)).id;
 }
 
-/** Returns the key of a chat's own session; undefined: an id in it is too long. */
+/** Returns the key of a chat's own session. Returns undefined if an id in it is too long. */
 export function keyOfChat(settings: Settings, place: ChatContext): string | undefined {
   const rules = keyRulesOf(settings);
   const { channel, chat, peerId } = place;
@@ -56,22 +57,24 @@ export function keyOfChat(settings: Settings, place: ChatContext): string | unde
   return parseKey(key).ok ? key : undefined;
 }
 
-/** Returns the display name of a chat's own session; undefined: unknown. */
+/** Returns the display name for a chat's own session, if one is known. */
 function displayNameOf({ chat, peerName }: ChatContext): string | undefined {
   const names = chat.type === "direct" ? [peerName] : [cleanName(chat.name), cleanName(chat.thread?.name)];
   const shown = names.filter((name) => name !== undefined && name !== "").join(" / ");
   return shown === "" ? undefined : head(shown, DISPLAY_CHARS_MAX);
 }
 
-/** Whether a session is named after its chat. A main session is shared by chats. */
+/**
+ * Returns whether a session is named after its chat. A main session is not, because several chats share it.
+ */
 function isNamedByPlace(session: Session): boolean {
   return session.kind !== "main";
 }
 
-/** Creates or reopens the session of a chat and locks it. */
+/** Creates or reopens the session of a chat, and locks its row. */
 export async function openSessionOf(unit: Unit, settings: Settings, place: ChatContext): Promise<Session> {
   const key = keyOfChat(settings, place);
-  if (key === undefined) throw new Error(`no session can be named after this place of ${place.channel}`);
+  if (key === undefined) throw new Error(`the ids of a ${place.channel} chat are too long for a key`);
   const known = await holdSession(unit.tx, key);
   const displayName = displayNameOf(place);
   if (known === undefined) {

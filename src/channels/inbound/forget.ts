@@ -1,4 +1,4 @@
-// Owns the expiry of stored inbound messages (kept for deduplication) and of notices to strangers.
+// Deletes old inbound messages, which are kept for deduplication, and old notices to strangers.
 
 import type { Commit } from "../../engine/unit.ts";
 import { notePrefix } from "../../flows/delivery/outbox.ts";
@@ -9,10 +9,10 @@ import { sweep } from "../sweep.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const MESSAGES_KEPT_MS = 14 * DAY_MS;
-/** Frequent enough for a busy deployment: one sweep deletes at most some thousands of rows. */
+/** Frequent enough for a busy deployment: each call deletes at most a few thousand rows. */
 const EVERY_MS = 600_000;
 
-/** Deletes old rows periodically until the returned function is called. */
+/** Deletes old rows periodically. The returned function stops it. */
 export function forgetInbound(commit: Commit, world: World): () => Promise<void> {
   const failed = "old messages from channels could not be deleted";
   return sweep({ commit, world, everyMs: EVERY_MS, failed }, async (unit) => {

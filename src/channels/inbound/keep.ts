@@ -1,9 +1,10 @@
-// Owns the transaction that stores a message or runs the command in it.
+// Stores a message, or runs the command in it, in one transaction.
 // A message is stored once, even if another process, a restart or a redelivery brings it again. Messages
-// within a short time of each other become one run; the deadline is stored, so a crash does not lose it, and
-// is at most five times the pause.
-// KE3: a command runs in the transaction that stores its message, after waiting messages became a run.
-// An edit changes a message that still waits. Later it is a separate message that says it is an edit.
+// within a short time of each other (a burst) become one run. The end of the burst is a stored deadline, so
+// that a crash does not lose it, and is at most five pauses after the first message.
+// KE3: a command runs in the transaction that stores its message. Before that, waiting messages become a run.
+// An edit of a waiting message changes that message. A later edit becomes a separate message that is marked
+// as an edit.
 
 import { createHash } from "node:crypto";
 import type { CommandCall } from "../../core/rules/command.ts";
@@ -26,9 +27,9 @@ import { joinBurst, type SettledMessage, settledBody, TEXT_MAX_BYTES, type Waiti
 import { type ChatContext, keyOfChat } from "./chat-session.ts";
 import type { KeptMedia } from "./media.ts";
 
-/** A burst ends after this many pauses even if messages still arrive. */
+/** Maximum length of a burst, in pauses, even if messages still arrive. */
 const PAUSES_MAX = 5;
-/** Limit for the messages of one burst, and for their characters. */
+/** Maximum number of messages in one burst, and of their characters. */
 const BURST_MAX = 50;
 const BURST_MAX_CHARS = 16 * 1024 * 1024;
 
@@ -41,7 +42,7 @@ function insert(unit: Unit, { id, burstKey }: AdmittedMessage, body: object): Pr
   return insertInbound(unit.tx, row);
 }
 
-/** Stores a message. False: it is not new, and its files are not needed. */
+/** Stores a message. Returns false if the message is not new, so that its files can be deleted. */
 export async function keepMessage(
   parts: CommandParts,
   unit: Unit,
@@ -77,8 +78,8 @@ export async function keepMessage(
 }
 
 /**
- * Whether a version of a message is new. An edit of a waiting message replaces it; an edit with the same text
- * is ignored, and so is an older version that arrives late.
+ * Returns whether a version of a message is new. An edit of a waiting message replaces that message. An edit
+ * with the same text is ignored, and so is an older version that arrives late.
  */
 async function isNews(
   unit: Unit,
@@ -111,7 +112,7 @@ async function isNews(
   return true;
 }
 
-/** Returns the session key of a command; before the first message the session may not exist. */
+/** Returns the session key for a command. Before the first message, that session may not exist. */
 async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Promise<string> {
   const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
   return bound?.key ?? keyOfChat(parts.settings, place) ?? "";
@@ -129,7 +130,7 @@ async function keepSettled(
   return seq !== undefined;
 }
 
-/** Sends an answer. False: it is dropped because too many texts wait for the chat. */
+/** Queues an answer. Returns false if it was dropped, because too many texts wait for the chat. */
 async function answer(
   parts: CommandParts,
   unit: Unit,
@@ -141,8 +142,8 @@ async function answer(
 }
 
 /**
- * Runs a command in the transaction that stores its message. Waiting messages become a run first. False: it
- * ran, but its answer is dropped because too many texts wait for the chat.
+ * Runs a command in the transaction that stores its message, after waiting messages have become a run.
+ * Returns false if the answer was dropped, because too many texts wait for the chat.
  */
 export async function keepCommand(
   parts: CommandParts,
@@ -165,7 +166,9 @@ export async function keepCommand(
   return answer(parts, unit, admitted, { sessionKey, text });
 }
 
-/** Stores a command that failed by a bug, with an answer that says so; it is not retried. */
+/**
+ * Stores the message of a command that threw an error, and answers the sender. The command is not retried.
+ */
 export async function keepFailedCommand(
   parts: CommandParts,
   unit: Unit,

@@ -1,9 +1,10 @@
-// Owns the files of a message: pictures for the model, files in the agent's workspace, or a note that says
-// why a file is missing.
-// MD1: the sender's description of a file is not trusted: the type is read from its bytes, the name is
+// Reads the files of a message. Each becomes a picture for the model, a file in the agent's workspace, or a
+// note with the reason why it is missing.
+// MD1: the sender's description of a file is not trusted: the type is read from the bytes, the name is
 //      sanitised, and the size is counted.
-// MD2: bytes, files and time are bounded, and a file that fails does not affect the others.
-// MD3: files are on disk before the message is stored; if storing fails, they are deleted.
+// MD2: bytes, files and time are limited, and a file that fails does not affect the others.
+// MD3: files are written to disk before the message is stored. If storing the message fails, they are
+//      deleted.
 
 import { foldName, nameProblem } from "../../core/rules/attachment-rules.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
@@ -25,33 +26,33 @@ import {
 import type { World } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
 
-/** Limit per message; further files are only counted. */
+/** Maximum number of files per message. Further files are only counted. */
 const FILES_MAX = 10;
 const LOAD_MS = 30_000;
-/** Time limit for all files of one message, because later messages of the sender wait. */
+/** Time limit for all files of one message, because later messages of the sender wait for them. */
 const LOADS_MS = 60_000;
-/** Limit for one picture that the model gets directly, and for all of them in a message. */
+/** Size limit of one picture for the model, and of all pictures in a message. */
 const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
-/** Messages whose files are read concurrently: their content is in memory. */
+/** Maximum number of messages whose files are read at the same time, because their content is in memory. */
 const AT_ONCE_MAX = 4;
-/** Limit for the sender's name of a file, and for ours. */
+/** Maximum length of a file name: the sender's, and the one that we store. */
 const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
 const WHY_CHARS_MAX = 200;
 
-/** Files of a message, as stored. */
+/** The files of a message, as they are stored. */
 export interface KeptMedia {
   readonly images: readonly ImageBlock[];
-  /** One line for each file. */
+  /** One note for each file. */
   readonly notes: readonly string[];
-  /** Folder of the files; absent: no files. */
+  /** Folder of the stored files. Absent if there are none. */
   readonly folder?: string;
 }
 
 export const NO_MEDIA: KeptMedia = { images: [], notes: [] };
 
-/** Agent and model that the files are for. */
+/** The agent and the model that get the files. */
 export interface MediaTarget {
   readonly agent: AgentSettings;
   readonly maxBytes: number;
@@ -81,13 +82,13 @@ const ENDINGS: Readonly<Record<string, string>> = {
   "text/plain": "txt",
 };
 
-/** Returns the sender's MIME type if it is valid. */
+/** Returns the MIME type from the sender, if it is valid. */
 function mimeTypeOf({ mimeType = "" }: InboundMedia): string {
   const plain = (mimeType.split(";")[0] ?? "").trim().toLowerCase();
   return /^[a-z0-9][\w.+-]{0,60}\/[\w.+-]{1,60}$/.test(plain) ? plain : "application/octet-stream";
 }
 
-/** Returns a safe, unused file name similar to the sender's. */
+/** Returns a safe file name that is not in use and is similar to the sender's. */
 function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<string>): string {
   const { name = "" } = media;
   const given = name.length > GIVEN_CHARS_MAX * 2 ? name.slice(0, GIVEN_CHARS_MAX) + name.slice(-20) : name;
@@ -105,7 +106,7 @@ function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<stri
   }
 }
 
-/** Describes a file: its kind and the sender's name for it. */
+/** Describes a file by its kind and the sender's name for it. */
 function called(media: InboundMedia): string {
   const name = cleanName(media.name);
   return `${WORDS[media.kind]}${name === undefined ? "" : ` ${JSON.stringify(name)}`}`;
@@ -120,14 +121,14 @@ interface Gathered {
   readonly images: ImageBlock[];
   readonly files: ReturnType<typeof plannedFile>[];
   readonly notes: string[];
-  /** Bytes of pictures so far. */
+  /** Total bytes of pictures so far. */
   shown: number;
-  /** Bytes of all files so far. */
+  /** Total bytes of all files so far. */
   bytes: number;
 }
 
 export interface MediaReader {
-  /** Reads the files of a message. Never fails: a missing file becomes a note. */
+  /** Reads the files of a message. Never fails: a file that cannot be read becomes a note. */
   read(media: readonly InboundMedia[], target: MediaTarget): Promise<KeptMedia>;
   /** Deletes the files of a message that was not stored. */
   drop(kept: KeptMedia, target: Pick<MediaTarget, "agent">): Promise<void>;
@@ -148,7 +149,7 @@ async function load(
   const stopper = new AbortController();
   const late = Promise.withResolvers<Result<Uint8Array>>();
   const timer = world.clock.at(world.clock.now() + timeMs, () => {
-    stopper.abort(new Error("it took too long"));
+    stopper.abort(new Error("loading took too long"));
     late.resolve(fail("file_problem", `it was not available after ${Math.ceil(timeMs / 1_000)} seconds`));
   });
   const read = async (): Promise<Result<Uint8Array>> => {
@@ -156,7 +157,7 @@ async function load(
       return await media.load(maxBytes, stopper.signal);
     } catch (error) {
       world.log.warn({ err: error }, "a file that came with a message could not be read");
-      return fail("file_problem", "it could not be read");
+      return fail("file_problem", "the content could not be read");
     }
   };
   try {
@@ -166,7 +167,7 @@ async function load(
   }
 }
 
-/** Adds one file to the pictures or the files, and a note. */
+/** Adds one file to the pictures or to the files, and adds a note. */
 function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }: MediaTarget): void {
   const imageType = imageTypeOf(data);
   const fits = data.length <= IMAGE_MAX_BYTES && into.shown + data.length <= IMAGES_MAX_BYTES;
@@ -218,7 +219,7 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
   return into;
 }
 
-/** Limits concurrency; further calls wait in order. */
+/** Limits the number of concurrent calls. Further calls wait in order. */
 function concurrencyLimit(max: number): <T>(work: () => Promise<T>) => Promise<T> {
   let inside = 0;
   const waiting: (() => void)[] = [];
@@ -229,7 +230,7 @@ function concurrencyLimit(max: number): <T>(work: () => Promise<T>) => Promise<T
       return await work();
     } finally {
       const next = waiting.shift();
-      // The next waiting call takes this slot.
+      // If a call is waiting, it takes over this slot.
       if (next === undefined) inside -= 1;
       else next();
     }

@@ -1,10 +1,11 @@
-// Owns the channel `signal`, over a signal-cli daemon (`signal-cli daemon --http`): its accounts, and
-// messages in and out.
-// SG1: the position advances after an event is stored (I2): until then the stream is not read, and the
-//      resume id is that of the event before.
+// Implements the channel `signal`, over a signal-cli daemon (`signal-cli daemon --http`): accounts, and
+// messages in both directions.
+// SG1: the read position advances after an event is stored (I2). Until then the stream is not read further,
+//      and a reconnect resumes before this event.
 // An event that the daemon repeats after a reconnect has the same id, so it is recognised.
-// SG3: an account that the daemon does not have is a lasting problem, named by its number.
-// SG4: an attachment is fetched by the daemon's id, with a bounded size.
+// SG3: if the daemon does not have the account, the problem is permanent, and its message contains the
+//      number.
+// SG4: an attachment is fetched by the daemon's id for it, with a limited size.
 
 import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -29,12 +30,12 @@ import { eventsOf } from "./events.ts";
 import { outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
 
 const ID = "signal";
-/** A group message is encrypted for each member, up to a thousand. */
+/** Time limit for sending. A group message is encrypted for each member, up to a thousand. */
 const SEND_TIMEOUT_MS = 120_000;
 const ASK_TIMEOUT_MS = 15_000;
 const LOAD_TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
-/** The daemon may send the response head with its first heartbeat, after 15 seconds. */
+/** Time limit for the response head. The daemon may send it with its first heartbeat, after 15 seconds. */
 const HEAD_MS = 30_000;
 /** Limits of a small call. */
 const ASK_LIMITS = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
@@ -50,7 +51,7 @@ interface SignalAccountContext {
   readonly host: ChannelHost;
 }
 
-/** Returns why an account can't be reached, for its status. */
+/** Returns the reason why an account cannot be reached, for its status. */
 function whyNot(answer: Exclude<Answer, { kind: "result" }>, url: string): string {
   if (answer.kind === "failed") return `${answer.why}; the daemon should be at ${url}`;
   return `signal-cli: ${head(safeLine(answer.message), 200) || `error ${answer.code}`}`;
@@ -61,7 +62,7 @@ function strange({ number, url }: SignalAccount): ListenProblem {
   return new ListenProblem(`${what}: register or link it with signal-cli`, true);
 }
 
-/** Returns the account's ids. A daemon for a single account does not report them. */
+/** Returns the account's ids. A daemon that runs for a single account does not report them. */
 async function ownIds(
   { settings, daemon }: SignalAccountContext,
   signal?: AbortSignal,
@@ -77,11 +78,11 @@ async function ownIds(
   return new Set([number, own.number, own.aci, own.uuid].flatMap((id) => textOf(id) ?? []));
 }
 
-/** Returns the loader of an attachment that the daemon keeps. */
+/** Returns the loader for an attachment that the daemon keeps. */
 function loadOf({ settings, daemon }: SignalAccountContext, id: string): InboundMedia["load"] {
   return async (maxBytes, signal) => {
     const params = { account: settings.number, id };
-    // Base64 and the JSON around it.
+    // The content is base64 inside JSON, so the answer is larger than the file.
     const bytesMax = Math.ceil(maxBytes / 3) * 4 + 1_024;
     const answer = await daemon.call("getAttachment", params, {
       timeoutMs: LOAD_TIMEOUT_MS,
@@ -92,7 +93,7 @@ function loadOf({ settings, daemon }: SignalAccountContext, id: string): Inbound
       return fail("file_problem", `the file could not be fetched: ${whyNot(answer, settings.url)}`);
     const data = textOf(fieldsOf(answer.value).data);
     if (data === undefined)
-      return fail("file_problem", "the file could not be fetched: signal-cli gave no data");
+      return fail("file_problem", "the file could not be fetched: signal-cli returned no data");
     const bytes = Buffer.from(data, "base64");
     if (bytes.length > maxBytes) return fail("too_large", `the file has more than ${maxBytes} bytes`);
     return ok(new Uint8Array(bytes));
@@ -102,7 +103,7 @@ function loadOf({ settings, daemon }: SignalAccountContext, id: string): Inbound
 /** Listens to one account. */
 class Listener {
   readonly #place: SignalAccountContext;
-  /** The message that could not be stored: it is stored first when listening resumes. */
+  /** A message that could not be stored. The next attempt to listen stores it first. */
   #pending: { readonly message: InboundMessage; readonly id?: string } | undefined;
 
   constructor(place: SignalAccountContext) {
@@ -131,7 +132,7 @@ class Listener {
       ready();
       const { log } = host.world;
       const tooLong = (): void =>
-        log.warn({ account: accountName(ID, accountId) }, "an event was skipped: it is too long");
+        log.warn({ account: accountName(ID, accountId) }, "an event was skipped because it is too long");
       for await (const { id, data } of eventsOf(opened.answer, host.world.clock, tooLong)) {
         await this.#take(fieldsOf(jsonOf(data)), own, id, signal);
         if (signal.aborted) return;
@@ -140,7 +141,7 @@ class Listener {
       if (signal.aborted) return;
       throw error instanceof ListenProblem
         ? error
-        : new ListenProblem("the connection to signal-cli broke off");
+        : new ListenProblem("the connection to signal-cli was lost");
     } finally {
       opened.close();
     }
@@ -155,7 +156,7 @@ class Listener {
     const { settings, host } = this.#place;
     const { accountId, number } = settings;
     const account = textOf(event.account);
-    // A daemon for a single account, but another one than configured.
+    // The daemon runs for a single account, but not for the configured one.
     if (account !== undefined && !own.has(account)) {
       const other = head(safeLine(account), 40);
       throw new ListenProblem(`the daemon at ${settings.url} receives for ${other}, not for ${number}`, true);
@@ -169,7 +170,7 @@ class Listener {
     await this.#store({ message: read.message, ...optional({ id }) }, signal);
   }
 
-  /** Stores a message, or keeps it for the next attempt and throws. */
+  /** Stores a message. If that fails, keeps the message for the next attempt and throws. */
   async #store(
     one: { readonly message: InboundMessage; readonly id?: string },
     signal: AbortSignal,
@@ -178,7 +179,7 @@ class Listener {
     this.#pending = one;
     await receivePatiently(host, accountName(ID, settings.accountId), one.message, signal);
     this.#pending = undefined;
-    // Losing it is harmless: the message arrives again and is recognised.
+    // A failure here is harmless: the message arrives again and is recognised.
     if (one.id !== undefined) await host.remember(settings.accountId, CURSOR, one.id).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-// Owns calls of a signal-cli daemon over HTTP, and its event stream.
+// Calls a signal-cli daemon over HTTP, and opens its event stream.
 // SD1: a failed call says whether the daemon may have received it (HX1 of exchange.ts).
 
 import type { IncomingMessage } from "node:http";
@@ -7,7 +7,7 @@ import { optional } from "../../core/optional.ts";
 import type { Clock } from "../../world.ts";
 import { brokenWords, exchange, lateWords, outgoingOf, STOPPED, type Unanswered } from "../exchange.ts";
 
-/** Name of the daemon in messages. */
+/** Name of the daemon in error messages. */
 const SERVER = "signal-cli";
 
 /** Result of a call. */
@@ -22,12 +22,12 @@ export interface CallLimits {
   readonly signal?: AbortSignal;
 }
 
-/** A response after its head arrived, or why there is none. */
+/** A response whose head has arrived, or the reason why there is none. */
 export type Opened = { readonly kind: "open"; readonly answer: IncomingMessage; close(): void } | Unanswered;
 
 export interface Daemon {
   call(method: string, params: Fields, limits: CallLimits): Promise<Answer>;
-  /** Sends a GET whose response the caller reads; closed when the signal fires. */
+  /** Sends a GET request. The caller reads the response, which is closed when the signal is aborted. */
   open(
     path: string,
     headers: Readonly<Record<string, string>>,
@@ -43,7 +43,7 @@ function readAnswer(status: number, body: Buffer): Answer {
   if (typeof code === "number") {
     return { kind: "error", code, message: typeof message === "string" ? message : "", data: fieldsOf(data) };
   }
-  // A 4xx answer (unknown path, no access) means that nothing changed.
+  // A 4xx status (unknown path, no access) means that the daemon has not executed the call.
   const reached = !(status >= 400 && status < 500);
   return { kind: "failed", reached, why: `the server there is not a signal-cli daemon (HTTP ${status})` };
 }
@@ -79,7 +79,8 @@ export function daemonAt(url: string, clock: Clock): Daemon {
         };
         const broken = (error?: unknown): void => fail(brokenWords(SERVER, reached(), error));
         const deadline = clock.at(clock.now() + headMs, () => fail(lateWords(SERVER, headMs)));
-        // The listener stays: later errors show at the end of the response.
+        // The listener for errors stays, so a later error cannot crash the process. It also ends the
+        // response.
         request.on("error", broken);
         request.once("close", () => broken());
         request.once("response", (answer) => {

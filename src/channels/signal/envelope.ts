@@ -1,8 +1,8 @@
-// Owns the conversion of signal-cli events to messages of all platforms.
-// EN1: the data is untrusted: a message that can't be read is skipped, with a reason for the log.
-// A message and its edits have the same id, made of sender and time, as in Signal itself.
-// EN3: messages that this account wrote itself, on any of its devices, are ignored.
-// View-once pictures are not kept.
+// Converts signal-cli's events to the message format that all channels share.
+// EN1: the data is untrusted. A message that cannot be read is skipped, and the reason is logged.
+// A message and its edits have the same id, built from sender and time, as in Signal itself.
+// EN3: messages that this account wrote itself, on any of its devices, are ignored. View-once pictures are
+//      not kept.
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,23 +15,25 @@ const QUOTE_CHARS_MAX = 8_000;
 const MENTIONS_MAX = 500;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
-/** Attachment type of the rest of a long text; signal-cli has already appended it. */
+/**
+ * MIME type of an attachment with the rest of a long text. signal-cli has already appended it to the text.
+ */
 const LONG_TEXT = "text/x-signal-plain";
 
-/** Returns the loader for an attachment. */
+/** Returns a function that loads an attachment. */
 export type LoadAttachment = (id: string) => InboundMedia["load"];
 
 export interface Reading {
   readonly channel: string;
   readonly accountId: string;
-  /** The account's number and id, if known. */
+  /** The account's own number and id, if they are known. */
   readonly own: ReadonlySet<string>;
   readonly load: LoadAttachment;
 }
 
 export type Read =
   | { readonly kind: "message"; readonly message: InboundMessage }
-  /** No content to answer: a receipt, a typing sign. */
+  /** The event needs no answer, for example a receipt or a typing indicator. */
   | { readonly kind: "nothing" }
   | { readonly kind: "unreadable"; readonly why: string };
 
@@ -47,7 +49,7 @@ function nameOf(value: unknown): string | undefined {
   return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
 }
 
-/** Returns the ids of a person; the number comes first, because people know and configure it. */
+/** Returns the ids of a person. The number is the first, because people know and configure it. */
 function idsOf(number: unknown, uuid: unknown, either: unknown): string[] {
   const ids = [idOf(number), idOf(uuid), idOf(either)].filter((id) => id !== undefined);
   return [...new Set(ids)];
@@ -69,12 +71,12 @@ function mentionsOf(value: unknown): Mention[] {
     .sort((one, other) => one.start - other.start);
 }
 
-/** Replaces placeholders with the names of those mentioned. Offsets are UTF-16 units. */
+/** Replaces each placeholder with the name of the mentioned person. Offsets are UTF-16 units. */
 function withNames(text: string, mentions: readonly Mention[]): string {
   let out = "";
   let at = 0;
   for (const { start, length, ids } of mentions) {
-    // Ignores mentions that overlap or lie after the end.
+    // Skip a mention that overlaps the one before, or that is outside the text.
     if (start < at || start + length > text.length) continue;
     out += `${text.slice(at, start)}@${ids[0]}`;
     at = start + length;
@@ -82,7 +84,7 @@ function withNames(text: string, mentions: readonly Mention[]): string {
   return out + text.slice(at);
 }
 
-/** Returns the message's text without a leading mention of the agent. */
+/** Returns the text of a message, without a mention of the agent at the start. */
 function spokenText(text: string, mentions: readonly Mention[], own: ReadonlySet<string>): string {
   const [first, ...others] = mentions;
   const isCall = first !== undefined && first.start === 0 && first.ids.some((id) => own.has(id));
@@ -94,7 +96,7 @@ function spokenText(text: string, mentions: readonly Mention[], own: ReadonlySet
 function mediaKind(mimeType: string | undefined, name: string | undefined): InboundMedia["kind"] {
   const [type] = (mimeType ?? "").split("/");
   if (type === "image" || type === "video") return type;
-  // A voice recording has no name; an attached file has one.
+  // A voice recording has no name. An attached audio file has one.
   if (type === "audio") return name === undefined ? "voice" : "audio";
   return "file";
 }
@@ -111,7 +113,7 @@ function mediaOf(data: Fields, load: LoadAttachment): InboundMedia[] {
   });
 }
 
-/** Returns notes for other content, in square brackets. */
+/** Returns notes in square brackets for content that is neither text nor a file. */
 function notesOf(data: Fields): string[] {
   const notes: string[] = [];
   if (data.viewOnce === true) notes.push("[a picture to be seen once: it was not kept]");
@@ -151,7 +153,7 @@ function quoteOf(data: Fields, own: ReadonlySet<string>) {
 interface Spoken {
   readonly envelope: Fields;
   readonly data: Fields;
-  /** Time of the message; for an edit, of the edited message. */
+  /** Time of the message. For an edit, the time of the edited message. */
   readonly at: number;
   readonly edit?: string;
 }
@@ -171,14 +173,14 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   const body = spokenText(textOf(data.message) ?? "", mentions, own);
   const text = [body, ...notesOf(data)].filter((part) => part !== "").join("\n");
   const isNamed = mentions.some(({ ids }) => ids.some((id) => own.has(id)));
-  // Other content is not a message: a renamed group, a timer, a reaction. A bare mention is one.
+  // Skip content that is not a message, like a new group name or a reaction. A mention alone is a message.
   if (text === "" && media.length === 0 && !isNamed) return NOTHING;
   const chatId = groupId ?? sender;
   const chatName = groupId === undefined ? undefined : nameOf(group.groupName);
   const message: InboundMessage = {
     channel,
     accountId,
-    // Uses the permanent id, because a sender may get a number later.
+    // Use the account id, because it never changes. A sender may get a number later.
     messageId: `${at}:${idOf(envelope.sourceUuid) ?? sender}`,
     chat: {
       type: groupId === undefined ? "direct" : "group",
@@ -200,7 +202,7 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   return { kind: "message", message };
 }
 
-/** Reads one event. */
+/** Converts one event. */
 export function readEnvelope(event: Fields, reading: Reading): Read {
   const envelope = fieldsOf(event.envelope);
   const data = envelope.dataMessage;

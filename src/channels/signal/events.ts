@@ -1,29 +1,32 @@
-// Owns the daemon's stream of server-sent events, read one event at a time.
-// SE1: the next event is read after the one before it is processed: a slow store slows the daemon down
-//      and fills no memory.
-// An event that is too long is skipped and reported; later ones are read.
-// SE3: a stream that is silent for longer than the heartbeat interval is broken.
+// Reads the daemon's stream of server-sent events, one event at a time.
+// SE1: the next event is read only after the previous one is processed, so a slow store slows the daemon down
+//      instead of filling the memory.
+// An event that is too long is skipped and reported. Later events are read.
+// SE3: a stream that is silent for longer than the heartbeat interval counts as broken.
 
 import type { IncomingMessage } from "node:http";
 import { optional } from "../../core/optional.ts";
 import type { Clock } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 
-/** The daemon writes a line every 15 seconds. */
+/** Maximum silence. The daemon writes a line every 15 seconds. */
 const SILENCE_MAX_MS = 60_000;
-/** Limit for one event. A message's text has at most 64 KiB; attachments are not in it. */
+/**
+ * Size limit of one event. The text of a message has at most 64 KiB, and attachments are not part of the
+ * event.
+ */
 const EVENT_CHARS_MAX = 1024 * 1024;
 
-/** Valid ids: an id is sent back in a header. */
+/** Valid event ids. An id is sent back in a header. */
 const ID = /^[\x21-\x7e]{1,200}$/;
 
 export interface StreamEvent {
-  /** Id to resume from. Older daemons have none. */
+  /** Id from which the stream can resume. Older daemons send none. */
   readonly id?: string;
   readonly data: string;
 }
 
-/** Parses lines to events, as the standard defines. */
+/** Parses lines to events, according to the standard for server-sent events. */
 class EventReader {
   readonly #onTooLong: () => void;
   readonly #decoder = new TextDecoder();
@@ -42,7 +45,7 @@ class EventReader {
     const lines = this.#rest.split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? "";
     if (this.#chars + this.#rest.length > EVENT_CHARS_MAX) {
-      // A line without end: its beginning shows that it does not end an event.
+      // A line that is too long: its beginning shows that it is not the empty line that ends an event.
       this.#isTooLong = true;
       this.#data = [];
       this.#rest = this.#rest.slice(0, 1);
@@ -72,7 +75,7 @@ class EventReader {
   }
 }
 
-/** Yields the events of a response until it ends. Throws if it breaks or stays silent. */
+/** Yields the events of a response until it ends. Throws if the connection is lost or silent for too long. */
 export async function* eventsOf(
   answer: IncomingMessage,
   clock: Clock,

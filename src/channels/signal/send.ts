@@ -1,6 +1,6 @@
-// Owns sending text to Signal: styles, recipients, and the meaning of the daemon's answer (I5). Signal does
-// not deduplicate, so only a text that was certainly not sent is retried.
-// SS2: a text that would be too long with its URLs written out is sent as it was written.
+// Sends text to Signal: formats styles, recipients, and interprets the daemon's answer (I5).
+// Signal does not deduplicate, so a text is retried only if it was certainly not sent.
+// SS2: a text that would be too long with its URLs written out is sent unformatted, as it was written.
 
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
@@ -9,9 +9,9 @@ import type { DeliveryOutcome } from "../channel.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import type { Answer } from "./daemon.ts";
 
-/** Longer texts become an attachment, which some devices do not show as text. */
+/** Maximum length of a text. A longer one becomes an attachment, which some devices do not show as text. */
 export const TEXT_MAX_CHARS = 2_000;
-/** The longest pause: Signal requests a day if it wants a captcha. */
+/** Maximum pause before a retry. Signal requests a day if it wants a captcha. */
 const PAUSE_MAX_MS = 24 * 3_600_000;
 const WORDS_MAX_CHARS = 200;
 const RESULTS_MAX = 2_000;
@@ -24,7 +24,7 @@ const STYLES: Readonly<Partial<Record<Mark["kind"], string>>> = {
   pre: "MONOSPACE",
 };
 
-/** Returns a text with its styles as `send` takes them: `start:length:STYLE` in UTF-16 units. */
+/** Formats a text with its styles for `send`: `start:length:STYLE`, in UTF-16 units. */
 export function styled(markdown: string): {
   readonly message: string;
   readonly textStyle: readonly string[];
@@ -44,7 +44,7 @@ const ACCOUNT = /^(?:PNI:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** A group id: 16 or 32 bytes in base64. */
 const GROUP = /^[A-Za-z0-9+/_-]{22,43}={0,2}$/;
 
-/** Returns the recipient as `send` takes it: a person's number or account id, or a group's id. */
+/** Returns the recipient in the format of `send`: a person's number or account id, or the id of a group. */
 export function recipientOf(to: string): Fields | undefined {
   if (NUMBER.test(to) || ACCOUNT.test(to)) return { recipient: [to] };
   return GROUP.test(to) ? { groupId: to } : undefined;
@@ -64,13 +64,13 @@ function limited(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
   };
 }
 
-/** Returns the outcome from the results per recipient; undefined: there are none. */
+/** Returns the outcome from the results for each recipient. Undefined if there are none. */
 function ofResults(value: unknown): DeliveryOutcome | undefined {
-  // An invalid result counts as unknown: the text may have been sent.
+  // If a result cannot be read, the outcome is unknown: the text may have been sent.
   const results = listOf(fieldsOf(value).results).slice(0, RESULTS_MAX).map(fieldsOf);
   if (results.length === 0) return undefined;
   const types = results.map(({ type }) => String(type));
-  // In a group one success counts, as in Signal itself: some members may be unreachable.
+  // A group message counts as sent if one member got it, as in Signal itself: others may be unreachable.
   if (types.includes("SUCCESS")) return { kind: "sent" };
   const wantsCaptcha = results.some(({ token }) => typeof token === "string" && token !== "");
   if (wantsCaptcha || types.includes("RATE_LIMIT_FAILURE")) {
@@ -85,7 +85,7 @@ function ofResults(value: unknown): DeliveryOutcome | undefined {
   return unknown(`signal-cli could not send it (${head(safeLine(types[0] ?? ""), 40)})`);
 }
 
-/** The Java exception shows that the daemon had no network before anything was sent. */
+/** These Java exceptions show that the daemon had no network before anything was sent. */
 const NOTHING_LEFT = /\((?:UnknownHost|Connect|NoRouteToHost|HttpConnectTimeout)Exception\)/;
 
 const CODES = { user: -1, network: -3, identity: -4, limit: -5, noMethod: -32601, noAccount: -32602 };
@@ -112,7 +112,7 @@ function ofError({ code, message, data }: Extract<Answer, { kind: "error" }>): D
   }
 }
 
-/** Returns the outcome from an answer to `send`. */
+/** Returns the outcome for an answer of `send`. */
 export function outcomeOf(answer: Answer): DeliveryOutcome {
   if (answer.kind === "result") return ofResults(answer.value) ?? { kind: "sent" };
   if (answer.kind === "error") return ofError(answer);

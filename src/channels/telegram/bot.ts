@@ -1,10 +1,9 @@
-// Owns one bot account at its Bot API server: API calls and file downloads. A call has one of four results:
-// done, refused by the server, certainly not made, or unknown. Results are untyped; readers check them
-// (core/json.ts).
-// TB2: the token appears in no text that leaves here: neither in errors nor in the server's own
-//      messages.
-// TB4: a call with effects uses its own connection (HX2 of exchange.ts). Only reading, which may be
-//      repeated, keeps its connection.
+// Owns one bot account at its Bot API server: calls of the API, and downloads of files.
+// A call has one of four results: done, refused by the server, certainly not executed, or unknown. Results
+// are untyped; the code that reads them checks them (core/json.ts).
+// TB2: no text that leaves this file contains the token: neither errors nor the server's own messages.
+// TB4: a call that changes something uses a new connection (HX2 of exchange.ts). Only read requests, which
+//      can be repeated, reuse a connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import { fieldsOf, integerOf, textOf } from "../../core/json.ts";
@@ -18,33 +17,33 @@ import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 
 /** Time limit for a call that answers immediately. */
 const CALL_MS = 20_000;
-/** Size limit for an answer: updates are at most half of this. */
+/** Size limit for an answer. Batches of updates have at most half of this size. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
-/** Time limit for a whole file. */
+/** Time limit for downloading a file. */
 const FILE_MS = 60_000;
 const WORDS_CHARS_MAX = 200;
-/** Message for an answer that is not the Bot API's. */
+/** Error message for an answer that does not come from a Bot API server. */
 export const NO_SERVER_WORDS = "the server is not a Bot API server";
 
 /** Result of a call. */
 export type Called<T> =
   | { readonly kind: "done"; readonly value: T }
   | Refusal
-  /** Certainly not made. */
+  /** The server has certainly not executed the call. */
   | { readonly kind: "unreached"; readonly why: string }
-  /** The server may have done it. */
+  /** The server may have executed the call. */
   | { readonly kind: "unknown"; readonly why: string };
 
-/** A refusal by the server. */
+/** The server refused the call. */
 export interface Refusal {
   readonly kind: "refused";
   /** Error code, like an HTTP status. */
   readonly code: number;
-  /** The server's own message. */
+  /** The error message from the server. */
   readonly why: string;
-  /** Pause that the server requests. */
+  /** Pause before a retry, if the server requests one. */
   readonly afterMs?: number;
-  /** New id of a migrated chat. */
+  /** New id of the chat, if a group became a supergroup. */
   readonly movedTo?: string;
 }
 
@@ -60,14 +59,14 @@ type Work = (methods: Api["raw"], signal: LibrarySignal) => Promise<unknown>;
 
 export interface Bot {
   readonly accountId: string;
-  /** Makes one call. `work` must pass on its signal. */
+  /** Makes one call. `work` must pass the signal on to the library. */
   call(work: Work, options?: CallOptions): Promise<Called<unknown>>;
-  /** Downloads a file by its path from getFile; at most `maxBytes`. */
+  /** Downloads a file of at most `maxBytes`, by its path from getFile. */
   file(path: string, maxBytes: number, signal: AbortSignal): Promise<Called<Uint8Array>>;
   close(): void;
 }
 
-/** Passes a failure through the library, which only knows errors. */
+/** Carries a failed request through the library, which can only pass errors on. */
 class NotAnswered extends Error {
   readonly reached: boolean;
   constructor(why: string, reached: boolean) {
@@ -76,7 +75,7 @@ class NotAnswered extends Error {
   }
 }
 
-/** Returns the answer in the shape that the library reads. */
+/** Returns the answer in the format that the library expects. */
 function answerOf(exchanged: Exchanged): object {
   if (exchanged.kind !== "answered") throw new NotAnswered(exchanged.why, exchanged.reached);
   const { status, body } = exchanged;
@@ -84,7 +83,7 @@ function answerOf(exchanged: Exchanged): object {
   try {
     answer = fieldsOf(JSON.parse(body.toString("utf8")));
   } catch {
-    // A proxy has answered: only its status is meaningful.
+    // The body is not from the Bot API (a proxy may have answered), so only the status is used.
   }
   if (answer.ok === true && status < 300) return answer;
   if (answer.ok !== false && status < 300) {
@@ -96,7 +95,7 @@ function answerOf(exchanged: Exchanged): object {
 
 type LibraryFetch = NonNullable<ApiClientOptions["fetch"]>;
 
-/** Sends a request. `isKept`: over the connection that is kept for reading. */
+/** Sends a request. With `isKept`, uses the connection that read requests reuse. */
 interface Transport {
   ask(
     asked: Omit<Exchange, "server" | "agent" | "purpose" | "configured">,
@@ -125,7 +124,7 @@ function openTransport(apiRoot: string, clock: Clock): Transport {
   };
 }
 
-/** Returns the fetch function for the library, which uses only these two members of a response. */
+/** Returns a `fetch` function for the library. The library uses only these two members of a response. */
 function fetchBy(transport: Transport): LibraryFetch {
   const call = async (url: string, init: { body?: string; signal?: AbortSignal }): Promise<object> => {
     const { body = "{}", signal: stop } = init;
@@ -179,7 +178,7 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
       }
     },
     async file(path, maxBytes, signal) {
-      // Encodes each path segment, so a server's path stays below the bot's files.
+      // Encode each segment, so that the path from the server cannot leave the folder of the bot's files.
       const steps = path.split("/").map(encodeURIComponent).join("/");
       const url = `${apiRoot}/file/bot${botToken}/${steps}`;
       const asked = { url, timeoutMs: FILE_MS, bytesMax: maxBytes, stop: signal };

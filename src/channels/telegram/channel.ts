@@ -1,5 +1,5 @@
-// Owns the channel `telegram`: bots, over the Bot API. One process of the deployment fetches a bot's
-// messages; every process sends.
+// Implements the channel `telegram`: bots, over the Bot API.
+// One process of the deployment fetches a bot's messages. Every process can send.
 
 import type { TelegramAccount } from "../../core/shapes/settings/channels.ts";
 import { accountName } from "../accounts.ts";
@@ -9,10 +9,10 @@ import { listen } from "./listen.ts";
 import { botFor, openTopic, sendText, showTyping, TELEGRAM, targetOf } from "./send.ts";
 import { nameOfBot } from "./start.ts";
 
-/** Below the platform's 4,096: a list's bullets may be longer than its Markdown. */
+/** Below the platform's limit of 4,096, because list bullets may be longer than their Markdown. */
 const TEXT_CHARS_MAX = 4_000;
 
-/** Opens the channel with its accounts; makes no request yet. */
+/** Opens the channel with its accounts. It makes no request yet. */
 export async function openTelegram(
   accounts: readonly TelegramAccount[],
   host: ChannelHost,

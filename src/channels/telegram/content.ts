@@ -1,12 +1,12 @@
-// Owns the content of a Telegram message: its text, its files, and one-line notes in square brackets for
-// other content.
+// Reads the content of a Telegram message: its text, its files, and notes in square brackets for other
+// content.
 
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { InboundMedia } from "../channel.ts";
 
-/** A file at the server that is not read yet. */
+/** A file on the server that was not downloaded yet. */
 export interface FileRef {
   readonly kind: InboundMedia["kind"];
   readonly fileId: string;
@@ -18,19 +18,19 @@ export interface FileRef {
 export interface Content {
   /** The sender's text, or the caption of a file. */
   readonly words: string;
-  /** Entities of `words`. */
+  /** Entities in `words`: Telegram's ranges for mentions, links and formatting. */
   readonly entities: readonly Fields[];
   readonly files: readonly FileRef[];
-  /** Content besides text and files. */
+  /** A note for content that is neither text nor a file. */
   readonly note?: string;
 }
 
 const NOTE_CHARS_MAX = 500;
 const POLL_OPTIONS_MAX = 12;
-/** Files of these types count as pictures. */
+/** A file with one of these MIME types counts as a picture. */
 const PICTURE = /^image\/(?:jpeg|png|gif|webp)$/i;
 
-/** Formats a note: `[what: detail, detail]`. */
+/** Formats a note: `[<kind>: <detail>, <detail>]`. */
 function note(what: string, ...details: (string | undefined)[]): string {
   const told = details.filter((detail) => detail !== undefined && detail !== "").join(", ");
   const line = `${what}${told === "" ? "" : `: ${told}`}`.replace(/\s+/g, " ");
@@ -48,7 +48,7 @@ export function nameOf(party: Fields): string | undefined {
   return textOf(party.title) ?? fullName(party) ?? textOf(party.username);
 }
 
-/** Returns the name of a forwarded message's author. */
+/** Returns the name of the author of a forwarded message. */
 export function originName(origin: Fields): string | undefined {
   const { sender_user, sender_user_name, sender_chat, chat } = origin;
   return (
@@ -81,10 +81,10 @@ function checklist({ title, tasks }: Fields): string {
   return note("checklist", textOf(title), listed.filter((task) => task !== undefined).join(" / "));
 }
 
-/** Notes for content that is neither text nor file. */
+/** Formats notes for content that is neither text nor a file, by its field. */
 const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   sticker: ({ emoji, set_name }) => note("sticker", textOf(emoji), textOf(set_name)),
-  // A venue also has a location, so it comes first.
+  // A venue also has the field `location`, so it is checked before it.
   venue: ({ title, address, location }) =>
     note("place", textOf(title), textOf(address), coordinates(fieldsOf(location))),
   location: (field) =>
@@ -101,9 +101,9 @@ const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   rich_message: () => note("formatted page, which can't be read here"),
 };
 
-/** Files by their field; the first that is present counts. */
+/** The fields that contain a file. The first one that is present is used. */
 const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }[] = [
-  // An animation is also sent as a document.
+  // An animation also has the field `document`, so it is checked before it.
   { field: "animation", kind: "video" },
   { field: "voice", kind: "voice" },
   { field: "audio", kind: "audio" },
@@ -113,7 +113,7 @@ const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }
   { field: "document", kind: "file" },
 ];
 
-/** Types that the platform omits because they are fixed. */
+/** MIME types that the platform omits because they never vary. */
 const TYPES: Readonly<Record<string, string>> = {
   photo: "image/jpeg",
   voice: "audio/ogg",
@@ -131,7 +131,7 @@ function fileOf(file: Fields, field: string, kind: FileRef["kind"]): FileRef | u
   };
 }
 
-/** Returns the largest of a photo's sizes. */
+/** Returns the largest version of a photo. */
 function photoOf(sizes: readonly unknown[]): FileRef | undefined {
   const area = ({ width, height }: Fields): number => (integerOf(width) ?? 0) * (integerOf(height) ?? 0);
   const [largest] = sizes.map(fieldsOf).sort((one, other) => area(other) - area(one));
@@ -148,7 +148,7 @@ function filesOf(message: Fields): readonly FileRef[] {
   return [];
 }
 
-/** Returns the content of a message; undefined: a service message, for example that somebody joined. */
+/** Returns the content of a message. Undefined for a service message, for example that somebody joined. */
 export function contentOf(message: Fields): Content | undefined {
   const words = textOf(message.text) ?? textOf(message.caption) ?? "";
   const ofWords = textOf(message.text) === undefined ? message.caption_entities : message.entities;
@@ -168,7 +168,7 @@ export function summaryOf(message: Fields): string | undefined {
   return [words, ...named, told].filter((part) => part !== undefined && part !== "").join("\n");
 }
 
-/** Returns the note before forwarded text. */
+/** Returns the note that is put before a forwarded text. */
 export function forwardNote(origin: Fields): string {
   const name = originName(origin);
   return note(name === undefined ? "forwarded" : `forwarded from ${name}`);

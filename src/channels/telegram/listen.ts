@@ -1,10 +1,11 @@
-// Owns long polling of Telegram's updates.
-// TL1: an update is confirmed, by the offset of the next request, after it is stored (CH1 of
-//      channel.ts). An update that could not be stored arrives again, and later ones of its chat wait.
-// TL2: an offset is only sent to confirm something: if the platform restarts its numbering, nothing is
-//      missed.
-// TL3: temporary trouble is retried a few times; lasting trouble ends the listening, with its reason.
-// Chats don't wait for each other's files: each chat is stored in order, all concurrently.
+// Receives Telegram's updates by long polling.
+// TL1: an update is confirmed (by the offset of the next request) after it is stored (CH1 of channel.ts). An
+//      update that could not be stored arrives again, and later updates of its chat wait for it.
+// TL2: an offset is sent only to confirm updates. So nothing is missed if the platform restarts its
+//      numbering.
+// TL3: a temporary failure is retried a few times. A permanent one ends the listening, with its reason.
+// Chats do not wait for the files of other chats: the updates of one chat are stored in order, and different
+// chats concurrently.
 
 import { listOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
@@ -24,36 +25,36 @@ import {
   UPDATE_KINDS,
 } from "./update.ts";
 
-/** Long polling timeout. */
+/** Time that a long poll waits for updates. */
 const POLL_SECONDS = 25;
-/** Additional time before a request times out. */
+/** Additional time before a poll request times out. */
 const POLL_GRACE_MS = 10_000;
-/** An empty answer that arrives sooner did not wait. Also the shortest pause. */
+/** An empty answer that arrives sooner means that the server did not wait. Also the shortest pause. */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
-/** Pause before an album is read again. */
+/** Pause before an album is read again, because more pictures may arrive. */
 const ALBUM_MS = 500;
-/** Consecutive failures that are retried, and the first and longest pause after one. */
+/** Maximum number of consecutive failures, and the first and longest pause after a failure. */
 const FAILURES_MAX = 4;
 const PAUSE_MIN_MS = 250;
 const PAUSE_MAX_MS = 10_000;
-/** The longest pause that the platform can request. */
+/** Maximum pause that the platform can request. */
 const ASKED_PAUSE_MAX_MS = 10 * 60_000;
 
-/** Read position. */
+/** The read position in the updates. */
 interface ReadPosition {
-  /** Confirms all updates before it. */
+  /** Confirms all updates with smaller ids. */
   offset?: number;
-  /** The album at the end of the last batch, and its size. */
+  /** The album at the end of the last batch: the id of its first update, and the number of its updates. */
   album?: { readonly firstId: number; readonly parts: number };
   failures: number;
 }
 
-/** Listens as one bot until the signal fires; throws if retries can't help. */
+/** Listens as one bot until the signal is aborted. Throws if retries cannot help. */
 export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<void> {
   const { clock } = host.world;
   const reader = await introduce(bot, host, ear.signal);
-  // The listener was stopped during startup.
+  // The listener was stopped while the bot was prepared.
   if (reader === undefined) return;
   const place: ReadPosition = { failures: 0 };
   let isFirst = true;
@@ -92,7 +93,7 @@ function fetchUpdates(
   );
 }
 
-/** Waits after a failure; throws if it lasts or after too many in a row. */
+/** Waits after a failure. Throws if the failure is permanent, or after too many failures in a row. */
 async function endure(
   failure: Exclude<Called<unknown>, { kind: "done" }>,
   place: ReadPosition,
@@ -116,7 +117,7 @@ function conflictWords(why: string): string {
     : "another program fetches this bot's messages: give each program a bot of its own";
 }
 
-/** Counts a failure. */
+/** Counts a failure and waits. Throws after too many failures in a row. */
 async function stumble(why: string, place: ReadPosition, world: World, signal: AbortSignal): Promise<void> {
   place.failures += 1;
   if (place.failures >= FAILURES_MAX) throw new ListenProblem(why);
@@ -130,7 +131,7 @@ interface Taker {
   readonly signal: AbortSignal;
 }
 
-/** Processes one response and advances the position to the stored updates. */
+/** Processes one response, and moves the position behind the stored updates. */
 async function take(updates: readonly unknown[], place: ReadPosition, taker: Taker): Promise<void> {
   const { host, signal } = taker;
   const { world } = host;
@@ -140,7 +141,7 @@ async function take(updates: readonly unknown[], place: ReadPosition, taker: Tak
   }
   if (batch.items.length === 0) {
     delete place.album;
-    // Everything is confirmed, and the next update may have any id.
+    // All updates are confirmed. The platform may continue with any id, so forget the offset.
     delete place.offset;
     if (updates.length > 0) return stumble(NO_SERVER_WORDS, place, world, signal);
     place.failures = 0;
@@ -167,7 +168,7 @@ async function take(updates: readonly unknown[], place: ReadPosition, taker: Tak
   place.failures = 0;
 }
 
-/** Processes each item; returns the first update that could not be stored. */
+/** Processes the items of each chat in order. Returns the first update that could not be stored, if any. */
 async function takeItems(items: readonly Item[], taker: Taker): Promise<number | undefined> {
   const byChat = new Map<string, Item[]>();
   for (const item of items) {
@@ -200,7 +201,7 @@ async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number
   return undefined;
 }
 
-/** Logs what an operator may have to act on. */
+/** Logs events that may need an operator. */
 function note(
   reading: Exclude<Reading, { kind: "message" }>,
   updateId: number,

@@ -1,4 +1,4 @@
-// Owns reading a file of a message: bounded, and with a reason if it fails.
+// Reads a file of a message, with limits. A failure contains the reason.
 // TM1: only paths below the bot's own files are read.
 
 import { fieldsOf, integerOf, textOf } from "../../core/json.ts";
@@ -9,7 +9,7 @@ import type { Bot } from "./bot.ts";
 import type { FileRef } from "./content.ts";
 import { failureWords } from "./send.ts";
 
-/** Limit of the platform's own servers. */
+/** Maximum size of files that the platform's own servers send. */
 const PLATFORM_MB_MAX = 20;
 
 function isPathBelow(path: string): boolean {
@@ -31,8 +31,7 @@ async function load(
   });
   if (told.kind !== "done") {
     const isTooBig = told.kind === "refused" && /file is too big/i.test(told.why);
-    if (isTooBig)
-      return fail("too_large", `Telegram hands out files of at most ${PLATFORM_MB_MAX} MB to bots`);
+    if (isTooBig) return fail("too_large", `Telegram sends bots files of at most ${PLATFORM_MB_MAX} MB`);
     return fail("channel_failed", failureWords(told));
   }
   const path = textOf(fieldsOf(told.value).file_path);
@@ -40,14 +39,14 @@ async function load(
   if (path === undefined) return fail("channel_failed", "Telegram did not return the file's path");
   if (bytes !== undefined && bytes > maxBytes) return tooLarge(bytes, maxBytes);
   if (path.startsWith("/")) {
-    return fail("channel_failed", "the Bot API server runs with --local: it hands out no files over HTTP");
+    return fail("channel_failed", "the Bot API server runs with --local, so it sends no files over HTTP");
   }
   if (!isPathBelow(path)) return fail("channel_failed", "Telegram returned an invalid file path");
   const read = await bot.file(path, maxBytes, signal);
   return read.kind === "done" ? ok(read.value) : fail("channel_failed", failureWords(read));
 }
 
-/** Returns a message's file with its loader. */
+/** Returns a file of a message, with a function that loads it. */
 export function mediaOf(bot: Bot, file: FileRef): InboundMedia {
   const { kind, name, mimeType, bytes } = file;
   return {

@@ -1,9 +1,9 @@
-// Owns sending to Telegram: the target of a route, the formatted text, typing signs, topics.
-// An unreadable or missing answer does not count as a failure (I5): the platform can't recognise a second
-// attempt. Refusals are reported in the server's own words, without the token.
-// TS3: link previews are disabled: a URL could leak data to a stranger.
-// Markdown becomes text and entities: no markup is sent, so none can break.
-// TX1: entities are within the text, and none is inside code.
+// Sends to Telegram: finds the target of a route, formats text, shows typing indicators, creates topics.
+// An unreadable or missing answer does not count as a failure (I5), because the platform cannot detect a
+// second attempt. A refusal is reported in the server's own words, without the token.
+// TS3: link previews are disabled, because a URL could leak data to a stranger.
+// Markdown becomes text and entities (ranges with a format), so there is no markup that could be invalid.
+// TX1: each entity is within the text, and none is inside code.
 // TX2: a text that would be too long or empty without its markup is sent as it was written.
 
 import { fieldsOf } from "../../core/json.ts";
@@ -17,8 +17,8 @@ import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdow
 import { type Bot, type Called, idOf, type Refusal } from "./bot.ts";
 
 /**
- * Id of the General topic of every forum. Text without a topic goes there; Telegram rejects a text that names
- * this id.
+ * Id of the General topic, which every forum has. A text without a topic goes there. Telegram rejects a text
+ * that names this id.
  */
 const GENERAL_TOPIC = 1;
 
@@ -29,12 +29,12 @@ interface TelegramTarget {
   readonly topicId?: number;
 }
 
-/** Returns the topic field for sending a text. */
+/** Returns the field that names the topic, for sending a text. */
 function topicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
   return topicId === undefined || topicId === GENERAL_TOPIC ? {} : { message_thread_id: topicId };
 }
 
-/** Returns the topic field for calls that accept the general topic's id. */
+/** Returns the field that names the topic, for calls that also accept the General topic's id. */
 function anyTopicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
   return topicId === undefined ? {} : { message_thread_id: topicId };
 }
@@ -43,7 +43,7 @@ export const TELEGRAM = "telegram";
 
 export const botFor = (bots: readonly Bot[]) => accountFor(TELEGRAM, bots, (bot) => bot.accountId);
 
-/** Returns the target of a route, or what is wrong with it. */
+/** Returns the target of a route, or a failure for an invalid route. */
 export function targetOf(bots: readonly Bot[], { to, accountId, threadId }: Route): Result<TelegramTarget> {
   const found = botFor(bots)(accountId);
   if (!found.ok) return found;
@@ -59,14 +59,14 @@ export function targetOf(bots: readonly Bot[], { to, accountId, threadId }: Rout
   return ok({ bot, chatId: to, topicId: Number(threadId) });
 }
 
-/** Limit for one message, in UTF-16 units. */
+/** The platform's limit for one message, in UTF-16 units. */
 const TEXT_CHARS_MAX = 4_096;
-/** The platform ignores further entities. */
+/** Maximum number of entities. The platform ignores further ones. */
 const ENTITIES_MAX = 100;
 
 type Simple = "bold" | "italic" | "strikethrough" | "code" | "blockquote";
 
-/** Formatting of a part of the text. */
+/** Formatting for a part of the text. */
 type Entity = { readonly offset: number; readonly length: number } & (
   | { readonly type: Simple }
   | { readonly type: "pre"; readonly language?: string }
@@ -93,7 +93,7 @@ function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
   return { ...place, type: SIMPLE[kind] };
 }
 
-/** Only web URLs become links; other URLs are written out. */
+/** Returns whether a URL must be written out, because only web URLs become links. */
 function leadsElsewhere({ kind, href = "" }: Mark): boolean {
   return kind === "link" && !/^https?:/i.test(href);
 }
@@ -118,15 +118,15 @@ export function telegramText(markdown: string): TelegramText {
 }
 
 const TOPIC_CHARS_MAX = 128;
-/** The longest pause that the platform can request. */
+/** Maximum pause that the platform can request. */
 const AFTER_MAX_MS = 24 * 3_600_000;
 
-/** Whether the bot's token is wrong or was revoked. */
+/** Returns whether the bot's token is wrong or was revoked. */
 export function isTokenWrong({ code }: Refusal): boolean {
   return code === 401 || code === 404;
 }
 
-/** Returns the reason as text for people. */
+/** Returns the reason why the token was refused, as text for people. */
 export function tokenWords({ code }: Refusal): string {
   return code === 401
     ? "Telegram does not accept the bot's token: get a new one from @BotFather"
@@ -149,7 +149,7 @@ function outcomeOf(refusal: Refusal): DeliveryOutcome {
       ...(afterMs === undefined ? {} : { afterMs: Math.min(afterMs, AFTER_MAX_MS) }),
     };
   }
-  // A proxy timed out: the server behind it may have sent the text.
+  // A proxy timed out. The server behind it may have sent the text.
   if (code === 504) return { kind: "unknown", error };
   return code >= 500 ? { kind: "retry", error } : { kind: "refused", error };
 }
@@ -174,7 +174,7 @@ export async function sendText(place: TelegramTarget, markdown: string): Promise
   let at = place;
   let text = telegramText(markdown);
   let sent = await sendOnce(at, text);
-  // Retries once with the new id of a group that became a supergroup.
+  // If a group became a supergroup, retry once with its new id.
   if (sent.kind === "refused" && sent.movedTo !== undefined) {
     at = { ...at, chatId: sent.movedTo };
     sent = await sendOnce(at, text);
@@ -195,7 +195,7 @@ export async function sendText(place: TelegramTarget, markdown: string): Promise
   }
 }
 
-/** Shows a typing sign for five seconds. */
+/** Shows a typing indicator for five seconds. */
 export async function showTyping(place: TelegramTarget): Promise<void> {
   await place.bot.call((methods, signal) =>
     methods.sendChatAction({ chat_id: place.chatId, action: "typing", ...anyTopicField(place) }, signal),
@@ -228,7 +228,7 @@ async function createTopic(bot: Bot, chatId: string, title: string): Promise<Res
     : ok(id);
 }
 
-/** Creates a topic in a forum; elsewhere there are none, and the chat itself is used. */
+/** Creates a topic in a forum. Other chats have no topics, so the chat itself is used. */
 export async function openTopic(
   { bot, chatId }: TelegramTarget,
   at: Route,

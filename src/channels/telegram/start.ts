@@ -1,7 +1,7 @@
-// Owns a bot's start: it reads its identity, removes a web hook that takes its messages, and publishes its
-// commands.
-// TI1: a wrong token is reported as a lasting problem.
-// The command menu is best effort: its failure does not stop listening.
+// Prepares a bot for listening: reads its identity, removes a webhook that would receive its messages, and
+// publishes its commands.
+// TI1: a wrong token is reported as a permanent problem. A failure to publish the commands does not prevent
+//      listening.
 
 import { fieldsOf, textOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -16,25 +16,26 @@ const START = "start";
 const COMMANDS_MAX = 100;
 const DESCRIPTION_CHARS_MAX = 256;
 
-/** Returns commands by the name that the platform supports: `max-age` is `max_age` there. */
+/** Returns the commands by the names that the platform accepts: `max-age` becomes `max_age`. */
 function menuOf(commands: ChannelHost["commands"]): Map<string, string> {
   const named = commands.map(({ name }): [string, string] => [name.toLowerCase().replaceAll("-", "_"), name]);
   return new Map(named.filter(([shown]) => /^[a-z0-9_]{1,32}$/.test(shown)).slice(0, COMMANDS_MAX));
 }
 
-/** The start button sends `/start`: it shows the help. */
+/** Adds `/start`, which Telegram's start button sends: it shows the help. */
 function withStart(menu: TelegramAccountContext["menu"]): TelegramAccountContext["menu"] {
   return menu.has("help") && !menu.has(START) ? new Map([...menu, [START, "help"]]) : menu;
 }
 
-/** Returns the result, or throws a problem that ends the attempt to listen. */
+/** Returns the result of a call. Throws a problem that ends the attempt to listen if the call failed. */
 function wanted(called: Called<unknown>): ReturnType<typeof fieldsOf> {
   if (called.kind === "done") return fieldsOf(called.value);
   throw new ListenProblem(failureWords(called), called.kind === "refused" && isTokenWrong(called));
 }
 
 /**
- * Web hook and polling exclude each other: an operator who configures this channel wants its messages here.
+ * Removes the bot's webhook, because a bot cannot have a webhook and polling. An operator who configures this
+ * channel wants the messages here.
  */
 async function takeBackMessages(bot: Bot, { world }: ChannelHost, signal: AbortSignal): Promise<void> {
   const hook = wanted(await bot.call((methods, either) => methods.getWebhookInfo(either), { signal }));
@@ -66,7 +67,9 @@ async function showMenu(
   }
 }
 
-/** Prepares listening and returns the account; undefined: stopped meanwhile. */
+/**
+ * Prepares listening and returns the account. Returns undefined if the listener was stopped in the meantime.
+ */
 export async function introduce(
   bot: Bot,
   host: ChannelHost,
@@ -92,7 +95,7 @@ async function begin(bot: Bot, host: ChannelHost, signal: AbortSignal): Promise<
   return { accountId: bot.accountId, id, username, menu: withStart(menu) };
 }
 
-/** Returns the bot's name, and a note about privacy mode. */
+/** Returns the bot's name, with a note about Telegram's privacy mode. */
 export async function nameOfBot(bot: Bot): Promise<Result<string>> {
   const asked = await bot.call((methods, signal) => methods.getMe(signal));
   if (asked.kind !== "done") return fail("channel_failed", failureWords(asked));

@@ -1,13 +1,13 @@
-// Owns the conversion of a batch of Telegram updates to messages of all platforms.
-// TU1: an update of any shape is read without an exception: an invalid one is skipped, with the reason.
-// TU2: nobody can impersonate another: the sender is Telegram's id, never a name; an anonymous
-//      administrator and a channel are themselves, not the person behind them.
-// TU3: text by somebody else (forwarded, quoted) is marked and is never a command.
-// TU4: bots get no answer, neither this one nor others.
-// TA1: pictures that were sent together (an album) are one message with the id of the first. An album at
-//      the end of a batch may still grow: it stays at the platform until one poll finds it unchanged.
-// TA2: joined updates are consecutive, so updates that a crash leaves unconfirmed are joined the same
-//      way again.
+// Converts a batch of Telegram updates to messages in the format that all channels share.
+// TU1: reading an update never throws. An invalid update is skipped, with the reason.
+// TU2: nobody can impersonate another person: Telegram's id identifies the sender, never a name. An anonymous
+//      administrator and a channel count as themselves, not as the person behind them.
+// TU3: text that somebody else wrote (forwarded, quoted) is marked, and never counts as a command.
+// TU4: bots get no answer, neither this bot nor others.
+// TA1: pictures that were sent together (an album) become one message with the id of the first one. An album
+//      at the end of a batch may still grow, so it is not confirmed until one poll finds it unchanged.
+// TA2: only consecutive updates are joined, so updates that were not confirmed before a crash are joined in
+//      the same way again.
 
 import { createHash } from "node:crypto";
 import { type Fields, fieldsOf, integerOf, textOf } from "../../core/json.ts";
@@ -24,13 +24,13 @@ import {
   summaryOf,
 } from "./content.ts";
 
-/** The bot account that reads updates. */
+/** The bot account for which updates are read. */
 export interface TelegramAccountContext {
   readonly accountId: string;
-  /** The bot's id. */
+  /** Id of the bot. */
   readonly id: string;
   readonly username: string;
-  /** Menu commands: their name there, and ours. */
+  /** Commands in the bot's menu: Telegram's name, and our name. */
   readonly menu: ReadonlyMap<string, string>;
 }
 
@@ -41,20 +41,20 @@ export type Reading =
       readonly kind: "message";
       readonly message: Words;
       readonly files: readonly FileRef[];
-      /** Set for pictures of one album. */
+      /** Id of the album, if the message is a picture in an album. */
       readonly albumId?: string;
     }
   /** A group became a supergroup, which has a new id. */
   | { readonly kind: "moved"; readonly from: string; readonly to: string }
   /** The bot's new status in a chat, for example `kicked`. */
   | { readonly kind: "membership"; readonly chatId: string; readonly name?: string; readonly status: string }
-  /** `odd`: the update is invalid. */
+  /** `odd`: the update is invalid. False if it only needs no answer. */
   | { readonly kind: "skipped"; readonly why: string; readonly odd: boolean };
 
 const skip = (why: string): Reading => ({ kind: "skipped", why, odd: false });
 const oddity = (why: string): Reading => ({ kind: "skipped", why, odd: true });
 
-/** Requested kinds of updates. */
+/** Kinds of updates that Telegram should send. */
 export const UPDATE_KINDS = [
   "message",
   "edited_message",
@@ -98,7 +98,7 @@ function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: bo
   if (to !== undefined) return { kind: "moved", from: chatId, to };
   const content = contentOf(message);
   if (content === undefined) return skip("no content");
-  // A live location updates every few seconds, a poll when it ends.
+  // Not an edit by a person: live locations update every few seconds, and polls when they end.
   if (isEdit && content.words === "" && content.files.length === 0) return skip("an edit without text");
   const sender = senderOf(message, chat, type);
   if (sender === undefined) return oddity("a message without a sender");
@@ -132,7 +132,7 @@ function chatNames(chat: Fields, type: string): { name?: string; alsoKnownAs?: s
   return optional({ name: nameOf(chat), alsoKnownAs: known });
 }
 
-/** Returns the sender. For a channel post or an anonymous sender that is the chat. */
+/** Returns the sender. For a channel post or an anonymous sender, this is the chat. */
 function senderOf(
   message: Fields,
   chat: Fields,
@@ -142,7 +142,7 @@ function senderOf(
   const person = fieldsOf(message.from);
   const behindId = idOf(behind.id);
   const isChat = behindId !== undefined;
-  // Groups and channels have negative ids. Any other id is a person's, who may be an owner.
+  // Groups and channels have negative ids. A positive id could impersonate a person, even an owner.
   if (isChat && !behindId.startsWith("-")) return undefined;
   if (!isChat && person.is_bot === true) return "bot";
   const own = type === "channel" ? chat : {};
@@ -154,7 +154,7 @@ function senderOf(
   return { id, ...optional({ name: nameOf(party), alsoKnownAs }) };
 }
 
-/** Returns the topic of a forum; the general one has none. */
+/** Returns the topic of a forum. Messages in the General topic have none. */
 function topicOf(message: Fields): InboundMessage["chat"]["thread"] {
   const id = idOf(message.message_thread_id);
   if (message.is_topic_message !== true || id === undefined) return undefined;
@@ -162,7 +162,10 @@ function topicOf(message: Fields): InboundMessage["chat"]["thread"] {
   return { kind: "topic", id, ...optional({ name: textOf(created.name) }) };
 }
 
-/** Returns the quoted message. In a topic every message refers to the topic's creation; that is no quote. */
+/**
+ * Returns the quoted message. In a topic, every message refers to the creation of the topic, which is not a
+ * quote.
+ */
 function answeredBy(message: Fields): Fields {
   const answered = fieldsOf(message.reply_to_message);
   return answered.forum_topic_created === undefined ? answered : {};
@@ -178,13 +181,13 @@ function quotedOf(message: Fields): InboundMessage["quoted"] {
   return { text, ...optional({ senderName }) };
 }
 
-/** Returns an id that differs for each edit, and is the same if an edit is repeated. */
+/** Returns an id that differs for each edit. If Telegram repeats an edit, the id is the same. */
 function editOf(at: number, { words, files, note }: Content): string {
   const held = JSON.stringify([words, note ?? "", files.map(({ fileId }) => fileId)]);
   return `${at}-${createHash("sha256").update(held).digest("hex").slice(0, 16)}`;
 }
 
-/** A command at the beginning of a text: its name, the bot that it addresses, and its arguments. */
+/** A command at the beginning of a text: its name, the bot that it names, and its arguments. */
 interface Command {
   readonly name: string;
   readonly to: string | undefined;
@@ -207,7 +210,7 @@ function wordsAt({ words }: Content, entity: Fields): string {
   return words.slice(from, from + (integerOf(entity.length) ?? 0));
 }
 
-/** Whether this mention is of the bot. */
+/** Returns whether a mention names the bot. */
 function isMention(content: Content, entity: Fields, reader: TelegramAccountContext): boolean {
   if (entity.type === "text_mention") return idOf(fieldsOf(entity.user).id) === reader.id;
   return entity.type === "mention" && isSame(wordsAt(content, entity).slice(1), reader);
@@ -222,7 +225,7 @@ function isNamed(content: Content, reader: TelegramAccountContext): boolean {
   );
 }
 
-/** Returns the text without a leading mention of the bot, unless nothing else remains. */
+/** Returns the text without a mention of the bot at the start, unless nothing else remains. */
 function spokenWords(content: Content, reader: TelegramAccountContext): string {
   const call = content.entities.find((entity) => entity.offset === 0 && isMention(content, entity, reader));
   const rest = content.words.slice(integerOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
@@ -249,30 +252,30 @@ function wordsOf(
   const isOurs = command !== undefined && (command.to === undefined || isSame(command.to, reader));
   const name = isOurs ? reader.menu.get(command.name) : undefined;
   if (name === undefined) return { text: lines(spokenWords(content, reader), note), mentioned };
-  // Arguments of a renamed command are not for our command.
+  // A menu command with a different name, like `/start`, has other arguments: do not pass them on.
   const isRenamed = command?.name !== name.replaceAll("-", "_");
   const text = isRenamed ? `/${name}` : `/${name} ${command?.rest ?? ""}`.trim();
-  // In a group the menu adds the bot's name to a command: without it the command may be for any bot.
+  // In a group, Telegram's menu adds the bot's name to a command. A command without it may be for any bot.
   const isChosen = type === "direct" || command?.to !== undefined;
   return isChosen ? { text, mentioned, nativeCommand: true } : { text, mentioned };
 }
 
 type MessageReading = Extract<Reading, { kind: "message" }>;
 
-/** One message or event from updates. Its last update is confirmed when it is processed. */
+/** One message or event, from one or more updates. Its last update is confirmed after it is processed. */
 export interface Item {
   readonly firstId: number;
   readonly lastId: number;
-  /** Number of its updates. */
+  /** Number of updates that were joined. */
   readonly parts: number;
   readonly reading: Reading;
 }
 
-/** Content of a batch. */
+/** The content of one response. */
 export interface Batch {
-  /** Sorted by id. */
+  /** Messages and events, sorted by update id. */
   readonly items: readonly Item[];
-  /** Number of updates without an id, which are skipped. */
+  /** Number of updates without an id. They are skipped. */
   readonly nameless: number;
 }
 
@@ -280,7 +283,7 @@ function readSafely(update: unknown, reader: TelegramAccountContext): Reading {
   try {
     return readUpdate(update, reader);
   } catch (error) {
-    // An unreadable update must not block later ones.
+    // An update that cannot be read must not block later ones.
     const why = error instanceof Error ? error.message : String(error);
     return { kind: "skipped", why: `it could not be read: ${why}`, odd: true };
   }
@@ -296,7 +299,7 @@ function isSameAlbum(one: MessageReading, other: MessageReading): boolean {
 }
 
 function join(one: MessageReading, other: MessageReading): MessageReading {
-  // The source of a forwarded album is shown once.
+  // In a forwarded album, show the note about the source only once.
   const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
   const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
   const quoted = one.message.quoted ?? other.message.quoted;
@@ -338,7 +341,7 @@ export function readBatch(updates: readonly unknown[], reader: TelegramAccountCo
   return { items, nameless: updates.length - named.length };
 }
 
-/** Returns the album at the end, which may still grow. */
+/** Returns the album at the end of the batch, because it may still grow. */
 export function openAlbum({ items }: Batch): Item | undefined {
   const last = items.at(-1);
   return last?.reading.kind === "message" && last.reading.albumId !== undefined ? last : undefined;

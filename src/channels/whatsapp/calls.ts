@@ -1,9 +1,10 @@
-// Owns the platform's calls: the verification request and the web hooks.
-// Nothing is read or done before the caller is verified: by the agreed token, or a signature of the exact
-// body. Both are compared in constant time. A web hook's messages go to the account of their number, if that
-// account's app signed them; messages for other numbers are ignored. The platform gets its acknowledgment
-// after everything is stored (CH1 of channel.ts): after a failure it resends, and stored messages are
-// recognised by id.
+// Handles HTTP requests from the platform: the verification request and the webhooks.
+// Nothing is read or changed before the caller is verified: by the configured verify token, or by a signature
+// of the exact body. Both are compared in constant time.
+// Messages in a webhook go to the account with their phone number, if that account's app has signed them.
+// Messages for other numbers are ignored.
+// The request is acknowledged after everything is stored (CH1 of channel.ts). After a failure the platform
+// sends it again, and stored messages are recognised by their ids.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { jsonOf } from "../../core/json.ts";
@@ -22,7 +23,7 @@ function isSame(given: string, wanted: string): boolean {
   return timingSafeEqual(digest(given), digest(wanted));
 }
 
-/** Answers the verification request, sent once when the web hook is set up. */
+/** Answers the verification request, which the platform sends once, when the webhook is set up. */
 function verify({ query }: PlatformCall, { verifyToken }: WhatsAppAccount): PlatformAnswer {
   const challenge = query.get("hub.challenge") ?? "";
   const isOurs = isSame(query.get("hub.verify_token") ?? "", verifyToken);
@@ -36,7 +37,7 @@ function isSigned({ header, body }: PlatformCall, { appSecret }: WhatsAppAccount
   return timingSafeEqual(createHmac("sha256", appSecret).update(body).digest(), Buffer.from(given, "hex"));
 }
 
-/** Answers a call. `take` stores the web hook's messages of one number. */
+/** Answers a request. `take` stores the messages of one phone number in a webhook. */
 export async function answerCall(
   call: PlatformCall,
   account: WhatsAppAccount,

@@ -1,8 +1,8 @@
-// Owns the channel `whatsapp`: phone numbers at the platform's Cloud API. The platform calls our web hook
-// with messages; texts are sent by API calls.
-// WA1: an account whose token, number or app stopped working reports that as its status, whichever call
-//      noticed it first.
-// WA2: two accounts can share an app: a web hook's messages go to the number that they name.
+// Implements the channel `whatsapp`: phone numbers at the platform's Cloud API.
+// Messages arrive by webhook, and texts are sent by API calls.
+// WA1: an account whose token, number or app stops working reports that as its status, whichever request
+//      fails first.
+// WA2: two accounts can share an app. Messages in a webhook go to the account with their phone number.
 // The platform has no threads and does not deduplicate.
 
 import { optional } from "../../core/optional.ts";
@@ -24,10 +24,10 @@ import { chatIdOf, recipientOf } from "./recipient.ts";
 import { askNumber, sendText, showTyping } from "./sending.ts";
 
 const WHATSAPP = "whatsapp";
-/** The platform's limit is 4096; marks and written-out URLs need some of it. */
+/** Below the platform's limit of 4096, because marks and written-out URLs need space. */
 const TEXT_MAX_CHARS = 4_000;
 const CHECK_EVERY_MS = 5 * 60_000;
-/** How long the test of an account reports an undelivered text. */
+/** Time for which the test of an account reports a text that was not delivered. */
 const FAILURE_KEPT_MS = 24 * 3_600_000;
 const MS_PER_MINUTE = 60_000;
 
@@ -36,7 +36,7 @@ interface WhatsAppNumber {
   readonly account: WhatsAppAccount;
   readonly name: string;
   readonly memory: ChatMemory;
-  /** Callback of the current listener, if there is one. */
+  /** Reports a problem to the current listener, if there is one. */
   trouble: ((problem: GraphProblem) => void) | undefined;
   calledAt: number | undefined;
   failure: { readonly words: string; readonly atMs: number } | undefined;
@@ -56,12 +56,12 @@ const openLine = (account: WhatsAppAccount): WhatsAppNumber => ({
   failure: undefined,
 });
 
-/** Returns the number that a route names. */
+/** Returns the account that a route names. */
 function lineFor({ lines }: Parts, accountId: string | undefined): Result<WhatsAppNumber> {
   return accountFor(WHATSAPP, lines, ({ account }) => account.accountId)(accountId);
 }
 
-/** Notifies the listener if the problem concerns the account. */
+/** Tells the listener about a problem that concerns the account. */
 function noteTrouble(line: WhatsAppNumber, problem: GraphProblem): void {
   if (problem.kind === "account") line.trouble?.(problem);
 }
@@ -113,20 +113,20 @@ async function takeMessage(parts: Parts, line: WhatsAppNumber, arrived: Arrived)
   memory.note(message.chat.id, messageId, { text, isOurs: false, ...optional({ senderName }) });
 }
 
-/** Stores a web hook's messages of one number, in order. */
+/** Stores the messages of one phone number in a webhook, in order. */
 async function take(
   parts: Parts,
   called: WhatsAppNumber,
   { phoneNumberId, events }: NumberNews,
 ): Promise<void> {
   const { clock, log } = parts.host.world;
-  // Only the account's own app may sign: another secret proves nothing about this number.
+  // The webhook must be signed by the account's own app: the secret of another app proves nothing.
   const line = parts.lines.find(
     ({ account }) =>
       account.phoneNumberId === phoneNumberId && account.appSecret === called.account.appSecret,
   );
   if (line === undefined) {
-    log.debug({ account: called.name }, "a WhatsApp web hook is for a number without an account here");
+    log.debug({ account: called.name }, "a WhatsApp webhook for a number without an account was ignored");
     return;
   }
   const { name, memory } = line;
@@ -136,7 +136,7 @@ async function take(
         await takeMessage(parts, line, event);
         break;
       case "failed": {
-        // The platform may report it twice.
+        // The platform may report the same failure twice.
         if (!memory.failed(event.messageId)) break;
         const words = saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp gives no reason";
         line.failure = { words, atMs: clock.now() };
@@ -153,7 +153,7 @@ async function take(
       }
       case "skipped":
         if (event.isFine) log.debug({ account: name }, `skipped: ${event.why}`);
-        else log.warn({ account: name }, `part of a web hook was skipped: ${event.why}`);
+        else log.warn({ account: name }, `part of a webhook was skipped: ${event.why}`);
     }
   }
 }
@@ -178,7 +178,7 @@ async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<
   return outcomeOf(done);
 }
 
-/** Waits until the next check of the account, a problem, or the end of the lease. */
+/** Waits until the next check of the account is due, a problem occurs, or listening must stop. */
 function untilNext(
   { host }: Parts,
   line: WhatsAppNumber,
@@ -200,12 +200,12 @@ function untilNext(
   });
 }
 
-/** Checks the account periodically; messages arrive by the web hook in any process. */
+/** Checks the account periodically. Messages arrive by webhook, in any process. */
 async function listen(parts: Parts, line: WhatsAppNumber, { signal, ready }: Ear): Promise<void> {
   for (;;) {
     const asked = await askNumber(line.account, parts.host.world, signal);
     if (signal.aborted) return;
-    // A wrong number or URL is permanent, like a wrong token.
+    // A wrong number or URL is a permanent problem, like a wrong token.
     if ("words" in asked) throw new ListenProblem(asked.words, ["account", "text"].includes(asked.kind));
     ready();
     const problem = await untilNext(parts, line, signal);
@@ -214,7 +214,7 @@ async function listen(parts: Parts, line: WhatsAppNumber, { signal, ready }: Ear
   }
 }
 
-/** Returns details for an operator besides the name. */
+/** Returns details for an operator, in addition to the account's name. */
 function remarks({ calledAt, failure }: WhatsAppNumber, nowMs: number): string[] {
   const minutes = Math.floor((nowMs - (calledAt ?? nowMs)) / MS_PER_MINUTE);
   const called =
@@ -242,7 +242,7 @@ export async function openWhatsApp(
     async typing({ accountId, to }: Route) {
       const line = lineFor(parts, accountId);
       const recipient = recipientOf(to);
-      // Groups have no typing sign.
+      // WhatsApp has no typing indicator for groups.
       if (!line.ok || recipient?.recipient_type !== "individual") return;
       const messageId = line.value.memory.newest(chatIdOf(recipient));
       if (messageId === undefined) return;

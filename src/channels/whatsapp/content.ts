@@ -1,7 +1,7 @@
-// Owns the content of a WhatsApp message: its text and its media.
-// WC1: each kind becomes text, media, or a short note in square brackets. Reactions, deleted messages
-//      and notices of the platform are ignored.
-// Notes are one line of bounded length, whatever the fields hold.
+// Reads the content of a WhatsApp message: its text and its media.
+// WC1: each kind of message becomes text, media, or a short note in square brackets. Reactions, deleted
+//      messages and notices of the platform are ignored.
+// A note is one line of limited length, whatever the fields contain.
 
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -11,21 +11,21 @@ import { textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;
 const CONTACTS_MAX = 10;
-/** Limits for a file's name and its type. */
+/** Maximum length of a file's name, and of its type. */
 const NAME_CHARS_MAX = 255;
 const MEDIA_ID = /^[\w-]{1,200}$/;
 
 export interface Content {
   readonly text: string;
   readonly media: readonly MediaFields[];
-  /** The sender forwarded it. */
+  /** Present if the sender forwarded the message. */
   readonly forwarded?: true;
 }
 
-/** Media of a message, not read yet. */
+/** Media of a message, which were not downloaded yet. */
 export type MediaFields = Omit<InboundMedia, "load"> & { readonly id: string };
 
-/** Formats a note for the agent. */
+/** Formats a note in square brackets for the agent. */
 function note(...parts: readonly string[]): string {
   const line = parts
     .map((part) => part.replace(/[\s[\]]+/g, " ").trim())
@@ -45,7 +45,7 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   const id = textOf(fields.id);
   const text = textOf(fields.caption);
   const words = kind === "file" ? "a file" : kind === "voice" ? "a voice message" : kind;
-  // Without an id it can't be read: for example, the platform could not store it.
+  // Media without an id cannot be read. For example, the platform could not store them.
   if (!MEDIA_ID.test(id))
     return { text: `${note(words, "it could not be read")}${text && `\n${text}`}`, media: [] };
   const name = head(textOf(fields.filename), NAME_CHARS_MAX) || undefined;
@@ -71,7 +71,7 @@ function contacts(list: unknown): string {
   return [...lines, ...(more > 0 ? [note(`and ${more} more contacts`)] : [])].join("\n");
 }
 
-/** Returns the chosen option or the filled-in form. */
+/** Returns the option that the person chose, or the form that they filled in. */
 function interactive(fields: Fields): string {
   const button = fieldsOf(fields.button_reply);
   const row = fieldsOf(fields.list_reply);
@@ -81,7 +81,7 @@ function interactive(fields: Fields): string {
   return note("a form was filled in", textOf(form.name), textOf(form.body), textOf(form.response_json));
 }
 
-/** Kinds that carry no readable content: edits, polls, reactions and the like. */
+/** Kinds without readable content, like edits, polls and reactions. */
 const UNREADABLE_CHANGES = ["edit", "pin", "poll_update", "reaction", "revoke"];
 
 function unsupported(fields: Fields): string | undefined {
@@ -110,7 +110,7 @@ function textContent(type: string, message: Fields): string | undefined {
       return note(`order of ${listOf(fields.product_items).length} products`, textOf(fields.text));
     case "unsupported":
       return unsupported(fields);
-    // A reaction needs no answer; the others are notices.
+    // A reaction needs no answer. The other kinds are notices of the platform.
     case "reaction":
     case "revoke":
     case "system":
@@ -121,7 +121,7 @@ function textContent(type: string, message: Fields): string | undefined {
   }
 }
 
-/** Returns the content of a message; undefined: nothing to answer. */
+/** Returns the content of a message. Undefined if it needs no answer. */
 export function contentOf(message: Fields): Content | undefined {
   const type = textOf(message.type);
   const kind = MEDIA_KINDS.get(type);
@@ -135,6 +135,6 @@ export function contentOf(message: Fields): Content | undefined {
   const { forwarded, frequently_forwarded } = fieldsOf(message.context);
   const isForwarded = forwarded === true || frequently_forwarded === true;
   if (!isForwarded) return { text, media };
-  // The agent must know that somebody else wrote this, as on other channels.
+  // As on other channels, tell the agent that somebody else wrote this.
   return { text: text === "" ? "[forwarded]" : `[forwarded]\n${text}`, media, forwarded: true };
 }

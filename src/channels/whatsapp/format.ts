@@ -1,15 +1,15 @@
-// Owns the conversion of Markdown to WhatsApp's marks: *bold*, _italic_, ~struck~, `code` and ```code```.
-// WF1: a mark is written only where WhatsApp recognises it: within a line, around whole words. Elsewhere
-//      it is omitted.
-// WF2: characters that WhatsApp would mistake for marks get an invisible character beside them; other
-//      characters and all URLs stay as they are.
-// WF3: a text that becomes too long is sent without marks.
+// Converts Markdown to WhatsApp's marks: *bold*, _italic_, ~struck~, `code` and ```code```.
+// WF1: a mark is written only where WhatsApp recognises it: within a line, around whole words. Elsewhere it
+//      is left out.
+// WF2: an invisible character is added to characters that WhatsApp would mistake for marks. Other characters
+//      and all URLs stay unchanged.
+// WF3: a text that would become too long is sent without marks.
 
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 
 /** The platform's limit for one text. */
 const TEXT_MAX_CHARS = 4096;
-/** The word joiner: beside a mark's character it prevents a mark. */
+/** The word joiner, an invisible character: a sign next to it does not become a mark. */
 const JOINER = "\u2060";
 
 const SIGNS: Readonly<Partial<Record<Mark["kind"], string>>> = { bold: "*", italic: "_", strike: "~" };
@@ -21,7 +21,7 @@ const BLANK = /^\s?$/;
 /** One character of the output, or a mark. */
 interface Cell {
   readonly text: string;
-  /** `sign`: a mark of ours. `fixed`: never escaped, as in code and URLs. */
+  /** `sign`: a mark that we add. `fixed`: a character of code or of a URL, which is never escaped. */
   readonly kind: "plain" | "sign" | "fixed";
 }
 
@@ -32,7 +32,10 @@ class Signs {
   readonly #ends = new Map<number, string[]>();
   readonly #begins = new Map<number, string[]>();
 
-  /** Called with outer marks first: of marks that end together the inner one closes first. */
+  /**
+   * Adds a mark. Outer marks must be added first, so that marks that end together are closed in the right
+   * order.
+   */
   add(from: number, to: number, sign: string): void {
     this.#begins.set(from, [...(this.#begins.get(from) ?? []), sign]);
     this.#ends.set(to, [sign, ...(this.#ends.get(to) ?? [])]);
@@ -43,7 +46,7 @@ class Signs {
   }
 }
 
-/** Returns the lines of a mark, each trimmed of blanks; blanks of code belong to it. */
+/** Returns the lines of a mark without spaces at their ends. Spaces in code are kept. */
 function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: number; to: number }[] {
   const found: { from: number; to: number }[] = [];
   const isBlank = (index: number): boolean => !isFixed(index) && /\s/.test(text.charAt(index));
@@ -59,7 +62,7 @@ function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: numb
   return found;
 }
 
-/** Whether this can be shown as code: not if blank, and within a line without a line end. */
+/** Returns whether this can be shown as code: it must not be blank, and inline code must be on one line. */
 function isCode(text: string, { kind, from, to }: Mark): boolean {
   const code = text.slice(from, to);
   return (kind === "pre" || (kind === "code" && !code.includes("\n"))) && code.trim() !== "";
@@ -76,7 +79,7 @@ function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs 
     if (sign === undefined) continue;
     for (const { from, to } of lines(text, mark, isFixed)) {
       const around = text.charAt(from - 1) + text.charAt(to);
-      // Next to a literal sign a mark would be ambiguous.
+      // Next to a literal sign, a mark would be ambiguous.
       const isClear = !SIGN.test(around + text.charAt(from) + text.charAt(to - 1));
       if (isClear && !WORD.test(around)) signs.add(from, to, sign);
     }
@@ -84,7 +87,7 @@ function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs 
   return signs;
 }
 
-/** Returns the characters that are never escaped: those of code and URLs. */
+/** Returns the characters of code and URLs. They are never escaped. */
 function fixedPlaces(text: string, marks: readonly Mark[]): IsFixed {
   const places = [
     ...marks.filter((mark) => isCode(text, mark)),
@@ -103,7 +106,7 @@ function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
     for (const sign of signs.at(index)) cells.push({ text: sign, kind: "sign" });
     if (index === text.length) break;
     const isInside = isFixed(index);
-    // Adjacent backticks, or backticks beside the code's marks, would end it.
+    // A backtick in code would end the code if it is next to another backtick or to the mark.
     const isTick = isInside && text.charAt(index) === "`";
     const before = isTick && !isFixed(index - 1) ? JOINER : "";
     const after = isTick && (text.charAt(index + 1) === "`" || !isFixed(index + 1)) ? JOINER : "";
@@ -112,7 +115,7 @@ function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
   return cells;
 }
 
-/** Escapes literal signs of one kind that would be marks; `cells` is one line. */
+/** Escapes literal signs of one kind that would become marks. `cells` is one line. */
 function keepLiteral(cells: Cell[], sign: string): void {
   const textAt = (index: number): string => cells[index]?.text ?? "";
   const isSign = (index: number): boolean => textAt(index) === sign && cells[index]?.kind !== "fixed";
@@ -128,14 +131,14 @@ function keepLiteral(cells: Cell[], sign: string): void {
     (openings.find(first) ?? cells.length) < (closings.findLast(last) ?? -1);
   const every = (): boolean => true;
   if (!pairs(isPlain, every) && !pairs(every, isPlain)) return;
-  // Escapes all in the line: otherwise its partner would pair with the next one.
+  // Escape all signs in the line: otherwise the partner of an escaped sign would pair with the next one.
   for (const index of places) {
     const isAlone = BLANK.test(textAt(index - 1)) && BLANK.test(textAt(index + 1));
     if (isPlain(index) && !isAlone) cells[index] = { text: `${JOINER}${sign}${JOINER}`, kind: "fixed" };
   }
 }
 
-/** Escapes literal backticks: two would make code, even across lines. */
+/** Escapes literal backticks, because two of them would become code, even across lines. */
 function keepBackticks(cells: Cell[]): void {
   const places = cells.flatMap(({ text, kind }, index) => (text === "`" && kind === "plain" ? [index] : []));
   if (places.length < 2 && !cells.some(({ text, kind }) => kind === "sign" && text.startsWith("`"))) return;

@@ -1,4 +1,4 @@
-// Owns one request to the platform's Graph API or its media hosts (HX1 to HX4 of exchange.ts).
+// Sends one request to the platform's Graph API or to its media hosts (HX1 to HX4 of exchange.ts).
 
 import type { World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
@@ -6,7 +6,7 @@ import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs" | "bytesMax" | "stop"> & {
   readonly url: URL;
   readonly token: string;
-  /** Body of a POST. Absent: the request is a GET. */
+  /** Body for a POST request. If absent, the request is a GET. */
   readonly body?: object;
 };
 

@@ -1,6 +1,6 @@
-// Owns parsing web hook bodies: incoming messages, and the status of messages that we sent.
-// WI1: invalid parts are skipped one by one: the others are still read.
-// The account's own messages are ignored.
+// Parses webhook bodies: incoming messages, and the status of messages that we sent.
+// WI1: each invalid part is skipped, and the other parts are still read. The account's own messages are
+//      ignored.
 
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -11,13 +11,13 @@ import { isGroup, isPerson } from "./recipient.ts";
 
 const ID_CHARS_MAX = 512;
 const NAME_CHARS_MAX = 200;
-/** Largest valid time: the year 9999. */
+/** Maximum valid time, in seconds: the year 9999. */
 const SECONDS_MAX = 253_402_300_799;
 
 export interface Arrived {
   readonly kind: "message";
   readonly messageId: string;
-  /** Set for an edit of an earlier message. */
+  /** Present if this is an edit of an earlier message. */
   readonly edit?: string;
   readonly groupId?: string;
   readonly senderId: string;
@@ -25,22 +25,22 @@ export interface Arrived {
   readonly alsoKnownAs: readonly string[];
   readonly sentAtMs?: number;
   readonly content: Content;
-  /** The quoted message, and whether we sent it. */
+  /** The quoted message, and whether the account sent it. */
   readonly answers?: { readonly id: string; readonly isOurs: boolean };
-  /** Whether the message mentions the account's number, as people do in groups. */
+  /** Whether the text contains the account's number, which is how people in groups mention it. */
   readonly namesUs: boolean;
 }
 
-/** A message of ours that the platform accepted but did not deliver. */
+/** A message from the account that the platform accepted but did not deliver. */
 export interface Failed {
   readonly kind: "failed";
   readonly messageId: string;
   readonly to: string;
-  /** The platform's first error. */
+  /** The first error that the platform reports. */
   readonly error: unknown;
 }
 
-/** An error report that belongs to no message. */
+/** An error that does not belong to a message. */
 export interface AccountError {
   readonly kind: "told";
   readonly error: unknown;
@@ -49,13 +49,13 @@ export interface AccountError {
 export interface Skipped {
   readonly kind: "skipped";
   readonly why: string;
-  /** Valid, but nothing to do. */
+  /** True if the part is valid and needs no action. */
   readonly isFine: boolean;
 }
 
 type WebHookEvent = Arrived | Failed | AccountError | Skipped;
 
-/** Events of one number, in order. */
+/** The events of one phone number, in order. */
 export interface NumberNews {
   readonly phoneNumberId: string;
   readonly events: readonly WebHookEvent[];
@@ -76,7 +76,7 @@ interface Sender {
   readonly alsoKnownAs: readonly string[];
 }
 
-/** Returns the sender; undefined: unreadable. */
+/** Returns the sender. Undefined if it cannot be read. */
 function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefined {
   const number = textOf(message.from);
   const userId = textOf(message.from_user_id);
@@ -86,7 +86,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
     contacts.find(({ wa_id, user_id }) => wa_id === senderId || (userId !== "" && user_id === userId)) ??
     (contacts.length === 1 ? contacts[0] : undefined);
   const { name, username } = fieldsOf(contact?.profile);
-  // User names are excluded: they can be reused by others.
+  // User names are left out, because another person may reuse them.
   const others = [userId, textOf(contact?.wa_id)];
   const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
   const shown = textOf(name) || textOf(username);
@@ -94,7 +94,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
   return { senderId, alsoKnownAs, ...optional({ senderName }) };
 }
 
-/** Reads an edit, which holds the whole new message. */
+/** Reads an edit, which contains the whole new message. */
 function changed(message: Fields): { now: Fields; messageId: string; edit?: string } {
   const messageId = textOf(message.id);
   if (message.type !== "edit") return { now: message, messageId };
@@ -153,7 +153,7 @@ function newsOf(change: unknown): NumberNews | undefined {
   };
 }
 
-/** Returns the events in a web hook's body. An unknown body has none. */
+/** Returns the events in the body of a webhook. An unknown body has none. */
 export function readWebHook(body: unknown): NumberNews[] {
   const { object, entry } = fieldsOf(body);
   if (object !== "whatsapp_business_account") return [];

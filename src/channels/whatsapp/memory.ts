@@ -1,6 +1,6 @@
-// Owns the in-memory cache of an account's chats: short texts by id, because the platform sends only the id
-// of a quoted message, and the newest message of each chat.
-// WM1: it is bounded: the oldest entry is evicted first.
+// Caches facts about an account's chats in memory: short texts by message id, because the platform sends only
+// the id of a quoted message, and the newest message of each chat.
+// WM1: the cache has a limited size. The oldest entry is removed first.
 
 import { evictOldest } from "../../core/bounded.ts";
 import { cut } from "../../core/text/cut.ts";
@@ -12,7 +12,7 @@ const FAILURES_MAX = 200;
 
 export interface Remembered {
   readonly text: string;
-  /** Absent: our own message, or unknown. */
+  /** Absent for the account's own messages, or if the name is unknown. */
   readonly senderName?: string;
   readonly isOurs: boolean;
 }
@@ -20,10 +20,10 @@ export interface Remembered {
 export interface ChatMemory {
   note(chatId: string, messageId: string, said: Remembered): void;
   said(chatId: string, messageId: string): Remembered | undefined;
-  /** Records the newest message of a chat, to mark it as read. */
+  /** Records the newest message of a chat, which typing indicators mark as read. */
   came(chatId: string, messageId: string): void;
   newest(chatId: string): string | undefined;
-  /** Returns true the first time a message is reported as failed. */
+  /** Records that a message failed. Returns true only the first time. */
   failed(messageId: string): boolean;
 }
 

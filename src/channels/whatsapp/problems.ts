@@ -1,5 +1,6 @@
-// Owns the classification of Graph API errors: their effect on the text and on the account. Error codes
-// decide, as the platform recommends; its own text is only shown, with tokens redacted.
+// Classifies errors of the Graph API: their effect on the text and on the account.
+// Error codes decide, as the platform recommends. The platform's own text is only shown, with tokens
+// redacted.
 
 import { type Fields, fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -14,8 +15,8 @@ const DETAILS_CHARS_MAX = 200;
 
 export interface GraphProblem {
   /**
-   * `text`: this text will never be accepted. `limit`, `passing`: certainly not accepted now. `account`: not
-   * until somebody fixes the account. `unclear`: it may have been accepted.
+   * `text`: this text will never be accepted. `limit`, `passing`: certainly not accepted now, but a retry may
+   * succeed. `account`: not accepted until somebody fixes the account. `unclear`: may have been accepted.
    */
   readonly kind: "text" | "limit" | "passing" | "account" | "unclear";
   readonly words: string;
@@ -73,14 +74,14 @@ function details(error: Fields, token: string): string {
 
 function meaningOf(code: number, subcode: unknown): Meaning | undefined {
   if (code >= 200 && code < 300) return ["account", "the access token lacks a permission for this number"];
-  // "Object with ID … does not exist, or cannot be loaded due to missing permissions."
+  // Graph error: "Object with ID … does not exist, or cannot be loaded due to missing permissions."
   if (code === 100 && subcode === 33) {
     return ["account", "phoneNumberId names no number that this access token may use"];
   }
   return MEANINGS.get(code);
 }
 
-/** Returns the problem for an error of the Graph API or a web hook; undefined: it is none. */
+/** Returns the problem for an error of the Graph API or of a webhook. Undefined if it is not an error. */
 export function saidProblem(error: unknown, token: string): GraphProblem | undefined {
   const fields = fieldsOf(error);
   const { code, error_subcode } = fields;
@@ -93,7 +94,7 @@ export function saidProblem(error: unknown, token: string): GraphProblem | undef
   return { kind, words: `WhatsApp refused it (${code}${more})` };
 }
 
-/** Classifies by status alone: a proxy may have answered. */
+/** Returns the problem for a status without an error body, for example from a proxy. */
 function problemOfStatus(status: number): GraphProblem {
   const words = `the platform answered ${status}`;
   if (status === 429) return { kind: "limit", words };
@@ -106,7 +107,7 @@ function problemOfStatus(status: number): GraphProblem {
   return { kind: "text", words };
 }
 
-/** Returns the problem of an answer; undefined: success. */
+/** Returns the problem of an answer. Undefined if the request succeeded. */
 export function problemOf(answer: Exchanged, token: string): GraphProblem | undefined {
   if (answer.kind === "failed") return { kind: answer.reached ? "unclear" : "passing", words: answer.why };
   const { status } = answer;
@@ -118,13 +119,13 @@ export function problemOf(answer: Exchanged, token: string): GraphProblem | unde
   const said = saidProblem(error, token);
   const after = optional({ afterMs: answer.retryAfterMs });
   if (said === undefined) return { ...problemOfStatus(status), ...after };
-  // For an unknown code the status is more informative.
+  // If the error code is unknown, the status tells more.
   const isKnown = meaningOf(Number(fieldsOf(error).code), fieldsOf(error).error_subcode) !== undefined;
   if (isKnown || said.kind !== "text" || status === 400 || status === 404) return { ...said, ...after };
   return { kind: problemOfStatus(status).kind, words: said.words, ...after };
 }
 
-/** Returns the outcome for a text (I5). */
+/** Converts a problem to the outcome of a delivery (I5). */
 export function outcomeOf({ kind, words, afterMs }: GraphProblem): DeliveryOutcome {
   switch (kind) {
     case "text":

@@ -1,20 +1,21 @@
-// Owns the formats of WhatsApp recipients: a person's number, their id if they hide the number, a group's id.
-// The same check applies to incoming and outgoing ids, so every sender can get an answer.
+// Defines the formats of WhatsApp recipients: a person's number, their id if they hide the number, and a
+// group's id.
+// Incoming and outgoing ids pass the same check, so every sender can get an answer.
 
-/** Recipient of a text, in the API's format. */
+/** Recipient of a text, in the format of the API. */
 export type Recipient =
   | { readonly recipient_type: "individual"; readonly to: string }
   | { readonly recipient_type: "individual"; readonly recipient: string }
   | { readonly recipient_type: "group"; readonly to: string };
 
-/** E.164 allows at most 15 digits; group ids have more. */
+/** A phone number: E.164 allows at most 15 digits. Ids of groups have more. */
 const NUMBER = /^\d{5,15}$/;
-/** A number as people write it, with blanks and punctuation. */
+/** A phone number as people write it, with spaces and punctuation. */
 const WRITTEN_NUMBER = /^\+?[\d ().-]{5,30}$/;
 const USER_ID = /^[A-Z]{2}\.[\w.]{1,150}$/;
 const GROUP = /^[A-Za-z0-9][\w+/=@.:-]{5,255}$/;
 
-/** Whether this is a person's id. */
+/** Returns whether this id belongs to a person. */
 export function isPerson(id: string): boolean {
   return NUMBER.test(id) || USER_ID.test(id);
 }
@@ -23,7 +24,7 @@ export function isGroup(id: string): boolean {
   return GROUP.test(id) && !isPerson(id);
 }
 
-/** Returns the recipient of a route; undefined: not a WhatsApp recipient. */
+/** Returns the recipient of a route. Undefined if it is not a WhatsApp recipient. */
 export function recipientOf(to: string): Recipient | undefined {
   const digits = to.replace(/\D/g, "");
   if (WRITTEN_NUMBER.test(to) && NUMBER.test(digits)) return { recipient_type: "individual", to: digits };
@@ -31,7 +32,7 @@ export function recipientOf(to: string): Recipient | undefined {
   return isGroup(to) ? { recipient_type: "group", to } : undefined;
 }
 
-/** Returns the chat id of messages from this recipient. */
+/** Returns the chat id that messages from this recipient have. */
 export function chatIdOf(recipient: Recipient): string {
   return "to" in recipient ? recipient.to : recipient.recipient;
 }

@@ -1,6 +1,6 @@
-// Owns sending texts and typing signs, and checking an account.
-// WS1: an acknowledged text was accepted by the platform with an id; a web hook reports later whether it
-//      reached the person.
+// Sends texts and typing indicators, and checks an account.
+// WS1: a text counts as sent if the platform accepted it and returned an id. A webhook reports later if it
+//      did not reach the person.
 
 import { fieldsOf, jsonOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -29,7 +29,7 @@ function post(account: WhatsAppAccount, message: object, world: World): Promise<
   );
 }
 
-/** Sends a text. Returns the platform's id, or the problem. */
+/** Sends a text. Returns the platform's id for it, or the problem. */
 export async function sendText(
   account: WhatsAppAccount,
   recipient: Recipient,
@@ -46,17 +46,17 @@ export async function sendText(
   const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
   const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
   if (messageId !== "") return { messageId };
-  // A proxy may have answered.
+  // A proxy may have answered instead of the platform.
   return { kind: "unclear", words: "the platform's answer holds no message id" };
 }
 
-/** Marks a message as read and shows a typing sign for some seconds. */
+/** Marks a message as read, and shows a typing indicator for some seconds. */
 export async function showTyping(account: WhatsAppAccount, messageId: string, world: World): Promise<void> {
   const body = { status: "read", message_id: messageId, typing_indicator: { type: "text" } };
   await post(account, body, world);
 }
 
-/** Checks whether the account works: returns its name, or the problem. */
+/** Checks whether the account works. Returns the account's name, or the problem. */
 export async function askNumber(
   { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
   world: World,

@@ -1,5 +1,6 @@
-// Shows an editor the model and the thinking level of a session, and changes them. The thinking levels are
-// also its modes, for editors that show only modes. An agent that is a program makes its own choices.
+// Shows the model and the thinking level of a session to an editor, and lets the editor change them.
+// The thinking levels are also offered as modes, because some editors show only modes. An agent that runs as
+// an external program chooses its own model and level, so no choices are offered for it.
 
 import type {
   SessionConfigOption,
@@ -12,7 +13,7 @@ import { THINKING_LEVELS } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 
-/** The choices of one session, as `session/new` and `session/load` return them. */
+/** The options of one session, as `session/new` and `session/load` return them. */
 export interface Choices {
   readonly configOptions?: SessionConfigOption[];
   readonly modes?: SessionModeState;
@@ -20,7 +21,7 @@ export interface Choices {
 
 type Change = Pick<RequestParams<"sessions.patch">, "model" | "thinkingLevel">;
 
-/** The provider of agents that are programs. */
+/** The model provider of agents that run as external programs. */
 const PROGRAM = "acp";
 const MODEL = "model";
 const THINKING = "thinking";
@@ -42,7 +43,7 @@ function modesOf(currentModeId: string): SessionModeState {
   return { currentModeId, availableModes };
 }
 
-/** Reads the choices of a session from the gateway. */
+/** Reads the options of a session from the gateway. */
 export async function readChoices(link: Link, key: string): Promise<Reply<Choices>> {
   const listed = await link.request("sessions.list", { keys: [key], includeArchived: true });
   if (!listed.ok) return listed;
@@ -61,11 +62,11 @@ export async function readChoices(link: Link, key: string): Promise<Reply<Choice
   return ok({ configOptions, modes: modesOf(thinkingLevel) });
 }
 
-/** Returns the change of the session's settings that an editor asks for. */
+/** Converts an editor's request to change an option into a change of the session's settings. */
 export function changeOf({ configId, value }: SetSessionConfigOptionRequest): Result<Change> {
-  if (typeof value !== "string") return fail("invalid_argument", `${quoted(configId, 40)} takes a text`);
+  if (typeof value !== "string") return fail("invalid_argument", `${quoted(configId, 40)} must be a string`);
   if (configId === MODEL) return ok({ model: value });
   if (configId === THINKING) return ok({ thinkingLevel: value });
-  const text = `there is no option ${quoted(configId, 40)}; there are: ${MODEL}, ${THINKING}`;
+  const text = `unknown option ${quoted(configId, 40)}; valid options: ${MODEL}, ${THINKING}`;
   return fail("invalid_argument", text);
 }

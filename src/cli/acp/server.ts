@@ -1,6 +1,7 @@
 // Implements the agent's side of the Agent Client Protocol: an editor opens, prompts and cancels sessions.
-// A prompt is one run and ends with that run, even if the connection to the gateway was lost in between.
-// Runs continue after the editor disconnects. Every failure is an error of the protocol, with a message.
+// Each prompt starts one run and ends with that run, even if the connection to the gateway was lost in
+// between. A run continues after the editor disconnects. Every failure is reported as a protocol error with a
+// message.
 
 import type {
   AgentContext,
@@ -22,10 +23,10 @@ import { promptOf, RunUpdates, replay } from "./updates.ts";
 
 type Sdk = typeof import("@agentclientprotocol/sdk");
 
-/** Earlier messages that are sent to an editor on session/load. */
+/** Maximum number of earlier messages that are sent to an editor on `session/load`. */
 const REPLAYED_MAX = 1_000;
 const LABEL_MAX_CHARS = 100;
-/** Limit of output that the editor has not read. */
+/** Maximum number of characters sent to the editor that it has not read yet. */
 const UNREAD_MAX_CHARS = 64 * 1024 * 1024;
 const NOT_FOUND = -32_002;
 const FAILED = -32_603;
@@ -66,7 +67,7 @@ export class AcpServer {
     link.client.on("agent", (event) => this.#onAgent(event));
   }
 
-  /** Resolves when the editor has stopped reading. */
+  /** Resolves when too much output is unread: the editor has stopped reading. */
   get overflow(): Promise<void> {
     return this.#overflow.promise;
   }
@@ -134,7 +135,7 @@ export class AcpServer {
     if (count === 0 || this.#warnedServers) return;
     this.#warnedServers = true;
     this.#cli.note(
-      "The editor's MCP servers are not used. Configure them in tools.mcp.servers of the gateway.",
+      "The editor's MCP servers are ignored. Configure them in tools.mcp.servers of the gateway.",
     );
   }
 
@@ -142,7 +143,7 @@ export class AcpServer {
     return new this.#sdk.RequestError(code, text, data);
   }
 
-  /** Returns the value of a reply; throws a failure as an error of the protocol. */
+  /** Returns the value of a reply. Throws a failure as a protocol error. */
   #value<T>(reply: Reply<T>, code = FAILED): T {
     if (reply.ok) return reply.value;
     const hint = reply.hint === undefined || reply.error.includes(reply.hint) ? "" : ` ${reply.hint}`;
@@ -177,7 +178,7 @@ export class AcpServer {
     if (this.#unreadChars > UNREAD_MAX_CHARS) return;
     const chars = JSON.stringify(update).length;
     this.#unreadChars += chars;
-    // Disconnects an editor that has stopped reading, before its unread output fills the memory.
+    // The editor has stopped reading. Disconnect it before its unread output fills the memory.
     if (this.#unreadChars > UNREAD_MAX_CHARS) this.#overflow.resolve();
     const settled = (): void => {
       this.#unreadChars -= chars;
@@ -189,7 +190,7 @@ export class AcpServer {
     return this.#value(await readChoices(this.#link, key));
   }
 
-  /** Changes a session's settings, and tells the editor what they are now. */
+  /** Changes a session's settings and sends the new values to the editor. */
   async #change(
     sessionId: string,
     change: Omit<RequestParams<"sessions.patch">, "key">,
@@ -258,7 +259,7 @@ export class AcpServer {
     }
   }
 
-  /** Stops the run of a session's prompt, which then ends as every stopped run does. */
+  /** Stops the run of a session's prompt. The prompt then ends with the stop reason `cancelled`. */
   async cancel(sessionId: string): Promise<void> {
     const opened = this.#open.get(sessionId);
     if (opened?.run === undefined) return;
@@ -280,7 +281,7 @@ export class AcpServer {
       if (opened.run?.id === event.runId) {
         if (event.state === "delta") opened.run.updates.text(text);
       } else if (opened.key === event.sessionKey && event.state === "final" && text !== "") {
-        // Text of another run: an announcement, or an answer to another session.
+        // The text comes from another run: an announcement, or an answer to another session.
         const content = { type: "text", text } as const;
         this.#notify(sessionId, opened, {
           sessionUpdate: "agent_message_chunk",

@@ -1,6 +1,6 @@
 // Converts events of a session to updates for an editor: text as increments, thoughts, tool calls, history.
-// The gateway sends the whole text so far, and an editor gets only its new part; a restarted text is a new
-// message. Each tool call that was sent is also completed.
+// The gateway sends the whole text so far; the editor gets only the new part. If the text starts again, it
+// becomes a new message. Each tool call that was sent to the editor is also completed.
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
 import type { ToolData } from "../../contract/events.ts";
@@ -27,7 +27,7 @@ function chunk(sessionUpdate: "agent_message_chunk" | "agent_thought_chunk", tex
   return { sessionUpdate, content: { type: "text", text }, messageId: id } as const;
 }
 
-/** Returns a call on one line: its name and the beginning of its arguments. */
+/** Formats a tool call on one line: its name and the beginning of its arguments. */
 function titleOf(name: string, args: unknown): string {
   const { title } = (args ?? {}) as { title?: unknown };
   if (typeof title === "string" && title !== "") return head(title, TITLE_MAX_CHARS);
@@ -66,7 +66,7 @@ export class RunUpdates {
   readonly #newId: () => string;
   readonly #open = new Set<string>();
   #messageId: string;
-  /** The sent part of the growing message; undefined: the next text belongs to a new message. */
+  /** Part of the growing message that was sent. Undefined if the next text starts a new message. */
   #sent: string | undefined = "";
 
   constructor(send: SendUpdate, newId: () => string) {
@@ -75,11 +75,11 @@ export class RunUpdates {
     this.#messageId = newId();
   }
 
-  /** Takes the whole text so far of the growing message and sends its new part. */
+  /** Takes the whole text of the growing message so far, and sends the part that is new. */
   text(soFar: string): void {
     if (soFar === "") return;
     const sent = this.#sent;
-    // A late update, or a restarted text that is still shorter than the sent one.
+    // Ignores a late update, and a restarted text that is still shorter than the sent one.
     if (sent?.startsWith(soFar)) return;
     if (sent === undefined || !soFar.startsWith(sent)) {
       this.#messageId = this.#newId();
@@ -124,7 +124,7 @@ function plainText(content: readonly (TextBlock | ImageBlock)[]): string {
   return content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
 }
 
-/** Sends a stored message. */
+/** Sends a stored message as updates. */
 export function replay(message: Message, send: SendUpdate): void {
   if (message.role === "toolResult") {
     send(endOf(message.toolCallId, message.isError, plainText(message.content)));
@@ -143,7 +143,7 @@ export function replay(message: Message, send: SendUpdate): void {
   }
 }
 
-/** Converts a prompt to one message with its images as attachments. */
+/** Converts the blocks of a prompt to one message, with images as attachments. */
 export function promptOf(blocks: readonly ContentBlock[]): {
   message: string;
   attachments: { content: string; mimeType: string }[];
@@ -158,7 +158,7 @@ export function promptOf(blocks: readonly ContentBlock[]): {
       case "resource":
         return "text" in block.resource
           ? `${block.resource.uri}:\n\`\`\`\n${block.resource.text}\n\`\`\``
-          : `[${block.resource.uri}: not a text]`;
+          : `[${block.resource.uri}: not text]`;
       case "image":
         attachments.push({ content: block.data, mimeType: block.mimeType });
         return "";

@@ -1,7 +1,7 @@
 // Implements `parley channels add`: asks for the values of an account, tests it, and adds it to the
 // configuration file.
-// Nothing is written before the values are complete and tested, unless the user skips the test. The rest of
-// the file is unchanged. A new file is readable only by its owner, because it holds secrets.
+// The file is written only after the values are complete and tested, unless the user skips the test. The rest
+// of the file stays unchanged. A new file is readable only by its owner, because it holds secrets.
 
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -23,7 +23,7 @@ export interface AddOptions {
   /** `key=value` pairs. */
   readonly set?: readonly string[];
   readonly account?: string;
-  /** False skips the test at the platform. */
+  /** False skips the test of the account at the platform. */
   readonly test?: boolean;
 }
 
@@ -36,7 +36,7 @@ function isChannel(name: string): name is ChannelId {
   return (CHANNEL_IDS as readonly string[]).includes(name);
 }
 
-/** Converts a value of the command line for the file: lists, objects, true and false are parsed as JSON. */
+/** Converts a value from the command line: lists, objects, true and false are parsed as JSON. */
 function configValue(text: string): unknown {
   if (!/^(?:true|false|\[.*\]|\{.*\})$/s.test(text)) return text;
   try {
@@ -46,12 +46,12 @@ function configValue(text: string): unknown {
   }
 }
 
-/** Returns `key=value` pairs as an object. */
+/** Parses `key=value` pairs into an object. */
 function readPairs(pairs: readonly string[]): Result<Record<string, string>> {
   const values: Record<string, string> = {};
   for (const pair of pairs) {
     const at = pair.indexOf("=");
-    if (at < 1) return fail("invalid_argument", "--set takes key=value, like --set botToken=123:abc");
+    if (at < 1) return fail("invalid_argument", "--set must be key=value, like --set botToken=123:abc");
     values[pair.slice(0, at)] = pair.slice(at + 1);
   }
   return ok(values);
@@ -66,7 +66,7 @@ async function chooseChannel(
     if (isChannel(named)) return ok(named);
     return fail("channel_unknown", `unknown channel ${quoted(named, 40)}; channels: ${list}`);
   }
-  if (prompter === undefined) return fail("invalid_argument", `name a channel, one of: ${list}`);
+  if (prompter === undefined) return fail("invalid_argument", `missing channel; give one of: ${list}`);
   return prompter.choose(
     "Which channel?",
     CHANNEL_IDS.map((id) => ({ value: id, label: GUIDES[id].title })),
@@ -102,7 +102,7 @@ async function answersFor(
         secret,
         check: (text) => checkAnswer(question, text),
       });
-      if (answer?.ok !== true) return answer ?? fail("invalid_argument", `${key} is needed`);
+      if (answer?.ok !== true) return answer ?? fail("invalid_argument", `missing value for ${key}`);
       values[key] = answer.value;
     }
     const wrong = checkAnswer(question, values[key] ?? "");
@@ -118,7 +118,7 @@ interface ConfigDraft {
   readonly accountId: string;
 }
 
-/** Returns the configuration file with the account added, checked but not written. */
+/** Returns the configuration file with the account added. The result is checked, but not written. */
 function draftConfig(
   cli: Cli,
   { channel, values }: Wanted,
@@ -137,13 +137,13 @@ function draftConfig(
     }
   }
   const keys = account === undefined ? ["channels", channel] : ["channels", channel, "accounts", account];
-  // Answers to questions are text, even if they look like JSON.
+  // Answers to the guide's questions are strings, even if they look like JSON.
   const asText = GUIDES[channel].questions.map(({ key }) => key);
   const held = Object.entries(values).map(([key, word]) => [
     key,
     asText.includes(key) ? word : configValue(word),
   ]);
-  // A channel without questions is configured only if it has this key.
+  // A channel without questions needs this key to count as configured.
   const value = { ...(asText.length === 0 ? { enabled: true } : {}), ...Object.fromEntries(held) };
   const changed = insertAt(text, keys, value);
   if (!changed.ok) {
@@ -156,7 +156,7 @@ function draftConfig(
   if (read.settings === undefined) {
     const [problem] = read.problems;
     const at = problem === undefined ? "" : `${showPath(problem.path)} `;
-    return fail("invalid_config", `${path} would be invalid: ${at}${problem?.text ?? ""}`);
+    return fail("invalid_config", `with this account, ${path} would be invalid: ${at}${problem?.text ?? ""}`);
   }
   return ok({ path, text: changed.value, settings: read.settings, accountId: account ?? "default" });
 }
@@ -166,13 +166,13 @@ async function write({ path, text }: ConfigDraft): Promise<void> {
   replaceFile(path, text);
 }
 
-/** Tests the account at the platform and returns the result for people. */
+/** Tests the account at the platform. Returns the result as text for people. */
 async function testAccount(cli: Cli, draft: ConfigDraft, channel: ChannelId): Promise<Result<string>> {
   const accounts = draft.settings.channels.filter(
     (one) => one.channel === channel && one.accountId === draft.accountId,
   );
   const [report] = (await cli.parts.inspectChannels?.(accounts)) ?? [];
-  if (report === undefined) return ok("it was not tested");
+  if (report === undefined) return ok("the account was not tested");
   return report.usable ? ok(report.text) : fail("channel_failed", report.text);
 }
 
@@ -196,7 +196,7 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
         return { ...found, hint: "Nothing was written. To skip this test, add --no-test." };
     }
   } else if (isLater && !isConfigured) {
-    cli.note("It was not tested, because an environment variable that it uses is not set here.");
+    cli.note("The account was not tested, because an environment variable that it uses is not set here.");
   }
   await write(draft.value);
   return ok({ channel: channel.value, account: draft.value.accountId, path: draft.value.path });

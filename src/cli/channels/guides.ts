@@ -1,25 +1,25 @@
-// The setup guide of each channel: where its secrets come from, the questions, the next steps.
+// The setup guide of each channel: steps at the platform, questions to the user, and next steps.
 
 import type { ChannelId } from "../../core/shapes/settings/channels.ts";
 
 interface Question {
-  /** Key in the configuration. */
+  /** Key in the configuration of the account. */
   readonly key: string;
   readonly ask: string;
-  /** Hidden while it is typed. */
+  /** Whether the input is hidden while the user types. */
   readonly secret: boolean;
-  /** Returns what is wrong with a value; undefined if nothing is. */
+  /** Returns an error text for an invalid value, or undefined for a valid one. */
   check(value: string): string | undefined;
 }
 
 export interface Guide {
   readonly title: string;
-  /** Steps to do elsewhere first. */
+  /** Steps at the platform, before the questions. */
   readonly first: readonly string[];
   readonly questions: readonly Question[];
-  /** Steps to do elsewhere afterwards. `{account}` is the account's name. */
+  /** Steps after the account was added. `{account}` stands for the account's name. */
   readonly afterwards: readonly string[];
-  /** Its page in docs/. */
+  /** The channel's page in docs/. */
   readonly page: string;
 }
 
@@ -112,10 +112,10 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
   },
 };
 
-/** Matches a value that is read from the environment at each start. */
+/** Matches a value like `${NAME}`, which is read from the environment at each start. */
 export const FROM_ENVIRONMENT = /^\$\{[A-Za-z_]\w*\}$/;
 
-/** Returns what is wrong with an answer; undefined if nothing is. */
+/** Returns an error text for an invalid answer, or undefined for a valid one. */
 export function checkAnswer(question: Guide["questions"][number], value: string): string | undefined {
   return FROM_ENVIRONMENT.test(value) ? undefined : question.check(value);
 }

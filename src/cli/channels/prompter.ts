@@ -1,4 +1,4 @@
-// Asks a person questions in the terminal. A cancelled question is a failure, and nothing is written then.
+// Asks a person questions in the terminal. A cancelled question is returned as a failure.
 
 import type { Readable, Writable } from "node:stream";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

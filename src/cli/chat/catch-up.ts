@@ -1,5 +1,5 @@
-// Reads the messages of a transcript that are new since the last read.
-// Each message is returned once, in order; a gap is reported if too many were missed.
+// Reads the messages that were added to a transcript since the last read.
+// Each message is returned once, in order. If too many were added to read them all, the result says so.
 
 import type { HistoryPage } from "../../contract/methods/talk.ts";
 import { optional } from "../../core/optional.ts";
@@ -7,15 +7,15 @@ import type { Message } from "../../core/shapes/message.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 
 const PAGE_MESSAGES = 200;
-/** A read returns at most this many pages. */
+/** Maximum number of pages that one read loads. */
 const PAGES_MAX = 5;
 
 export interface CaughtUp {
-  /** Oldest first. */
+  /** The new messages, oldest first. */
   readonly messages: readonly Message[];
-  /** The session was reset: the messages are those of its new transcript. */
+  /** True after a reset of the session: the messages are those of its new transcript. */
   readonly wasReset: boolean;
-  /** Older new messages were not read, because there were too many. */
+  /** True if older new messages were skipped, because there were too many. */
   readonly gap: boolean;
 }
 

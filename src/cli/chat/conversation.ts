@@ -1,7 +1,7 @@
-// Runs one conversation at the terminal: sends typed lines and shows what happens in the session, also after
-// the connection was lost and restored.
-// Each message has one idempotency key, so that a repeated send adds it once.
-// After each run and each reconnect, new messages of the transcript are read: it is complete, events are not.
+// Runs one conversation at the terminal: sends typed lines and shows the session's events, also after the
+// connection was lost and restored.
+// Each message has one idempotency key, so a repeated send adds it only once. Events can be missed, so the
+// new messages of the transcript are read after each run and each reconnect.
 
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import { optional } from "../../core/optional.ts";
@@ -18,7 +18,7 @@ import { subagentLines } from "./subagents.ts";
 import { Terminal } from "./terminal.ts";
 import { ChatView, type Op } from "./view.ts";
 
-/** Earlier messages that are shown at the start. */
+/** Number of earlier messages shown at the start. */
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
 const QUIT_WAIT_MS = 3_000;
@@ -47,7 +47,7 @@ function isTurn(provenance: Provenance | undefined): boolean {
 export interface ConversationEnd {
   /** With --json, all messages of the conversation. */
   readonly messages: readonly Message[];
-  /** The failure that ended it. */
+  /** The failure that ended the conversation. Absent if the user or the end of the input ended it. */
   readonly trouble?: Trouble;
 }
 
@@ -59,13 +59,13 @@ class Conversation {
   readonly #view: ChatView;
   readonly #reader: TranscriptReader;
   readonly #messages: Message[] = [];
-  /** Runs of this session that have not ended, according to the events so far. */
+  /** Runs of this session that are in progress, according to the events so far. */
   readonly #active = new Set<string>();
-  /** Typed messages that are not accepted yet. */
+  /** Sends of typed messages that the gateway has not accepted yet. */
   readonly #sending = new Set<Promise<void>>();
   #reading: Promise<void> = Promise.resolve();
   #readAgain = false;
-  /** The newest message, if it has to wait for the events of its run. */
+  /** The newest message, while it waits for the events of its run. */
   #unsettled: Message | undefined;
   #trouble: Trouble | undefined;
   #idle: () => void = () => {};
@@ -111,7 +111,7 @@ class Conversation {
     this.#tell(`${safeLine(this.#key)}, on Parley ${safeLine(server.version)}. /help lists the commands.`);
     const before = await this.#reader.begin(fresh ? 0 : SHOWN_BEFORE);
     if (!before.ok) return this.#giveUp(before);
-    // Skips results whose call is not shown.
+    // The first messages may be results of tool calls that are not shown: skip them.
     const from = before.value.findIndex((message) => message.role !== "toolResult");
     const lines = before.value
       .slice(Math.max(0, from))
@@ -139,7 +139,7 @@ class Conversation {
     }
   }
 
-  /** Leaves after typed messages are accepted, but waits only a few seconds for the gateway. */
+  /** Leaves after the gateway has accepted all typed messages, but waits only a few seconds for it. */
   async #quit(): Promise<void> {
     const { clock } = this.#cli.parts.world;
     const late = Promise.withResolvers<void>();
@@ -189,7 +189,7 @@ class Conversation {
 
   async #say(text: string): Promise<void> {
     const runId = this.#cli.parts.world.ids.orderedUuid();
-    // The transcript has only the answer to a command, not the command.
+    // The transcript contains the answer to a command, but not the command itself.
     if (!isCommand(text)) this.#view.typed(text);
     this.#active.add(runId);
     const sent = await this.#link.request("chat.send", {
@@ -221,7 +221,8 @@ class Conversation {
 
   #onChat(event: ChatEvent): void {
     if (event.sessionKey !== this.#key) return;
-    // The final text may be that of the run before the message; anything else is the message's own run.
+    // A final text may belong to the run before the message. Every other event belongs to the message's own
+    // run.
     if (event.state !== "final") this.#showUnsettled();
     this.#terminal.show(this.#view.chat(event));
     if (event.state === "delta") return;
@@ -248,7 +249,7 @@ class Conversation {
     if (this.#active.size === 0) this.#idle();
   }
 
-  /** Shows new messages of the transcript. A call during a read starts another read after it. */
+  /** Shows new messages of the transcript. If a read is in progress, another one follows it. */
   #readNew(): Promise<void> {
     if (this.#readAgain) return this.#reading;
     this.#readAgain = true;
@@ -266,8 +267,8 @@ class Conversation {
   }
 
   /**
-   * Shows messages of the transcript. A message of another session at its end waits for more: the events of
-   * its run name the reply turn, and arrive just after the transcript was read.
+   * Shows messages of the transcript. If the last one comes from another session, it is shown later: the
+   * events of its run name the reply turn, and arrive just after the transcript was read.
    */
   #settle(messages: readonly Message[]): void {
     const last = messages.at(-1);

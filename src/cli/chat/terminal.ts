@@ -1,5 +1,5 @@
 // The terminal of a chat: reads typed lines, and prints output above the prompt, so that the text being typed
-// stays intact. Lines that arrive before `lines` is read are kept.
+// stays intact. Keeps lines that arrive before `lines` is called.
 
 import { createInterface, type Interface } from "node:readline";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -12,7 +12,7 @@ const CLEAR_DOWN = "\r\x1b[J";
 export class Terminal {
   readonly #cli: Cli;
   readonly #reader: Interface;
-  /** False if the lines come from a file or a program. */
+  /** False if the input comes from a file or another program. */
   readonly #interactive: boolean;
   readonly #typed: string[] = [];
   #ended = false;

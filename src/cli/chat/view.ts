@@ -1,11 +1,11 @@
-// Decides what the chat shows and in which order. The transcript is complete; live events only show parts of
-// it earlier.
-// CV1: a message shown live is recognised in the transcript and not shown again; one missed while the
-//      connection was down is shown from the transcript. So each message is shown exactly once.
-// CV2: a growing text is only appended to; a restart (a resumed run) is announced. Messages from elsewhere
-//      are held back until the growing message is complete.
-// CV3: a sub-agent's result arrives up to three times (its event, its delivery, the transcript) and is shown
-//      at the first.
+// Decides what the chat shows, and in which order.
+// The transcript is complete. Live events only show parts of it earlier.
+// CV1: each message is shown exactly once: one that was shown live is not shown again from the transcript,
+//      and one that was missed while the connection was down is shown from the transcript.
+// CV2: a growing text is only appended to. If a resumed run starts its text again, the view says so. Messages
+//      from elsewhere are held back until the growing message is complete.
+// CV3: a sub-agent's result can arrive three times (as an event, as a delivery, in the transcript). Only the
+//      first is shown.
 
 import type { ChatEvent, FlowData, ToolData } from "../../contract/events.ts";
 import { evictOldest } from "../../core/bounded.ts";
@@ -32,20 +32,22 @@ export type Op =
   | { readonly op: "grow"; readonly text: string }
   | { readonly op: "end" };
 
-/** Limit of each list of shown texts that may arrive again. Fewer are in progress at any time. */
+/**
+ * Maximum length of each list of shown texts. Longer than the number of texts that are in progress at once.
+ */
 const REMEMBERED_MAX = 500;
-/** Maximum remembered calls: all calls of a long run appear in the transcript at its end. */
+/** Maximum number of remembered calls. The transcript shows all calls of a long run only at its end. */
 const CALLS_REMEMBERED_MAX = 10_000;
 const TASK_CHARS_MAX = 160;
-/** Characters of a result that identify it. */
+/** Number of characters that identify a result. */
 const MARK_CHARS = 200;
 
-/** Normalizes a text, so that differently wrapped or escaped copies are equal. */
+/** Normalizes white space and escapes, so that copies of one text are equal. */
 function normalized(text: string): string {
   return safeText(text).replaceAll(/\s+/g, " ").trim();
 }
 
-/** Removes one occurrence; returns false if there was none. */
+/** Removes one occurrence of the text. Returns whether there was one. */
 function take(texts: string[], text: string): boolean {
   const at = texts.indexOf(normalized(text));
   if (at >= 0) texts.splice(at, 1);
@@ -57,7 +59,7 @@ function remember(texts: string[], text: string): void {
   if (texts.length > REMEMBERED_MAX) texts.shift();
 }
 
-/** Remembers a call; returns false if it is known already. */
+/** Remembers a call. Returns false if it was known already. */
 function isFirst(calls: Set<string>, id: string): boolean {
   if (calls.has(id)) return false;
   calls.add(id);
@@ -71,17 +73,17 @@ export class ChatView {
   readonly #typed: string[] = [];
   readonly #said: string[] = [];
   readonly #received: string[] = [];
-  /** Messages of other sessions that the transcript had before any event about them arrived. */
+  /** Messages of other sessions that were read from the transcript before their events arrived. */
   readonly #receivedEarly: string[] = [];
   readonly #calls = new Set<string>();
   readonly #results = new Set<string>();
-  /** Results that were shown: an identifying text and the sub-agent's key. */
+  /** Results that were shown, by their identifying text; the value is the sub-agent's key. */
   readonly #announced = new Map<string, string>();
   /** Lines held back while a message is growing. */
   readonly #held: Op[] = [];
-  /** Messages of other sessions by the run that answers them; shown when that run starts. */
+  /** Messages of other sessions, by the run that answers them. Each is shown when its run starts. */
   readonly #arriving = new Map<string, { readonly from: string; readonly text: string }>();
-  /** The growing message: its text on the terminal so far. */
+  /** The message that is being written: its text on the terminal so far. */
   #open: { readonly runId: string; text: string } | undefined;
   #lastSettled = "";
 
@@ -90,7 +92,7 @@ export class ChatView {
     this.#paint = paint;
   }
 
-  /** Notes a message typed at this terminal, which is on the screen already. */
+  /** Remembers a message that the user typed at this terminal: it is on the screen already. */
   typed(text: string): void {
     remember(this.#typed, text);
   }
@@ -113,14 +115,15 @@ export class ChatView {
 
   tool(data: ToolData): Op[] {
     const line = this.#toolLine(data);
-    // A stopped run may report its call while the next run is already writing.
+    // A stopped run may report its call while the next run is already writing its text.
     const [runId] = data.toolCallId.split(":");
     if (this.#open !== undefined && this.#open.runId !== runId) return this.#holdBack(line);
     return [...this.#settleOpen(), ...line];
   }
 
   #toolLine(data: ToolData): Op[] {
-    // A call's id is <run>:<message>:<index>; the message's id is what the transcript has too.
+    // The id of a call is <run>:<message>:<index>. The transcript has no run id, so only the rest is
+    // compared.
     const call = data.toolCallId.split(":").slice(-2).join(":");
     const isStart = data.phase === "start";
     const told = isStart ? this.#calls : this.#results;
@@ -129,7 +132,10 @@ export class ChatView {
     return [{ op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
   }
 
-  /** Shows the message that a starting run answers; earlier, it would appear inside another run's output. */
+  /**
+   * Shows the message that a starting run answers. Shown earlier, it could appear inside the output of
+   * another run.
+   */
   started(runId: string): Op[] {
     const message = this.#arriving.get(runId);
     if (message === undefined) return [];
@@ -139,7 +145,9 @@ export class ChatView {
     return [...this.#settleOpen(), this.#incoming(message.from, message.text)];
   }
 
-  /** Shows a message of the transcript whose run has not started yet. Undefined if no such run is known. */
+  /**
+   * Shows a message of the transcript if its run is known but has not started. Otherwise returns undefined.
+   */
   #beforeStart(text: string): Op[] | undefined {
     for (const [runId, message] of this.#arriving) {
       if (normalized(message.text) !== normalized(text)) continue;
@@ -149,7 +157,9 @@ export class ChatView {
     return undefined;
   }
 
-  /** Shows a step of a flow between this session and another one; `runId` is the run that answers it. */
+  /**
+   * Shows a step of a flow between this session and another one. `runId` is the run that answers the step.
+   */
   flow(runId: string, data: FlowData): Op[] {
     const { step, from, to, turn, turnsMax, text, reason } = data;
     const mine = from === this.#sessionKey;
@@ -164,7 +174,7 @@ export class ChatView {
           this.#arrives(runId, `from ${other}${label}`, text);
           return [];
         }
-        // Already shown: the other session's turn starts with the reply of this one.
+        // The other session's turn starts with this session's reply, which was shown already.
         if (normalized(text) === normalized(this.#lastSettled) || this.#said.includes(normalized(text)))
           return [];
         remember(this.#said, text);
@@ -179,11 +189,11 @@ export class ChatView {
         return this.#holdBack([{ op: "line", text: `${head} ${excerpt(text, TASK_CHARS_MAX)}` }]);
       }
       case "announce": {
-        // For the sub-agent itself, this is its own last message.
+        // In the sub-agent's own session, the announcement is its last message, which is shown anyway.
         if (mine && readAnnouncement(text, from) !== undefined) return [];
         const result = mine ? undefined : this.#announcement(text, from);
         if (result !== undefined) return result;
-        // The transcript stores a fixed sentence as the input of this turn: it is not shown again.
+        // The transcript stores a fixed sentence as the input of this turn. Do not show it again.
         if (!mine) remember(this.#received, `${HEADING.announce}.`);
         return [
           this.#dim(
@@ -194,7 +204,7 @@ export class ChatView {
         ];
       }
       case "refused":
-        // The result of the refused call shows the refusal.
+        // The result of the refused call already shows the refusal.
         return [];
       case "ended":
         if (reason === undefined && isSubagentKey(from)) return this.#jobEnded(from, mine);
@@ -257,7 +267,7 @@ export class ChatView {
       take(this.#said, text);
       return ops;
     }
-    // A message cut off by a stop of the gateway was not stored, so it will not appear in the transcript.
+    // The gateway stopped during this message and did not store it, so it is not in the transcript.
     this.#open = undefined;
     const end: Op[] = open === undefined ? [] : [{ op: "end" }, ...this.#held.splice(0)];
     return [...end, { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
@@ -267,7 +277,7 @@ export class ChatView {
     const whole = growingText(text);
     const open = this.#open;
     if (open?.runId !== runId) {
-      // A late delta of a message that the transcript has already shown in full.
+      // A late delta of a message that was already shown in full from the transcript.
       if (safeText(this.#lastSettled).startsWith(whole)) return [];
       const ops = this.#settleOpen();
       this.#open = { runId, text: whole };
@@ -295,7 +305,7 @@ export class ChatView {
     evictOldest(this.#arriving, REMEMBERED_MAX);
   }
 
-  /** Completes the growing message with `text`, or as it is if `text` is empty. */
+  /** Completes the growing message with `text`. If `text` is empty, the message stays as it is. */
   #finish(text: string): Op[] {
     const ops = text === "" || this.#open === undefined ? [] : this.#grow(this.#open.runId, text);
     return [...ops, ...this.#settleOpen()];
@@ -315,7 +325,9 @@ export class ChatView {
     return [];
   }
 
-  /** Shows a sub-agent's result unless it was shown before. Returns undefined if the text is no result. */
+  /**
+   * Shows a sub-agent's result, unless it was shown before. Returns undefined if the text is not a result.
+   */
   #announcement(text: string, from?: string): Op[] | undefined {
     const announcement = readAnnouncement(text, from);
     if (announcement === undefined) return undefined;
@@ -327,7 +339,7 @@ export class ChatView {
     return this.#holdBack(lines.map((line) => ({ op: "line", text: line })));
   }
 
-  /** Shows the end of a job, unless its result was announced. */
+  /** Shows the end of a sub-agent's job, unless its result was announced. */
   #jobEnded(childKey: string, mine: boolean): Op[] {
     if (mine || [...this.#announced.values()].includes(childKey)) return [];
     this.#noteAnnounced(childKey, childKey);

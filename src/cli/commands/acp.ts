@@ -1,6 +1,6 @@
-// Implements `parley acp`: an editor talks to sessions over this command's standard streams.
-// Standard output carries the protocol only; messages for people go to standard error.
-// If no gateway is running, this process runs one until the editor disconnects.
+// Implements `parley acp`: an editor talks to sessions over the standard streams of this command.
+// Standard output carries only the protocol; messages for people go to standard error. If no gateway is
+// running, this process runs one until the editor disconnects.
 
 import { Readable, Writable } from "node:stream";
 import { optional } from "../../core/optional.ts";
@@ -9,7 +9,7 @@ import { findAddress } from "../address.ts";
 import { type Cli, createCli, EXIT } from "../cli.ts";
 import { type Link, openLink } from "../gateway-link.ts";
 
-/** Time for the runs of a gateway in this process to finish after the editor has disconnected. */
+/** After the editor has disconnected, time for the runs of a gateway in this process to finish. */
 const STOP_GRACE_MS = 10_000;
 const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
 
@@ -30,7 +30,7 @@ async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number>
     resolve(
       cli.fail({
         code: "too_slow",
-        error: "The editor has stopped reading: too much output is unread. Restart the editor's agent.",
+        error: "The editor no longer reads the output of this command. Restart the agent in the editor.",
       }),
     );
   });
@@ -54,7 +54,7 @@ async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number>
 }
 
 export async function runAcp(given: Cli, _args: readonly string[], options: AcpOptions): Promise<number> {
-  // Ignores --json: standard output carries the protocol only.
+  // --json has no effect, because standard output carries only the protocol.
   const cli = createCli(given.parts, { ...given.options, json: false });
   const { world } = cli.parts;
   const address = await findAddress(cli);

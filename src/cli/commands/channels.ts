@@ -1,4 +1,4 @@
-// Implements `parley channels`: the status of the accounts, their test, and who may write to them.
+// Implements `parley channels`: shows and tests the accounts, and manages the people who may write to them.
 
 import type { PeerRow } from "../../contract/methods/channels.ts";
 import { optional } from "../../core/optional.ts";
@@ -116,16 +116,16 @@ export async function removePeer(
   const at = named.indexOf(":");
   if (at < 1 || at === named.length - 1) {
     return cli.fail(
-      { code: "usage", error: "name a person like telegram:123456; parley channels pair lists them" },
+      { code: "usage", error: "the person must be like telegram:123456; see parley channels pair" },
       EXIT.usage,
     );
   }
   const peer = { channel: named.slice(0, at), peerId: named.slice(at + 1) };
   const params = { ...peer, ...optional({ accountId: account }) };
-  return decide(cli, (link) => link.request("channels.pair.remove", params), "may not write any more");
+  return decide(cli, (link) => link.request("channels.pair.remove", params), "no longer has access");
 }
 
-/** A limit in hours; empty if there is none. */
+/** Formats a time limit in hours. Returns an empty text for no limit. */
 function hours(ms: number): string {
   return ms === 0 ? "" : `${Math.round(ms / 36_000) / 100} h`;
 }
@@ -143,7 +143,7 @@ export async function listBindings(cli: Cli): Promise<number> {
       hours(idleMs),
       hours(maxAgeMs),
     ]);
-    const names = ["CHAT", "KIND", "SESSION", "USED", "ENDS AFTER", "AT AGE"];
+    const names = ["CHAT", "KIND", "SESSION", "USED", "EXPIRES AFTER", "MAX AGE"];
     if (rows.length === 0) cli.line(cli.style("dim", "(no bindings)"));
     else for (const line of table(names, rows)) cli.line(line);
     cli.document(answer.value);

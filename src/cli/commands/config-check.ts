@@ -1,4 +1,4 @@
-// Implements `parley config check`: reports every problem of the configuration, or summarizes it.
+// Implements `parley config check`: reports every problem of the configuration, or prints a summary.
 
 import { loadSettings } from "../../config.ts";
 import { storeName } from "../../core/shapes/settings/settings.ts";
@@ -17,7 +17,7 @@ export async function checkConfig(cli: Cli): Promise<number> {
   const { visibility, agentToAgent } = settings.tools;
   const agents = settings.agents.map(({ id, model }) => ({ id, model }));
   const between = agentToAgent.enabled
-    ? `agents reach each other (${allowed(agentToAgent.allow)})`
+    ? `agents can reach each other (${allowed(agentToAgent.allow)})`
     : "agents cannot reach each other";
   const lines = [
     `${path}: ${exists ? "no problem found" : "this file does not exist, so every setting has its default"}.`,
@@ -44,5 +44,5 @@ export async function checkConfig(cli: Cli): Promise<number> {
 }
 
 function allowed(patterns: readonly string[]): string {
-  return patterns.length === 0 ? "all of them" : patterns.join(", ");
+  return patterns.length === 0 ? "all agents" : patterns.join(", ");
 }

@@ -1,5 +1,6 @@
-// Implements `parley config schema`: prints the schema with which an editor completes and checks the
-// configuration file. An existing file is replaced only if it is a schema of Parley's.
+// Implements `parley config schema`: prints the JSON Schema that editors use to complete and check the
+// configuration file.
+// Replaces an existing file only if it contains a schema of Parley.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { configJsonSchema } from "../../config/schema/schema.ts";
@@ -24,12 +25,12 @@ export async function printSchema(
   const schema = configJsonSchema();
   const { write: file } = options;
   if (file === undefined) {
-    // One JSON document, with or without --json.
+    // Prints the same JSON document with and without --json.
     cli.parts.stdout.write(`${JSON.stringify(schema, undefined, 2)}\n`);
     return EXIT.done;
   }
   if (!(await mayWrite(file, schema.title))) {
-    const error = `${file} is not a schema of Parley's. Name another file, or remove it.`;
+    const error = `${file} is not a schema of Parley. Name another file, or remove it.`;
     return cli.fail({ code: "invalid_request", error });
   }
   try {

@@ -39,7 +39,7 @@ interface JobOptions {
   readonly disabled?: boolean;
 }
 
-/** A date and time in a time zone; default: the zone of this machine. */
+/** Formats a date and time in a time zone. Default: the zone of this machine. */
 function dateTime(atMs: number, timeZone?: string): string {
   const format = { dateStyle: "medium", timeStyle: "short" } as const;
   const zone = timeZone === undefined ? {} : { timeZone };
@@ -133,7 +133,7 @@ async function jobIn(link: Link, word: string): Promise<Reply<string>> {
   };
 }
 
-/** Runs `work` with the id of the job that the first argument names. */
+/** Calls `work` with the id of the job that the first argument names. */
 async function withJob(
   cli: Cli,
   [word = ""]: readonly string[],
@@ -149,12 +149,12 @@ type ScheduleResult =
   | { readonly ok: true; readonly value: JobParams["schedule"] | undefined }
   | { readonly ok: false; readonly error: string };
 
-/** Returns the schedule that the options name; undefined if none of them does. */
+/** Returns the schedule from the options. Undefined if no option names one. */
 function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
   const named = (["cron", "every", "at", "in"] as const).filter((name) => options[name] !== undefined);
   const [kind, second] = named;
   if (second !== undefined) return { ok: false, error: `use only one of --${named.join(", --")}` };
-  if (options.tz !== undefined && kind !== "cron") return { ok: false, error: "--tz needs --cron" };
+  if (options.tz !== undefined && kind !== "cron") return { ok: false, error: "--tz requires --cron" };
   const text = kind === undefined ? "" : (options[kind] ?? "");
   switch (kind) {
     case undefined:
@@ -180,7 +180,7 @@ function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
   }
 }
 
-/** Returns the destination that the options name. */
+/** Returns the destination of the replies from the options. */
 function placeOf({ deliver, channel, account, thread }: JobOptions): JobParams["deliver"] {
   if (typeof deliver !== "string") return undefined;
   return { to: deliver, ...optional({ channel, accountId: account, threadId: thread }) };
@@ -218,7 +218,7 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
   return withLink(cli, async (link) => show(cli, await link.request("cron.add", params), "scheduled"));
 }
 
-/** Returns null, which removes the setting, for an empty value. */
+/** Returns null for an empty value, which removes the setting. */
 const cleared = (value: string | undefined): string | null | undefined => (value === "" ? null : value);
 
 export async function updateJob(cli: Cli, args: readonly string[], options: JobOptions): Promise<number> {
@@ -234,7 +234,7 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   };
   if (Object.keys(patch).length === 0) {
     return cli.fail(
-      { code: "usage", error: "no change is given; see parley cron update --help" },
+      { code: "usage", error: "no option changes the job; see parley cron update --help" },
       EXIT.usage,
     );
   }
@@ -247,7 +247,7 @@ export async function removeJob(cli: Cli, args: readonly string[]): Promise<numb
   return withJob(cli, args, async (link, id) => {
     const answer = await link.request("cron.remove", { id });
     if (!answer.ok) return cli.fail(answer);
-    cli.line(safeLine(`Removed ${id}. Its session cron:${id} stays.`));
+    cli.line(safeLine(`Removed ${id}. Its session cron:${id} was kept.`));
     cli.document(answer.value);
     return EXIT.done;
   });

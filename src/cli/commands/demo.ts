@@ -8,7 +8,7 @@ import { DemoFailure, Stage } from "../demo/stage.ts";
 import { STEPS, type Step } from "../demo/steps.ts";
 import type { Reply } from "../gateway-link.ts";
 
-/** A real model takes longer than the offline one, which answers at once. */
+/** Time limits of a step. The offline model answers at once; a real model takes longer. */
 const PATIENCE_MS = { offline: 10_000, real: 120_000 };
 
 interface Outcome {
@@ -72,7 +72,7 @@ export async function runDemo(cli: Cli): Promise<number> {
   let played: Reply<Outcome[]>;
   try {
     const playing = play(cli, setup);
-    // A failure after the demo was stopped is expected.
+    // Stopping the demo makes the current step fail: ignore that failure.
     playing.catch(() => {});
     played = await Promise.race([playing, interrupted.promise]);
   } finally {

@@ -1,8 +1,8 @@
-// Implements `parley inbox --hook PROGRAM`: asks the inbox of the window's session and prints what the hook
-// protocol of the program wants.
-// HK1: a hook never breaks the user's program: without gateway, record or window it is silent, and its exit
-//      code is 0.
-// A message is told once per window: the hook that moves the window's cursor tells it.
+// Implements `parley inbox --hook PROGRAM`: reads the inbox of the window's session and prints it in the
+// format that the program expects from a hook.
+// A hook must never break the user's program: if the gateway, the record or the window is missing, it prints
+// nothing and its exit code is 0. Each message is printed once per window, by the hook that moves the
+// window's cursor.
 
 import { join } from "node:path";
 import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
@@ -23,10 +23,10 @@ interface InboxOptions {
 
 const INPUT_MAX_CHARS = 1024 * 1024;
 const ASK_MAX_MS = 8_000;
-/** Interval of looks at the files of the windows. */
+/** Interval at which the files of the windows are checked. */
 const LOOK_EVERY_MS = 1_000;
 const AWAY_EVERY_MS = 10_000;
-/** Time in which a starting program starts its MCP server. */
+/** Time for a starting program to start its MCP server. */
 const WINDOW_WITHIN_MS = 30_000;
 
 /** Reads the event that the program writes to the hook. */
@@ -40,17 +40,17 @@ async function eventOf(input: NodeJS.ReadableStream): Promise<string> {
   return isObject(event) && typeof event.hook_event_name === "string" ? event.hook_event_name : "";
 }
 
-/** Writes the messages for the model. */
+/** Formats the messages for the model. */
 function wordsFor(messages: readonly InboxMessage[]): string {
   const parts = messages.map(({ id, from, kind, text }) => {
     const author = from === undefined ? kind : `session ${from}`;
     return `Message ${id} from ${author}:\n${text}`;
   });
-  const how = "Answer a session with the Parley tool sessions_send, its key as sessionKey.";
+  const how = "To answer a session, call the Parley tool sessions_send with its key as sessionKey.";
   return ["New messages in your Parley inbox.", ...parts, how].join("\n\n");
 }
 
-/** The window that a hook works for. */
+/** The window of the program that called the hook. */
 interface Place {
   readonly folder: string;
   readonly number: number;
@@ -72,8 +72,8 @@ async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<Place
 }
 
 /**
- * Returns new messages, and takes them from other hooks of the window; undefined: the gateway is away.
- * `waitSeconds`: time for them to come.
+ * Returns the new messages if this hook moved the window's cursor past them. Returns an empty list if another
+ * hook was faster, and undefined if the gateway is unreachable. `waitSeconds`: maximum wait for new messages.
  */
 async function takeNews(
   cli: Cli,
@@ -98,7 +98,7 @@ async function takeNews(
   return isOurs ? page.messages : [];
 }
 
-/** Waits until messages come, another hook takes over, or the program has gone. */
+/** Waits until messages arrive, another hook takes over, or the window is closed. */
 async function waitForNews(cli: Cli, place: Place, stop: AbortSignal): Promise<readonly InboxMessage[]> {
   const { clock } = cli.parts.world;
   const isOurs = takeWait(place.folder, place.number);
@@ -115,7 +115,7 @@ async function waitForNews(cli: Cli, place: Place, stop: AbortSignal): Promise<r
     while (!ends.aborted && clock.now() < until) {
       const news = await takeNews(cli, place, ends, INBOX_WAIT_SECONDS);
       if (news !== undefined && news.length > 0) return news;
-      // A gateway that stops answers a wait at once, too.
+      // A stopping gateway also ends the wait at once, so pause in both cases.
       await pause(clock, news === undefined ? AWAY_EVERY_MS : LOOK_EVERY_MS, ends, "alive");
     }
     return [];

@@ -1,5 +1,6 @@
-// Implements `parley tool` (calls a tool as a session does) and `parley call` (calls a protocol method).
-// Prints the answer as JSON, with or without --json.
+// Implements `parley tool`, which calls a tool as a session, and `parley call`, which calls a protocol
+// method.
+// Both print the answer as JSON, with or without --json.
 
 import { isObject } from "../../core/json.ts";
 import { safeJson } from "../../core/text/safe-text.ts";
@@ -43,7 +44,7 @@ export async function runTool(
 
 export async function runCall(cli: Cli, args: readonly string[]): Promise<number> {
   const [method = "", json = "{}"] = args;
-  const read = readObject(json, "the params");
+  const read = readObject(json, "the parameters");
   if ("error" in read) return cli.fail({ code: "usage", error: read.error }, EXIT.usage);
   return withLink(cli, async (link) => {
     const answer = await link.call(method, read.value);

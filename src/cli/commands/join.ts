@@ -1,5 +1,6 @@
-// Implements `parley join PROGRAM` and `parley leave PROGRAM`: write the configuration of a coding agent in
-// this folder, so that its windows are sessions, and undo that.
+// Implements `parley join PROGRAM` and `parley leave PROGRAM`.
+// Joining writes the configuration of a coding agent in this folder, so that each of its windows is a
+// session. Leaving undoes these changes.
 
 import { realpathSync } from "node:fs";
 import { sessionToken } from "../../contract/session-token.ts";
@@ -33,18 +34,16 @@ const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,61}$/;
 function commandsFor({ parts, options }: Cli, program: ProgramId, handle: string): Commands {
   const { node, script } = parts.machine.launcher;
   const config = options.config ?? (parts.env.PARLEY_CONFIG || undefined);
-  const start = [
-    ...[node, script],
-    ...(config === undefined ? [] : ["--config", realpathSync(config)]),
-    ...(options.url === undefined ? [] : ["--url", options.url]),
-  ];
+  const start = [node, script];
+  if (config !== undefined) start.push("--config", realpathSync(config));
+  if (options.url !== undefined) start.push("--url", options.url);
   return {
     mcp: [...start, "mcp", "--joined", handle],
     hook: [...start, "inbox", "--hook", program, "--joined", handle],
   };
 }
 
-/** Makes the tokens of the windows' sessions from the user's own token. */
+/** Derives one token for each window's session from the user's own token. */
 async function tokensFor(cli: Cli, handle: string): Promise<Result<string[]>> {
   const address = await findAddress(cli);
   if (!address.ok) return address;
@@ -65,14 +64,18 @@ async function tokensFor(cli: Cli, handle: string): Promise<Result<string[]>> {
   return ok(keys.map((key) => sessionToken(token, key)));
 }
 
-/** Asks before files are changed. */
+/** Asks for the user's consent before files are changed. */
 async function agreed(cli: Cli, yes: boolean | undefined, question: string): Promise<Result<boolean>> {
   if (yes === true) return ok(true);
   if (!cli.parts.isTTY || cli.options.json) {
-    const hint = "Add --yes to make it without a question.";
-    return fail("invalid_argument", "This change needs your consent, and there is no terminal to ask in.", {
-      hint,
-    });
+    const hint = "Add --yes to change the files without a question.";
+    return fail(
+      "invalid_argument",
+      "Joining and leaving need your consent, and there is no terminal to ask.",
+      {
+        hint,
+      },
+    );
   }
   return (await openPrompter(cli.parts)).confirm(question);
 }
@@ -91,12 +94,12 @@ function handleOf(cli: Cli, program: ProgramId, named: string | undefined): Resu
   if (!HANDLE.test(handle)) {
     return fail(
       "invalid_argument",
-      `--session must be 1 to 62 of A-Z, a-z, 0-9, ".", "_", "-", got "${handle}"`,
+      `--session must have 1 to 62 of the characters A-Z, a-z, 0-9, ".", "_", "-"; got "${handle}"`,
     );
   }
   const other = listRecords(home).find((record) => record.handle === handle);
   if (other === undefined) return ok(handle);
-  return fail("invalid_argument", `session ${handle} is used by ${other.program} in ${other.folder}`, {
+  return fail("invalid_argument", `${other.program} in ${other.folder} already uses the name ${handle}`, {
     hint: "Choose another name with --session.",
   });
 }
@@ -111,12 +114,12 @@ export async function joinProgram(
   const known = recordFor(cli.parts, id);
   if (known !== undefined) {
     const isOther = options.session !== undefined && options.session !== known.handle;
-    const text = `${program.name} has joined in this folder as ${known.handle}`;
+    const text = `${program.name} has already joined in this folder, as ${known.handle}`;
     if (isOther)
-      return cli.fail({ code: "invalid_argument", error: text, hint: `First: parley leave ${id}` });
+      return cli.fail({ code: "invalid_argument", error: text, hint: `Leave first: parley leave ${id}` });
     const tokens = await tokensFor(cli, known.handle);
     if (!tokens.ok) return cli.fail(tokens);
-    // The gateway's token may have changed since.
+    // Write new tokens, because the gateway's token may have changed since the join.
     writeRecord(cli.parts, { ...known, tokens: tokens.value });
     cli.line(safeLine(`${text}. Nothing to change.`));
     cli.document({ ok: true, handle: known.handle, changed: [] });
@@ -133,7 +136,7 @@ export async function joinProgram(
   const consent = await agreed(cli, options.yes, "Make these changes?");
   if (!consent.ok) return cli.fail(consent);
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
-  // Written first: after a crash in between, `leave` knows what to undo.
+  // Write the record first: after a crash in between, `leave` then knows which changes to undo.
   const record = { handle: handle.value, program: id, folder, tokens: tokens.value, changes: changes.value };
   writeRecord(cli.parts, record);
   for (const change of changes.value) makeChange(change);
@@ -155,7 +158,7 @@ export async function leaveProgram(
     return cli.fail({
       code: "not_found",
       error: `${program.name} has not joined in this folder.`,
-      hint: "Run this in the folder of the join.",
+      hint: "Run this command in the folder in which the program joined.",
     });
   }
   const undone = record.changes.toReversed().flatMap((change) => {

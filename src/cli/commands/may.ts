@@ -9,7 +9,7 @@ import { withLink } from "../gateway-link.ts";
 
 const ACCESS_WIDTH = 8;
 
-/** Returns the further failed checks, and the settings that the rule does not name. */
+/** Returns the other failed checks, with the settings that they would need. */
 function moreOf({ rule, settings, checks }: Explanation): string[] {
   const further = checks.filter((check) => !check.allowed).slice(1);
   const missing = settings.filter((setting) => !rule.includes(setting));
@@ -22,7 +22,7 @@ function moreOf({ rule, settings, checks }: Explanation): string[] {
 function lines(cli: Cli, { viewer, target, answers }: PayloadOf<"access.explain">): void {
   const gone = target.exists
     ? ""
-    : " (this session does not exist; the answers apply to it if it is created)";
+    : " (this session does not exist yet; the answers apply once it is created)";
   cli.line(safeLine(`${viewer.key} -> ${target.key}${gone}`));
   const said = new Map<string, string>();
   for (const answer of answers) {
@@ -32,7 +32,7 @@ function lines(cli: Cli, { viewer, target, answers }: PayloadOf<"access.explain"
     const same = said.get(whole);
     if (same === undefined) said.set(whole, access);
     const verdict = allowed ? cli.style("green", "yes") : cli.style("red", "no ");
-    const text = same === undefined ? rule : `as for ${same}`;
+    const text = same === undefined ? rule : `same as for ${same}`;
     cli.line(`${safeLine(access).padEnd(ACCESS_WIDTH)}${verdict}  ${safeLine(text)}`);
     if (same !== undefined) continue;
     for (const line of more) cli.line(cli.style("dim", `${" ".repeat(ACCESS_WIDTH + 5)}${safeLine(line)}`));

@@ -1,5 +1,5 @@
 // Implements `parley mcp`: serves the session tools to an MCP client over standard input and output.
-// Standard output carries messages only; even a failed start is reported on standard error.
+// Standard output carries only protocol messages. A failed start is reported on standard error.
 
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -16,13 +16,13 @@ interface McpOptions {
   readonly joined?: string;
 }
 
-/** The session of one window of a joined program. */
+/** The session of one window of a joined program, as the token for it. */
 interface JoinedWindow {
   readonly token: string;
   close(): void;
 }
 
-/** Opens the next window of a joined program; its session is no other window's. */
+/** Reserves a free window number of a joined program. No other open window has the same session. */
 async function openJoined({ parts }: Cli, handle: string): Promise<Result<JoinedWindow>> {
   const record = readRecord(parts.home, handle);
   if (record === undefined) {
@@ -35,12 +35,15 @@ async function openJoined({ parts }: Cli, handle: string): Promise<Result<Joined
   const token = number === undefined ? undefined : record.tokens[number - 1];
   if (number === undefined || token === undefined)
     return fail("queue_full", `${handle} has ${WINDOWS_MAX} open windows already`, {
-      hint: "Close one of them.",
+      hint: "Close one window.",
     });
   return ok({ token, close: () => closeWindow(folder, number) });
 }
 
-/** Returns the query that names the session. Not a header: keys may hold characters that a header cannot. */
+/**
+ * Returns the query that names the session. A header cannot be used: keys may contain characters that are
+ * invalid in headers.
+ */
 function queryOf({ session, handle, agent }: McpOptions): string {
   const query = new URLSearchParams();
   if (session !== undefined) query.set("session", session);

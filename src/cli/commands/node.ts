@@ -1,4 +1,4 @@
-// Implements `parley node`: runs this machine as a node, and manages nodes.
+// Implements `parley node`: runs this machine as a node, and manages the nodes of a gateway.
 // Names and answers of nodes are escaped, so that they cannot move the cursor or hide text.
 
 import { join } from "node:path";
@@ -148,7 +148,7 @@ export async function describeNode(cli: Cli, [wanted = ""]: readonly string[]): 
       ["machine", `${platform}, version ${version}`],
       ["seen", seen(found.value, ts)],
       ["offers", commands.join(", ") || "nothing"],
-      ["allowed", allowedCommands.join(", ") || "nothing (set nodes.allowCommands)"],
+      ["allowed", allowedCommands.join(", ") || "no commands (set nodes.allowCommands)"],
       ["session", sessionKey],
       ["agent", agentId ?? "the default agent"],
     ];
@@ -217,7 +217,7 @@ export async function removeNode(cli: Cli, [wanted = ""]: readonly string[]): Pr
   return withNode(cli, wanted, async (link, { nodeId, displayName, sessionKey }) => {
     const gone = await link.request("node.pair.remove", { nodeId });
     if (!gone.ok) return cli.fail(gone);
-    cli.line(safeLine(`${displayName} is unpaired. Its session ${sessionKey} stays.`));
+    cli.line(safeLine(`${displayName} is unpaired. Its session ${sessionKey} was kept.`));
     cli.document(gone.value);
     return EXIT.done;
   });

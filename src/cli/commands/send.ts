@@ -1,4 +1,5 @@
-// Implements `parley send`: sends to a session, and with --wait prints the reply; or sends to a channel.
+// Implements `parley send`: sends a message to a session, or a text to a chat of a channel. With --wait,
+// prints the session's reply.
 
 import { optional } from "../../core/optional.ts";
 import { safeLine, safeText } from "../../core/text/safe-text.ts";
@@ -11,11 +12,11 @@ interface SendOptions {
   readonly to?: string;
   readonly account?: string;
   readonly thread?: string;
-  /** Seconds; absent: don't wait. */
+  /** Maximum wait for the reply, in seconds. If absent, the command does not wait. */
   readonly wait?: number;
 }
 
-/** Resolves with the final text of a run, from its event on this connection; "" if it has none. */
+/** Resolves with the final text of a run, from its event on this connection. Resolves with "" for no text. */
 function finalText(link: Link, runId: string): { text: Promise<string>; stop: () => void } {
   const { promise: text, resolve } = Promise.withResolvers<string>();
   const stop = link.client.on("chat", (event) => {
@@ -25,7 +26,7 @@ function finalText(link: Link, runId: string): { text: Promise<string>; stop: ()
   return { text, stop };
 }
 
-/** Reports a lost connection, with the run id and how to follow the run. */
+/** Reports a lost connection, with the run's id and the command that shows the result. */
 function connectionLost(
   cli: Cli,
   trouble: Trouble,
@@ -33,7 +34,7 @@ function connectionLost(
 ): number {
   const { session, runId, sent } = message;
   const status = sent
-    ? `The message was accepted as run ${runId}, which continues when the gateway is back.`
+    ? `The message was accepted as run ${runId}, which continues when the gateway runs again.`
     : `It is unknown whether the message was accepted as run ${runId}.`;
   const first = sent ? "Do not send it again." : "Check whether it arrived before you send it again.";
   return cli.fail({
@@ -47,7 +48,7 @@ function connectionLost(
 interface Sent {
   readonly session: string;
   readonly runId: string;
-  /** The final text of the run, from its event. */
+  /** Resolves with the final text of the run, from its event. */
   readonly text: Promise<string>;
 }
 
@@ -62,7 +63,7 @@ async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): 
     return cli.fail({
       code: "timeout",
       error: `No reply within ${seconds} s. The message was accepted and its run continues (${runStatus}).`,
-      hint: `Do not send it again; run "parley sessions history" later. The run is ${runId}.`,
+      hint: `Do not send it again; see "parley sessions history" later. The run's id is ${runId}.`,
       details: { runId, runStatus },
     });
   }
@@ -82,14 +83,14 @@ function printReply(cli: Cli, runId: string, reply: string): number {
   return EXIT.done;
 }
 
-/** Reports wrong usage of the options and returns the exit code; undefined if they are right. */
+/** Checks the combination of options. Reports wrong usage and returns its exit code, or returns undefined. */
 function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendOptions): number | undefined {
   const wrong = (error: string): number => cli.fail({ code: "usage", error }, EXIT.usage);
   if (channel === undefined) {
     if (to !== undefined || account !== undefined || thread !== undefined)
       return wrong("--to, --account and --thread need --channel");
     return session === undefined
-      ? wrong("name a session with --session <key>, or a chat with --channel and --to")
+      ? wrong("no recipient: give --session <key>, or --channel and --to")
       : undefined;
   }
   if (to === undefined) return wrong("--channel needs --to <chat>");
@@ -98,7 +99,7 @@ function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendO
     : wrong("--wait cannot be used with --channel: a channel has no reply");
 }
 
-/** Sends a text to a chat, without a run. */
+/** Sends a text to a chat of a channel, without a run. */
 async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
   const { session: sessionKey, channel, to = "", account: accountId, thread: threadId } = options;
   return withLink(cli, async (link) => {
@@ -106,7 +107,7 @@ async function sendToChannel(cli: Cli, message: string, options: SendOptions): P
     const sent = await link.request("send", { ...place, message });
     if (!sent.ok) return cli.fail(sent);
     const { messageId } = sent.value;
-    cli.line(safeLine(`Queued as delivery ${messageId} for ${channel} ${to}; see parley deliveries.`));
+    cli.line(safeLine(`Queued for ${channel} ${to} as delivery ${messageId}; see parley deliveries.`));
     cli.document({ ok: true, ...sent.value });
     return EXIT.done;
   });

@@ -1,4 +1,4 @@
-// Implements `parley usage`: shows tokens and cost, and how much of the daily budgets is used.
+// Implements `parley usage`: shows tokens and cost, and the used part of each daily budget.
 
 import type { UsageReport } from "../../contract/methods/operations.ts";
 import { optional } from "../../core/optional.ts";
@@ -46,7 +46,9 @@ function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: UsageReport["
   return `${agentId} today: ${parts.join(", ")}`;
 }
 
-/** Returns why the list is empty. A removed agent still has the usage of its past runs. */
+/**
+ * Returns the text for an empty list. An agent that was removed from the configuration may still have usage.
+ */
 async function nothing(link: Link, { agent, days }: UsageOptions): Promise<string> {
   const answer = agent === undefined ? undefined : await link.request("agents.list", {});
   const ids = answer?.ok === true ? answer.value.agents.map(({ id }) => id) : undefined;

@@ -1,6 +1,6 @@
 // Starts the gateways of a demo in a temporary directory, with separate configurations and stores.
-// Of the user's own Parley, only the model keys in the environment are used. The directory is removed at the
-// end, also after a failure.
+// The demo uses nothing of the user's own Parley except the model keys in the environment. The directory is
+// removed at the end, also after a failure.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { CliParts, RunningGateway } from "../parts.ts";
 
-/** With these instructions, a real model understands the same sentences as the offline one. */
+/** Instructions that make a real model understand the same sentences as the offline one. */
 const INSTRUCTIONS = [
   "You take part in a demonstration; be brief, one or two sentences. Do exactly what is asked, with tools:",
   '"list sessions" means call sessions_list.',
@@ -23,13 +23,13 @@ const INSTRUCTIONS = [
 
 export const AGENTS = ["main", "research", "ops"] as const;
 
-/** Settings with which agents may see and reach each other. */
+/** Settings that let the agents see and reach each other. */
 export const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
 
 export interface DemoGatewayOptions {
-  /** The section `tools` of the configuration. */
+  /** Value of `tools` in the configuration. */
   readonly tools: object;
-  /** Default: the model of a key in the environment, else the offline model. */
+  /** If absent, the model of the first key in the environment is used, or the offline model. */
   readonly model?: string;
 }
 
@@ -83,15 +83,15 @@ export class DemoGateways {
     return openGateway({ configPath, port: 0, quiet: true });
   }
 
-  /** True after the demo was stopped. */
+  /** Returns whether the demo was stopped. */
   get left(): boolean {
     return this.#left;
   }
 
-  /** Stops the gateways, finishing or parking their work within `graceMs`, and removes the directory. */
+  /** Stops the gateways: their work finishes or is parked within `graceMs`. Then removes the directory. */
   async leave(graceMs: number): Promise<void> {
     this.#left = true;
-    // Also waits for gateways that are still starting: they would create their directory again.
+    // Wait also for gateways that are still starting: they would create their directory again.
     for (const ended of await Promise.allSettled(this.#gateways.splice(0))) {
       if (ended.status === "fulfilled" && ended.value.ok) await ended.value.value.close(graceMs);
     }

@@ -26,7 +26,7 @@ export class DemoSetup {
     return new DemoSetup(cli, await DemoGateways.make(cli.parts));
   }
 
-  /** Starts a gateway with these `tools` settings and connects to it. */
+  /** Starts a gateway with the given `tools` settings and connects to it. */
   async open(name: string, tools: object): Promise<Reply<DemoConnection>> {
     const opened = await this.#gateways.open(name, { tools });
     if (!opened.ok) return opened;
@@ -38,7 +38,7 @@ export class DemoSetup {
     return { ok: true, value: { link: linked.value, gateway } };
   }
 
-  /** True after the demo was stopped. */
+  /** Returns whether the demo was stopped. */
   get left(): boolean {
     return this.#gateways.left;
   }

@@ -1,4 +1,4 @@
-// Shows the demo in the terminal: each line comes from an event of the gateway, never from a script.
+// Shows the demo in the terminal. Each line comes from an event of the gateway; none is scripted.
 
 import type { AgentEvent, ChatEvent, FlowData } from "../../contract/events.ts";
 import type { EventFrame } from "../../contract/frames.ts";
@@ -17,7 +17,7 @@ const NAME_WIDTH = 18;
 const TEXT_CHARS_MIN = 40;
 const HISTORY_LIMIT = 200;
 
-/** Returns a short name: `research` for `agent:research:main`, `job 1a2b` for a sub-agent. */
+/** Shortens a session key: `research` for `agent:research:main`, `job 1a2b` for a sub-agent. */
 function nameOf(key: string): string {
   const job = /^agent:[^:]+:subagent:([^:]{4})/.exec(key)?.[1];
   return job === undefined ? (/^agent:([^:]+):main$/.exec(key)?.[1] ?? key) : `job ${job}`;
@@ -46,7 +46,7 @@ export class Stage {
     });
   }
 
-  /** Sends a person's message to an agent's main session. Returns the id of the accepted run. */
+  /** Sends a message to an agent's main session as the user. Returns the id of the accepted run. */
   async say(agent: string, message: string): Promise<string> {
     const runId = this.#cli.parts.world.ids.orderedUuid();
     this.#asked.add(runId);
@@ -72,7 +72,7 @@ export class Stage {
     return frame.payload as ChatEvent;
   }
 
-  /** Resolves with the first event that fits; earlier events count, too. */
+  /** Resolves with the first event that matches `fits`, including events that arrived before the call. */
   async until(what: string, withinMs: number, fits: (frame: EventFrame) => boolean): Promise<EventFrame> {
     const { clock } = this.#cli.parts.world;
     let late = false;
@@ -85,7 +85,7 @@ export class Stage {
         const frame = this.#frames[at];
         if (frame !== undefined && fits(frame)) return frame;
         if (frame !== undefined) at++;
-        else if (late) throw new DemoFailure(`timed out after ${withinMs / 1000} s, waiting until ${what}`);
+        else if (late) throw new DemoFailure(`timed out after ${withinMs / 1000} s: waited until ${what}`);
         else {
           await new Promise<void>((resolve) => {
             this.#wake = resolve;
@@ -97,7 +97,7 @@ export class Stage {
     }
   }
 
-  /** Returns the steps of the conversations between two agents so far, each once. */
+  /** Returns the steps of the conversations between two agents so far, without duplicates. */
   conversation(from: string, to: string): FlowData[] {
     return this.#frames.flatMap(({ event, payload }) => {
       const agent = payload as AgentEvent;
@@ -107,17 +107,17 @@ export class Stage {
     });
   }
 
-  /** Returns monotonic milliseconds. */
+  /** Returns the monotonic time in milliseconds. */
   now(): number {
     return this.#cli.parts.world.clock.monotonic();
   }
 
-  /** Returns whether this run answers a message of a person. */
+  /** Returns whether this run answers a message of the user. */
   wasAsked(runId: string): boolean {
     return this.#asked.has(runId);
   }
 
-  /** Calls a tool with the rights of a session, as its agent would. */
+  /** Calls a tool as a session, with that session's rights. */
   async invokeAs(sessionKey: string, name: string, args: JsonObject): Promise<JsonObject> {
     const called = await this.#link.request("tools.invoke", { name, arguments: args, sessionKey });
     if (!called.ok) throw new DemoFailure(`tools.invoke was refused: ${called.error}`);
@@ -142,7 +142,7 @@ export class Stage {
     return isObject(value) ? value : {};
   }
 
-  /** Prints a line, cut to the terminal's width; `whole` wraps it to several lines instead. */
+  /** Prints a line, cut to the width of the terminal. With `whole`, wraps it to several lines instead. */
   #line(style: Style, who: string, what: string, whole = false): void {
     const { columns } = this.#cli.parts.stdout as { columns?: number };
     const room = Math.max(TEXT_CHARS_MIN, (columns ?? WIDTH_DEFAULT) - INDENT.length - NAME_WIDTH - 1);
@@ -159,7 +159,7 @@ export class Stage {
     if (agent.stream === "flow" && agent.data.from === agent.sessionKey) this.#showFlow(agent.data);
     if (agent.stream !== "tool") return;
     const { data } = agent;
-    // sessions_send is shown by its flow event, when the message was accepted.
+    // A call of sessions_send is shown by its flow event instead, once the message was accepted.
     if (data.phase === "start" && data.name !== "sessions_send") {
       this.#line("yellow", `${who} calls`, `${data.name} ${JSON.stringify(data.args ?? {})}`);
     }
@@ -189,7 +189,7 @@ export class Stage {
     if (step === "round1") this.#line("magenta", way, text);
     if (step === "reply") this.#line("magenta", way, `${turnLabel(turn, turnsMax)} ${text}`);
     if (step === "task") this.#line("magenta", way, text);
-    // A sub-agent's result is shown when it is delivered.
+    // The result of a sub-agent is shown by the event of its delivery.
     if (isSubagentKey(from)) return;
     if (step === "announce" && !isSilent(text))
       this.#line("dim", nameOf(to), "(announce step: it announces the result to its own people)");
@@ -197,5 +197,5 @@ export class Stage {
   }
 }
 
-/** A step of the demo failed its check. */
+/** Thrown if a step of the demo fails its check. */
 export class DemoFailure extends Error {}

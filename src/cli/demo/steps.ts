@@ -1,5 +1,5 @@
-// The steps of the demo, and the check of each. A check reads tool results and transcripts, never an agent's
-// description of them.
+// The steps of the demo, with a check for each.
+// A check reads tool results and transcripts, never an agent's description of them.
 
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import type { EventFrame } from "../../contract/frames.ts";
@@ -9,9 +9,12 @@ import { DemoFailure, keyOf, type Stage } from "./stage.ts";
 
 export interface Step {
   readonly title: string;
-  /** The gateway with default settings, or the one where agents may reach each other. */
+  /**
+   * The gateway that plays the step: the one with default settings, or the one where agents may reach each
+   * other.
+   */
   readonly where: "open" | "default";
-  /** Plays the step. Returns a sentence about what was shown; throws DemoFailure if the check fails. */
+  /** Plays the step. Returns a sentence about the result. Throws DemoFailure if the check fails. */
   play(stage: Stage, patienceMs: number): Promise<string>;
 }
 
@@ -23,7 +26,7 @@ function list(value: unknown): Record<string, unknown>[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns a filter for the end of the conversation between two agents. */
+/** Returns a predicate for the event that ends the conversation between two agents. */
 function overBetween(one: string, other: string) {
   const keys = [keyOf(one), keyOf(other)];
   return ({ event, payload }: EventFrame): boolean => {
@@ -56,7 +59,7 @@ const reading: Step = {
   title: "Read: main reads another session",
   where: "open",
   async play(stage, patienceMs) {
-    // A person talks to research first, so that its announcements have a destination.
+    // The user talks to research first: its announcements go to the place where the user wrote.
     await stage.ask("research", SECRET_WORD, patienceMs);
     await stage.ask("main", "read research", patienceMs);
     const { messages } = await stage.result("main", "sessions_history");
@@ -64,7 +67,7 @@ const reading: Step = {
       textOf(message).includes(SECRET_WORD),
     );
     expect(found, `a transcript with "${SECRET_WORD}"`, messages);
-    return "main has read the transcript of research, as far as the rules allow";
+    return "main has read the transcript of research, as the settings allow it";
   },
 };
 

@@ -1,5 +1,5 @@
-// Checks whether each channel account works, and who may write to the agents.
-// An account that anybody may write to is always reported, even if it is intended.
+// Checks whether each channel account works, and which people may write to the agents.
+// An account that anybody may write to is always reported, even if this is intended.
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
@@ -23,7 +23,7 @@ function sharedMain({ channels, session }: Settings): Finding[] {
     ({ allowFrom, dmPolicy }) => dmPolicy === "open" || allowFrom.includes("*") || allowFrom.length > 1,
   );
   if (session.dmScope !== "main" || many.length === 0) return [];
-  const text = "several people write to one main session: the agent may tell one what another said";
+  const text = "several people write to one main session: the agent may tell one what another wrote";
   const mend = 'Set session.dmScope to "per-peer", unless they may all read each other\'s messages.';
   return [{ name: NAME, level: "warning", text, mend }];
 }

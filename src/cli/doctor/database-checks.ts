@@ -1,12 +1,12 @@
 // Checks whether a gateway can use the PostgreSQL store, and whether its commits are durable.
-// Each warning and problem says how to fix it, if possible with the SQL statement.
+// Each warning and problem contains a fix, if possible as an SQL statement.
 
 import type { Cli } from "../cli.ts";
 import { age, count } from "../layout.ts";
 import type { DatabaseReport } from "../parts.ts";
 import { alteredSchema, type Finding } from "./finding.ts";
 
-/** A larger difference shows in dates that people see. */
+/** Warning threshold: people would notice a larger difference in the dates that they see. */
 const CLOCK_DIFFERENCE_MS = 2_000;
 
 function checkSchema({ schema }: DatabaseReport): Finding {
@@ -49,7 +49,7 @@ function checkClock({ clockAheadMs }: DatabaseReport): Finding {
   return {
     name,
     level: "warning",
-    text: `the clock here is ${Math.round(apartMs / 1000)} s ${where} the database's, which dates everything`,
+    text: `the clock here is ${Math.round(apartMs / 1000)} s ${where} the database's, which sets all dates`,
     mend: "Synchronize the clocks of both machines with the same time servers.",
   };
 }
@@ -58,15 +58,15 @@ function checkConnections({ connections, processes }: DatabaseReport): Finding {
   const name = "connections";
   const { max, others, ofProcess } = connections;
   const alive = processes.filter((process) => process.alive).length;
-  // If none runs, the user probably wants to start one.
+  // If no gateway runs, count the one that the user probably wants to start.
   const gateways = Math.max(1, alive);
   const wanted = gateways * ofProcess + others;
-  const counted = `${count(gateways, "gateway")} with up to ${ofProcess} each, and ${others} of others`;
+  const counted = `${count(gateways, "gateway")} with up to ${ofProcess} each, ${others} of other programs`;
   if (wanted <= max) return { name, level: "ok", text: `${max} available: ${counted}` };
   return {
     name,
     level: "warning",
-    text: `only ${max} available, but up to ${wanted} needed: ${counted}`,
+    text: `the server allows ${max}, but up to ${wanted} are needed: ${counted}`,
     mend: "Raise max_connections (and any limit of the user and the database), or run fewer gateways.",
   };
 }

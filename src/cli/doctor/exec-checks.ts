@@ -1,5 +1,5 @@
 // Checks which agents may run commands, and whether a sandbox contains them.
-// A configured sandbox that does not work is a problem; one that no agent uses is only reported.
+// A broken sandbox is a problem if an agent uses it. Otherwise it is only reported.
 
 import { containsSubagents } from "../../core/rules/sandbox-policy.ts";
 import { decideTool } from "../../core/rules/tool-policy.ts";
@@ -40,11 +40,11 @@ export function checkExec(settings: Settings): Finding[] {
 
 interface SandboxUse {
   readonly wanted: SandboxSettings;
-  /** Agents with sessions in this sandbox; empty if none uses it. */
+  /** Agents whose sessions run in this sandbox. Empty if no agent uses it. */
   readonly agents: readonly AgentSettings[];
 }
 
-/** Returns each kind of sandbox that agents use; if none uses one, the kind that they would get. */
+/** Returns each kind of sandbox that agents use. If no agent uses one, returns the default kind. */
 function sandboxUses(settings: Settings): SandboxUse[] {
   const sandboxed = settings.agents.filter(({ sandbox }) => sandbox.mode !== "off");
   const [first] = settings.agents;

@@ -1,4 +1,4 @@
-// Checks files: who can read or change them, free disk space, and whether the clock is behind their dates.
+// Checks files: their permissions, the free disk space, and whether the clock is behind the dates of files.
 // For a path that does not exist yet, the nearest existing folder above it is checked.
 
 import { stat, statfs } from "node:fs/promises";
@@ -13,7 +13,7 @@ import type { Finding } from "./finding.ts";
 const OTHERS_WRITE = 0o022;
 const FREE_WARN_BYTES = 1024 ** 3;
 const FREE_NEEDED_BYTES = 64 * 1024 ** 2;
-/** Small corrections of the clock are normal. */
+/** Tolerance: small corrections of the clock are normal. */
 const CLOCK_BACK_MS = 60_000;
 
 /** Warns if other users can read a file or directory that only its owner should read. */
@@ -25,7 +25,9 @@ async function checkPrivate(file: string): Promise<Finding[]> {
   return [{ name: "permissions", level: "warning", text, mend: `chmod ${wanted} ${file}` }];
 }
 
-/** Reports if others can change a file that controls the gateway, or replace it in its folder. */
+/**
+ * Reports a problem if other users can change, or replace in its folder, a file that controls the gateway.
+ */
 async function checkUnchangeable(file: string): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const path of [file, dirname(file)]) {
@@ -39,7 +41,7 @@ async function checkUnchangeable(file: string): Promise<Finding[]> {
   return findings;
 }
 
-/** Returns the path, or the nearest folder above it that exists. */
+/** Returns the path if it exists, or the nearest existing folder above it. */
 async function existingFolder(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   return found !== undefined || dirname(path) === path ? path : existingFolder(dirname(path));
@@ -50,7 +52,7 @@ async function checkFreeSpace(dir: string): Promise<Finding[]> {
   const folder = await existingFolder(dir);
   const found = await statfs(folder).catch(() => undefined);
   if (found === undefined)
-    return [{ name, level: "warning", text: `cannot find out the free space in ${folder}` }];
+    return [{ name, level: "warning", text: `cannot determine the free space in ${folder}` }];
   const bytes = found.bavail * found.bsize;
   const text = `${size(bytes)} free in ${folder}`;
   if (found.files > 0 && found.ffree === 0) {
@@ -58,12 +60,14 @@ async function checkFreeSpace(dir: string): Promise<Finding[]> {
     return [{ name, level: "problem", text: `no more files can be created in ${folder}`, mend }];
   }
   if (bytes >= FREE_WARN_BYTES) return [{ name, level: "ok", text }];
-  const mend =
-    "Free some space, or move store.dir. With a full disk, new messages are refused; accepted ones stay.";
+  const mend = "Free some space, or move store.dir. A full disk makes the gateway refuse new messages.";
   return [{ name, level: bytes < FREE_NEEDED_BYTES ? "problem" : "warning", text, mend }];
 }
 
-/** Warns if the clock was set back: jobs would then run late, and new rows would look older than old ones. */
+/**
+ * Warns if the clock was set back: scheduled jobs would be late, and new rows would seem older than existing
+ * ones.
+ */
 async function checkClock(cli: Cli, dir: string): Promise<Finding[]> {
   const files = ["parley.sqlite", "parley.sqlite-wal"].map((file) => join(dir, file));
   const found = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));

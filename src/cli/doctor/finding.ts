@@ -1,14 +1,14 @@
-// The type of the doctor's findings, and findings that several checks share.
+// The type of a finding of the doctor, and a finding that several checks report.
 
 export interface Finding {
   readonly name: string;
   readonly level: "ok" | "warning" | "problem";
   readonly text: string;
-  /** How to fix it. */
+  /** The fix for the problem. */
   readonly mend?: string;
 }
 
-/** Reports a changed schema: a trigger in it could change what the gateway does. */
+/** Reports a changed schema: for example, a trigger in it could change the behaviour of the gateway. */
 export function alteredSchema(differences: readonly string[]): Finding[] {
   if (differences.length === 0) return [];
   return [

@@ -1,4 +1,4 @@
-// Checks the running gateway, or the port if none is running.
+// Checks the running gateway. If none is running, checks whether its port is free.
 
 import { createServer } from "node:net";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
@@ -9,7 +9,7 @@ import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Number of messages of a main session searched for several writers. */
+/** Number of recent messages of a main session in which different senders are searched. */
 const SEARCHED_MESSAGES = 200;
 
 export interface Target {
@@ -19,7 +19,7 @@ export interface Target {
   readonly storeHeld: boolean;
 }
 
-/** Returns the error of listening on the port; undefined if it is free. */
+/** Tries to listen on the port. Resolves with the error code, or with undefined if the port is free. */
 function listenError(host: string, port: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const server = createServer();
@@ -46,7 +46,7 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
     return { name, level: "problem", text: `cannot listen on ${host}:${port} (${why})`, mend };
   }
   if (storeHeld) {
-    const text = `a gateway holds the store, but none listens on ${host}:${port}`;
+    const text = `a gateway uses the store, but none listens on ${host}:${port}`;
     return {
       name,
       level: "warning",
@@ -85,7 +85,7 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
-/** Warns if the gateway runs on an older configuration than the file. */
+/** Warns if the configuration file was changed after the gateway had read it. */
 async function checkConfigAge(link: Link): Promise<Finding[]> {
   const status = await link.request("status", {});
   const config = status.ok ? status.value.config : undefined;
@@ -97,7 +97,7 @@ async function checkConfigAge(link: Link): Promise<Finding[]> {
   return [{ name: "configuration", level: "warning", text, mend }];
 }
 
-/** Returns the names of people who wrote directly into a main session. */
+/** Returns the names of the people who wrote to a main session in direct chats. */
 async function writersOf(link: Link, sessionKey: string): Promise<Set<string>> {
   const page = await link.request("chat.history", {
     sessionKey,
@@ -119,7 +119,7 @@ async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> 
   for (const key of keys) {
     const writers = await writersOf(link, key);
     if (writers.size < 2) continue;
-    const text = `${[...writers].join(", ")} share the session ${key}: each may learn what the others said`;
+    const text = `${[...writers].join(", ")} share the session ${key}: each may learn what the others wrote`;
     const mend =
       'Give each person a separate session with session.dmScope: "per-peer", ' +
       "and name your own accounts in commands.owners.";
@@ -134,7 +134,7 @@ export async function checkGateway(cli: Cli, target: Target): Promise<Finding[]>
   const opened = await openLink({ url, token }, options);
   if (!opened.ok) {
     if (isGone(opened) && cli.options.url === undefined) return [await checkPort(target)];
-    const mend = "Give the right --url and --token, or the right configuration with --config.";
+    const mend = "Correct --url and --token, or name the gateway's configuration with --config.";
     return [{ name: "gateway", level: "problem", text: opened.error, mend }];
   }
   const link = opened.value;

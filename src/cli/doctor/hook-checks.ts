@@ -1,5 +1,6 @@
-// Checks the token for incoming webhooks. Using the gateway's own token for them is a problem: any program
-// that may send a hook would then have full access.
+// Checks the token of incoming webhooks.
+// A hook token that equals the gateway's own token is a problem: any program that may send a hook would then
+// have full access.
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { generatedToken } from "../address.ts";
@@ -10,8 +11,8 @@ const name = "hooks";
 
 function noToken(needed: boolean, mend: string): Finding {
   if (!needed)
-    return { name, level: "ok", text: "on, for signed mappings only, because hooks.token is not set" };
-  const text = "on, but hooks.token is not set, so hooks that need the token refuse every call";
+    return { name, level: "ok", text: "enabled for signed mappings only, because hooks.token is not set" };
+  const text = "enabled, but hooks.token is not set, so hooks that need the token refuse every call";
   return { name, level: "warning", text, mend };
 }
 
@@ -24,10 +25,10 @@ export async function checkHooks(settings: Settings): Promise<Finding[]> {
     return [noToken(signed === 0 || signed < mappings.length, mend)];
   }
   if (settings.gateway.token === undefined && token === (await generatedToken(settings.store.dir))) {
-    const text = "hooks.token is the gateway's own token, so every web hook refuses it";
+    const text = "hooks.token equals the gateway's own token, so every hook refuses it";
     return [{ name, level: "problem", text, mend }];
   }
   const paths = ["agent", "wake", ...mappings.map(({ path }) => path)];
-  const text = `on, with a token and ${count(mappings.length, "mapping")}: POST /hooks/${paths.join(", ")}`;
+  const text = `enabled, token set, ${count(mappings.length, "mapping")}: POST /hooks/${paths.join(", ")}`;
   return [{ name, level: "ok", text }];
 }

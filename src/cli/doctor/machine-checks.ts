@@ -1,5 +1,5 @@
 // Checks this machine (Node, configuration, store, token), and runs the checks of the other files.
-// Levels: `ok` is a fact, `warning` may be a surprise, `problem` keeps something from working.
+// Levels: `ok` reports a fact, `warning` reports a risk, `problem` reports that something does not work.
 
 import { join } from "node:path";
 import { loadSettings } from "../../config.ts";
@@ -34,7 +34,7 @@ function checkNode(version: string): Finding {
 
 async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
   const { postgresUrl } = settings.store;
-  // A PostgreSQL store does not show whether a gateway runs on this machine.
+  // The state of a PostgreSQL store does not show whether a gateway runs on this machine.
   if (postgresUrl !== undefined) {
     return { findings: await checkDatabase(cli, postgresUrl), held: false };
   }
@@ -67,17 +67,17 @@ export interface MachineFindings {
   readonly findings: readonly Finding[];
   /** Absent if the configuration is invalid. */
   readonly settings?: Settings;
-  /** A gateway holds the store. */
+  /** Whether a gateway uses the store. */
   readonly storeHeld: boolean;
 }
 
-/** Reports optional packages that the settings need and that are not installed. */
+/** Reports optional packages that the settings need but that are not installed. */
 async function checkInstall(cli: Cli, settings: Settings): Promise<Finding[]> {
   const text = await cli.parts.missingFor?.(settings);
   return text === undefined ? [] : [{ name: "install", level: "problem", text }];
 }
 
-/** Checks MCP servers and channel platforms, or with `offline` lists the ones that are skipped. */
+/** Checks MCP servers and channel accounts. With `offline`, only lists the skipped checks. */
 async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
   if (!offline) return [...(await checkMcp(cli, settings)), ...(await checkChannels(cli, settings))];
   const left = [
@@ -88,7 +88,7 @@ async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Pro
   return [{ name: "outside", level: "ok", text: `${left.join(", ")}: not checked (--offline)` }];
 }
 
-/** Runs all checks that need no gateway. `offline`: nothing outside this machine is called. */
+/** Runs all checks that need no gateway. With `offline`, nothing outside this machine is called. */
 export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineFindings> {
   const { parts, options } = cli;
   const findings: Finding[] = [checkNode(parts.nodeVersion)];

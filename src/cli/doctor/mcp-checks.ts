@@ -1,5 +1,5 @@
-// Starts each configured MCP server once and stops it again.
-// A server without tools is a problem: runs continue, but without the tools that they expect.
+// Starts and stops each configured MCP server.
+// A server that provides no tools is a problem: runs continue, but without the tools that they expect.
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";

@@ -1,6 +1,6 @@
 // Checks which models the agents use, and whether each of them answers.
-// MC1: each model in use, and one model of each provider not in use, is called once as in a run, for one
-//      word. The cost is reported. With --offline no model is called.
+// MC1: one short call tests each model in use, and one model of each provider without a model in use. The
+//      cost is reported. With --offline no model is called.
 // MC2: a failure contains the provider's message, but never the key.
 
 import { secretsOf } from "../../config/describe.ts";
@@ -11,10 +11,10 @@ import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
 const name = "models";
-/** Further models are listed but not called, to limit the cost. */
+/** Maximum number of models to call, to limit the cost. Further models are only listed. */
 const CALLS_MAX = 12;
 
-/** Returns the models that Parley calls. An agent that is an external program calls its own model. */
+/** Returns the models that Parley calls. External agent programs call their models themselves. */
 function usedModels({ agents }: Settings): string[] {
   const own = agents.filter(({ runtime }) => runtime === undefined);
   return [...new Set(own.flatMap(({ model, subagents }) => [model, subagents.model ?? model]))];
@@ -32,7 +32,7 @@ function modelSummary(settings: Settings): Finding {
   return { name, level: "warning", text: `${text}: only the offline model answers`, mend };
 }
 
-/** Returns the models to call: each one in use, and the first one of each provider without one in use. */
+/** Returns the models to call: each model in use, and the first model of each provider without one in use. */
 function modelsToCall(settings: Settings): { readonly ref: string; readonly used: boolean }[] {
   const used = usedModels(settings).filter((ref) => ref !== OFFLINE_MODEL);
   const spare = settings.providers

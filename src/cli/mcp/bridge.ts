@@ -1,7 +1,7 @@
-// Bridges MCP over standard input and output to the gateway's `/mcp`: sends each message, writes each answer
-// as a line. The gateway interprets the messages. Standard output has messages only.
-// Every request gets exactly one answer: the gateway's, or an error that says what is known about it.
-// A message is sent again only if it cannot have arrived.
+// Bridges MCP over standard input and output to the gateway's `/mcp`: sends each message, and writes each
+// answer as one line. The gateway interprets the messages.
+// Standard output has only messages. Each request gets exactly one answer: the gateway's, or an error that
+// says whether the request may have been executed. A message is sent again only if it cannot have arrived.
 
 import type { Readable } from "node:stream";
 import { isObject, jsonOf } from "../../core/json.ts";
@@ -13,16 +13,16 @@ import { eventData } from "./event-stream.ts";
 import { LINE_MAX_BYTES, linesOf } from "./lines.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** Requests in progress; the rest of the input waits. */
+/** Maximum number of requests in progress. Further input waits. */
 const UNDER_WAY_MAX = 128;
 const STREAM_AGAIN_MS = 1_000;
 const STREAM_AGAIN_MAX_MS = 30_000;
-/** Time for requests in progress after the end of the input. */
+/** After the end of the input, time for requests in progress to finish. */
 const END_GRACE_MS = 2_000;
 const PARSE_ERROR = -32_700;
 const FAILED = -32_000;
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
-/** The param of each method that a newer revision of MCP repeats as a header. */
+/** For each method, the param that newer revisions of MCP repeat in a header. */
 const NAME_FROM: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -38,10 +38,10 @@ export interface BridgeParts {
   readonly world: World;
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** Query of the address that names the session. */
+  /** Query of the gateway's address, which names the session. */
   readonly query: string;
   readonly upstream: Upstream;
-  /** Finds the gateway again after it has stopped answering. */
+  /** Finds the gateway again after it stopped answering. */
   again(): Promise<Result<Upstream>>;
   note(text: string): void;
 }
@@ -54,7 +54,7 @@ function idsOf(body: unknown): Id[] {
   });
 }
 
-/** Encodes a value for a header. */
+/** Encodes a value so that it is valid in a header. */
 function headerText(value: string): string {
   const plain = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value) && !value.startsWith("=?base64?");
   return plain ? value : `=?base64?${Buffer.from(value).toString("base64")}?=`;
@@ -84,10 +84,10 @@ export class Bridge {
   #upstream: Upstream;
   readonly #underWay = new Map<string, AbortController>();
   readonly #work = new Set<Promise<void>>();
-  /** Long-lived subscriptions, which are not waited for at the end of the input. */
+  /** Long-lived subscriptions. They are cancelled, not awaited, at the end of the input. */
   readonly #streams = new Set<Promise<void>>();
   readonly #ended = new AbortController();
-  /** Headers that an older revision of MCP needs after `initialize`. */
+  /** Headers that older revisions of MCP require after `initialize`. */
   #agreed: Record<string, string> = {};
   #listens = false;
   #written: Promise<unknown> = Promise.resolve();
@@ -111,7 +111,7 @@ export class Bridge {
       }
     };
     await Promise.race([read(), over]);
-    // An open input would keep the process alive.
+    // Close the input: an open one would keep the process alive.
     (input as Readable).destroy();
     const { clock } = world;
     const late = Promise.withResolvers<void>();
@@ -150,7 +150,7 @@ export class Bridge {
     }
   }
 
-  /** Sends a message and writes its answer. */
+  /** Sends a message to the gateway and writes the answer. */
   async #forward(body: unknown): Promise<void> {
     const left = new Set<Id | null>(idsOf(body));
     const cancelled = new AbortController();
@@ -218,7 +218,7 @@ export class Bridge {
     if (text === "" && response.ok) return;
     const answer = jsonOf(text);
     const isRpc = Array.isArray(answer) || (isObject(answer) && answer.jsonrpc === "2.0");
-    // An error without an id belongs to this request.
+    // If only one request is unanswered, an error without an id belongs to it.
     const [only] = left;
     const known =
       left.size === 1 && isObject(answer) && answer.id === null ? { ...answer, id: only } : answer;
@@ -230,7 +230,7 @@ export class Bridge {
     left.clear();
   }
 
-  /** Stores the version and the connection id that an older revision sends after `initialize`. */
+  /** Stores the protocol version and the connection id. Older revisions send both after `initialize`. */
   #agree(response: Response, body: unknown, message: unknown): void {
     if (!isObject(body) || body.method !== "initialize" || !isObject(message)) return;
     const version = isObject(message.result) ? message.result.protocolVersion : undefined;
@@ -241,7 +241,9 @@ export class Bridge {
     };
   }
 
-  /** Reads the stream of the gateway's own messages (older revisions); reopens it when it ends. */
+  /**
+   * Reads the stream of messages that the gateway starts (older revisions of MCP). Reopens it when it ends.
+   */
   async #listen(): Promise<void> {
     const { clock } = this.#parts.world;
     const signal = this.#ended.signal;
@@ -252,14 +254,14 @@ export class Bridge {
         const headers = this.#headers(this.#upstream);
         const ask = outgoingFetch("gateway", url);
         const response = await ask(url + this.#parts.query, { headers, signal });
-        // A refused stream stays refused; a stopping gateway (5xx) comes back.
+        // A refusal is final. A 5xx status means that the gateway is stopping: try again.
         if (response.status < 500 && !response.ok) return;
         if (response.ok && response.body !== null) {
           againMs = STREAM_AGAIN_MS;
           for await (const data of eventData(response.body)) await this.#write(JSON.parse(data));
         }
       } catch {
-        // Errors are reported for the client's messages; here the stream is only retried.
+        // Failures are reported for the client's own messages. The stream is only reopened.
       }
       await pause(clock, againMs, signal);
       againMs = Math.min(againMs * 2, STREAM_AGAIN_MAX_MS);
@@ -270,13 +272,13 @@ export class Bridge {
     for (const id of ids) void this.#write({ jsonrpc: "2.0", id, error: { code, message } });
   }
 
-  /** Writes messages in order, each after the reader has taken the one before. */
+  /** Writes messages in order. Each waits until the reader has taken the one before. */
   #write(message: unknown): Promise<unknown> {
     const { output } = this.#parts;
     this.#written = this.#written.then(
       () =>
         new Promise<void>((resolve) => {
-          // Ignores a write error: if the client has exited, the end of the input ends the bridge.
+          // Write errors are ignored: if the client has exited, the input ends, and so does the bridge.
           output.write(`${JSON.stringify(message)}\n`, () => resolve());
         }),
     );

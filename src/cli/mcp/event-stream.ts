@@ -1,7 +1,7 @@
-// Reads server-sent events: from the bytes of a response to the data of each event.
-// An event over the limit ends the stream, so that memory is bounded.
+// Reads server-sent events: converts the bytes of a response to the data of each event.
+// An event over the size limit ends the stream, so that memory is bounded.
 
-/** Limit of one event. An answer of the gateway is far smaller. */
+/** Size limit of one event. Answers of the gateway are far smaller. */
 const EVENT_MAX_CHARS = 64 * 1024 * 1024;
 
 /** Yields the data of each event. Comments, names and ids are skipped. */
@@ -11,7 +11,7 @@ export async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerat
   let data: string[] = [];
   for await (const bytes of body) {
     rest += decoder.decode(bytes, { stream: true });
-    if (rest.length > EVENT_MAX_CHARS) throw new Error("an event of the gateway is too long");
+    if (rest.length > EVENT_MAX_CHARS) throw new Error("an event from the gateway is longer than the limit");
     const lines = rest.split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop() ?? "";
     for (const line of lines) {

@@ -1,10 +1,10 @@
-// Reads a stream line by line. A line over the limit is discarded and reported when it ends.
+// Reads a stream line by line. A line over the size limit is discarded, and reported at its end.
 
 import type { Readable } from "node:stream";
 
 export const LINE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Yields lines without line ends; undefined for a line that was too long. Skips blank lines. */
+/** Yields each line without its line end. Yields undefined for a line over the limit. Skips blank lines. */
 export async function* linesOf(input: NodeJS.ReadableStream): AsyncGenerator<string | undefined> {
   let pieces: Buffer[] = [];
   let bytes = 0;

@@ -1,7 +1,8 @@
-// Finds the gateway for `parley mcp`: a running one, else one in this process.
-// A running gateway is always used, because the store has one owner. If none is running, this process runs
-// one at the configured address, so that the next `parley mcp` finds it.
-// A client of a running gateway never starts its own later: a restarting gateway must find its store free.
+// Finds the gateway for `parley mcp`: a running one, or a new one in this process.
+// Only one process can own the store, so a running gateway is always used. If none is running, this process
+// runs one at the configured address, and the next `parley mcp` finds it there.
+// A client of a running gateway never starts its own later, because a restarting gateway must find its store
+// unused.
 
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -11,7 +12,7 @@ import { findAddress, probe } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { RunningGateway } from "../parts.ts";
 
-/** Attempts to find a gateway that another process is just starting. */
+/** Number of attempts to find a gateway that another process may be starting. */
 const LOOKS_MAX = 10;
 const LOOK_EVERY_MS = 300;
 /** Time for running work to finish or to be parked, if this process runs the gateway. */
@@ -28,7 +29,7 @@ export class UpstreamFinder {
   readonly #token: string | undefined;
   #own: RunningGateway | undefined;
 
-  /** `token`: used instead of the configured one. */
+  /** `token` replaces the configured one. */
   constructor(cli: Cli, token?: string) {
     this.#cli = cli;
     this.#token = token;
@@ -40,11 +41,14 @@ export class UpstreamFinder {
     if (running.ok || running.code !== "store_unavailable" || this.#cli.options.url !== undefined)
       return running;
     const opened = await this.#start();
-    // If the start fails, another process may just be starting a gateway: it will answer soon.
+    // If the start fails, another process may be starting a gateway at the moment: it will answer soon.
     return opened.ok ? opened : this.again(opened);
   }
 
-  /** Returns the running gateway, which may be just starting. `otherwise`: the result if none answers. */
+  /**
+   * Returns the running gateway, after retries in case it is starting. `otherwise`: the result if none
+   * answers.
+   */
   async again(otherwise?: Result<Upstream>): Promise<Result<Upstream>> {
     const { clock } = this.#cli.parts.world;
     let found = await this.#running();

@@ -1,6 +1,7 @@
 // Implements the commands that this machine offers as a node: exec and notify.
-// NX1: a program runs only if --allow-exec covers it; nothing from outside changes that list. It runs without
-//      a shell, in or below one folder, with a minimal environment and limits on time, output and number.
+// NX1: a program runs only if --allow-exec covers it; no caller can change that list. It runs without a
+//      shell, in or below one folder, with a minimal environment, and with limits on time, output and
+//      concurrency.
 // Text shown on the terminal is escaped, so that it cannot move the cursor or hide text.
 
 import { realpath } from "node:fs/promises";
@@ -17,12 +18,12 @@ const OUTPUT_MAX_BYTES = 64 * 1024;
 const ARGUMENTS_MAX = 256;
 const ARGUMENTS_MAX_CHARS = 128 * 1024;
 const RUNNING_MAX = 8;
-/** Time reserved, out of the caller's timeout, to report that a program was stopped. */
+/** Part of the caller's timeout that is reserved for reporting a stopped program. */
 const REPORT_MS = 1_000;
 const TITLE_MAX_CHARS = 200;
 const BODY_MAX_CHARS = 2_000;
 const NOTIFY_MS = 10_000;
-/** Variables by which a program finds the desktop. */
+/** Environment variables that a program needs to find the desktop. */
 const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 
 export type Outcome =
@@ -37,9 +38,9 @@ export interface Wanted {
 
 export interface Machine {
   readonly parts: Pick<CliParts, "env" | "home" | "runProgram" | "world">;
-  /** Patterns of the programs that may run. */
+  /** Patterns of the programs that callers may run. */
   readonly allowExec: readonly string[];
-  /** Programs run in this folder or below it. */
+  /** Programs run in this folder, or in a folder below it. */
   readonly cwd: string;
   readonly platform: string;
   /** Shows a line in this command's terminal. */
@@ -57,18 +58,18 @@ interface ExecParams {
 }
 
 function readExec(params: unknown): ExecParams | string {
-  if (!isObject(params)) return "exec takes {command: [program, argument, …], cwd?, timeoutMs?}";
+  if (!isObject(params)) return "exec needs {command: [program, argument, …], cwd?, timeoutMs?}";
   const { command, cwd, timeoutMs, ...others } = params;
   const [unknown] = Object.keys(others);
-  if (unknown !== undefined) return `exec takes command, cwd and timeoutMs; not ${quoted(unknown, 60)}`;
+  if (unknown !== undefined) return `exec has no ${quoted(unknown, 60)}; use command, cwd and timeoutMs`;
   const isList = Array.isArray(command) && command.every((word) => typeof word === "string");
   if (!isList || command.length === 0)
     return "command must be a list of strings: the program and its arguments";
   const chars = command.join(" ").length;
   if (command.length > ARGUMENTS_MAX || chars > ARGUMENTS_MAX_CHARS) {
-    return `command has at most ${ARGUMENTS_MAX} words and ${ARGUMENTS_MAX_CHARS} characters`;
+    return `command must have at most ${ARGUMENTS_MAX} words and ${ARGUMENTS_MAX_CHARS} characters`;
   }
-  if (command.some((word: string) => word.includes("\0"))) return "command contains a NUL character";
+  if (command.some((word: string) => word.includes("\0"))) return "command must not contain a NUL character";
   if (cwd !== undefined && (typeof cwd !== "string" || cwd.includes("\0"))) return "cwd must be a path";
   const isTime = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs > 0;
   if (timeoutMs !== undefined && !isTime) return "timeoutMs must be a number above 0";
@@ -86,7 +87,7 @@ async function folderOf(base: string, wanted: string | undefined): Promise<strin
   }
 }
 
-/** Returns PATH without relative folders: they would be looked up in the folder that the caller chose. */
+/** Returns PATH without relative folders, which would be resolved in a folder that the caller chose. */
 function searchPath(env: Machine["parts"]["env"]): string {
   const folders = (env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
   return folders.length === 0 ? SEARCH_PATH : folders.join(":");
@@ -96,7 +97,7 @@ function minimalEnvironment({ parts: { env, home } }: Machine): Record<string, s
   return { PATH: searchPath(env), HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: env.TMPDIR ?? "/tmp" };
 }
 
-/** Returns the commands that the machine offers. None of them rejects. */
+/** Returns the commands that the machine offers. Their promises never reject. */
 export function nodeCommands(
   machine: Machine,
 ): Readonly<Record<string, (wanted: Wanted) => Promise<Outcome>>> {
@@ -161,11 +162,11 @@ function textOf(value: unknown, charsMax: number): string {
   return typeof value === "string" ? safeText(head(value, charsMax)).trim() : "";
 }
 
-/** Returns the command that shows a desktop notification. Its text cannot be read as an option. */
+/** Returns the program that shows a desktop notification. Its text cannot be taken for an option. */
 function desktopProgram(platform: string, title: string, body: string): readonly string[] {
   if (platform !== "darwin") return ["notify-send", "--app-name=Parley", "--", title, body];
   const show = "display notification (item 2 of argv) with title (item 1 of argv)";
-  // Words after the script are its arguments, unless the first one looks like an option.
+  // The words after the script are its arguments, unless the first one looks like an option.
   return ["osascript", "-e", "on run argv", "-e", show, "-e", "end run", title.replace(/^-/, " -"), body];
 }
 
@@ -180,7 +181,7 @@ async function onDesktop(
     const value = parts.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // Without a desktop, the program would wait for one.
+  // Without a desktop session, the program would wait for one.
   if (platform !== "darwin" && desktop.length === 0) return false;
   try {
     const { ending, exitCode } = await parts.runProgram({
@@ -203,7 +204,7 @@ async function showNotice(machine: Machine, { params, signal }: Wanted): Promise
   const own = fieldsOf(params);
   const body = textOf(own.body, BODY_MAX_CHARS);
   const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
-  if (body === "") return refuse("INVALID_REQUEST", "notify takes {title?, body}: body is a string");
+  if (body === "") return refuse("INVALID_REQUEST", "notify needs {title?, body}: body is a string");
   const shown = await onDesktop(machine, title, body, signal);
   if (!shown) machine.show(`${title}: ${body}`);
   return { ok: true, payload: { shown: shown ? "desktop" : "terminal" } };

@@ -1,6 +1,7 @@
 // Reads or creates the key that identifies this machine as a node, in a file that only its owner can read.
-// NI1: the key never leaves the machine, only signatures do.
-// NI2: a file that others can read, or that is damaged, is refused: a new key would be a new device.
+// NI1: the private key never leaves the machine; only signatures are sent.
+// NI2: a damaged file, or one that other users can read, is an error. A new key would make this machine a new
+//      device.
 
 import {
   createHash,

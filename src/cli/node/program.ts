@@ -1,6 +1,8 @@
-// Runs this machine as a node: requests pairing, connects, runs commands, and reconnects after a loss.
-// A command runs once per idempotency key, as long as this program runs. A cancelled command is stopped.
-// The program exits only if retrying cannot help: a wrong token, or another program with the same key.
+// Runs this machine as a node: requests pairing, connects, runs commands, and reconnects if the connection is
+// lost.
+// Each command runs once per idempotency key, as long as this program runs. A cancelled command is stopped.
+// The program exits only if retrying cannot help: if the token is wrong, or if another program uses the same
+// key.
 
 import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../contract/client/node.ts";
 import { NODE_REPLACED } from "../../contract/protocol.ts";
@@ -26,7 +28,7 @@ export interface NodeProgramParts {
   readonly name: string;
   readonly version: string;
   readonly commands: ReturnType<typeof nodeCommands>;
-  /** Ends the program. */
+  /** Aborting it ends the program. */
   readonly stop: AbortSignal;
 }
 
@@ -39,7 +41,7 @@ interface Invocation {
   readonly idempotencyKey: string;
 }
 
-/** Reads a request of the gateway; undefined if it is invalid. */
+/** Parses a command from the gateway. Returns undefined if it is invalid. */
 function readInvocation(payload: unknown): Invocation | undefined {
   const given = payload as Partial<Record<keyof Invocation | "paramsJSON", unknown>> | null;
   const { id, nodeId, command, paramsJSON, timeoutMs, idempotencyKey } = given ?? {};
@@ -59,7 +61,7 @@ export class NodeProgram {
   readonly #parts: NodeProgramParts;
   readonly #outcomes = new Map<string, Promise<Outcome>>();
   readonly #running = new Map<string, AbortController>();
-  /** The last pairing code and error that were printed, so that a retry does not repeat them. */
+  /** The last printed pairing code and error. A retry does not print them again. */
   #shownCode = "";
   #shownError = "";
   #failures = 0;
@@ -68,7 +70,7 @@ export class NodeProgram {
     this.#parts = parts;
   }
 
-  /** Resolves with the exit code when it is stopped or cannot continue. */
+  /** Resolves with the exit code after the program was stopped or cannot continue. */
   async run(): Promise<number> {
     const { stop } = this.#parts;
     while (!stop.aborted) {
@@ -80,12 +82,12 @@ export class NodeProgram {
       if (code !== undefined) return code;
     }
     for (const work of this.#running.values()) work.abort();
-    // Waits for the stopped programs to exit.
+    // Wait for the stopped commands to exit.
     await Promise.all(this.#outcomes.values());
     return EXIT.done;
   }
 
-  /** Returns a connection, undefined to try again, or an exit code if retrying cannot help. */
+  /** Returns a connection, or undefined to try again, or an exit code if retrying cannot help. */
   async #connect(): Promise<GatewayClient | number | undefined> {
     const { cli, address, key, name, version, commands, stop } = this.#parts;
     try {
@@ -139,7 +141,10 @@ export class NodeProgram {
     else cli.note(`This node is not paired yet. Approve it at the gateway: parley node approve ${code}`);
   }
 
-  /** Runs commands until the connection is closed. Resolves with an exit code if the program has to end. */
+  /**
+   * Runs commands until the connection is closed. Resolves with an exit code if the program must not
+   * reconnect.
+   */
   #serve(client: GatewayClient): Promise<number | undefined> {
     const { cli, address, name, stop } = this.#parts;
     cli.note(safeLine(`Connected to ${address.url} as "${name}".`));
@@ -157,12 +162,12 @@ export class NodeProgram {
         client.on("node.invoke.cancel", ({ id }) => this.#running.get(id)?.abort()),
         client.onState((state, error) => {
           if (error?.message.includes(NODE_REPLACED) === true) {
-            const text = "Another program connected with this node's key and replaced this one.";
+            const text = "The gateway disconnected this program, because another one uses the same key.";
             end(
               cli.fail({
                 code: "replaced",
                 error: text,
-                hint: "Give each program its own key: --key FILE",
+                hint: "Use a separate key for each program: --key FILE",
               }),
             );
           } else if (state === "connected") cli.note("Reconnected.");
@@ -210,7 +215,7 @@ export class NodeProgram {
       cli.parts.world.log.error({ err: error }, "a command failed");
       return {
         ok: false,
-        error: { code: "FAILED", message: "the command failed on the node; see the node's log" },
+        error: { code: "FAILED", message: "the command failed on the node; see the log of the node" },
       };
     } finally {
       this.#running.delete(id);

@@ -1,5 +1,5 @@
 // The launchd agent of macOS: its property list and its commands.
-// launchd cannot read an environment file, so Node reads it at the start.
+// launchd cannot read a file with environment variables, so Node reads that file at the start.
 
 import { join } from "node:path";
 import {
@@ -78,14 +78,14 @@ export function launchdService(parts: ServiceParts): Service {
     text: listText(parts, log),
     probe: ["launchctl", "print", domain],
     unreachable:
-      "launchd has no desktop session of this user: sign in at the screen once. --no-start writes the file " +
+      "launchd has no desktop session for this user: sign in on the screen. --no-start writes the file " +
       "anyway, --print shows it.",
     start: [
-      // A running service is replaced.
+      // Stop a running service, so that the new one replaces it.
       { argv: bootOut, otherwise: "" },
       { argv: ["launchctl", "bootstrap", domain, file] },
     ],
-    stop: [{ argv: bootOut, otherwise: "It was not loaded." }],
+    stop: [{ argv: bootOut, otherwise: "The service was not loaded." }],
     forget: [],
     look: ["launchctl", "print", `${domain}/${LABEL}`],
     read,

@@ -1,38 +1,39 @@
 // The types that systemd and launchd share: the parts of a service, and the commands that start, stop and
-// inspect it. commands/gateway/service.ts runs the commands.
+// inspect it.
+// commands/gateway/service.ts runs the commands.
 
 export interface Launcher {
-  /** Path of the Node that runs this program. */
+  /** Path of the Node binary that runs this program. */
   readonly node: string;
-  /** `bin/parley.js` of this installation. */
+  /** Path of `bin/parley.js` in this installation. */
   readonly script: string;
 }
 
-/** Input of a service file. All paths are absolute. */
+/** Values for a service file. All paths are absolute. */
 export interface ServiceParts {
   readonly launcher: Launcher;
   readonly home: string;
-  /** Absent: the gateway uses the default configuration file. */
+  /** If absent, the gateway uses the default configuration file. */
   readonly configPath?: string;
-  /** `NAME=value` lines, read at each start. */
+  /** Path of a file with `NAME=value` lines, which is read at each start. */
   readonly environmentFile: string;
   readonly userId: number;
-  /** The user's configuration folder, if not ~/.config. */
+  /** The user's configuration folder, if it is not ~/.config. */
   readonly configHome?: string;
 }
 
 export interface Step {
   readonly argv: readonly string[];
-  /** If set, the step may fail: this is printed (unless empty) and the next step runs. */
+  /** If set, the step may fail: this text is printed (unless it is empty), and the next step runs. */
   readonly otherwise?: string;
 }
 
 export interface ServiceState {
   readonly running: boolean;
-  /** Starts automatically with the machine or when the user signs in. */
+  /** Whether the service starts automatically, with the machine or when the user signs in. */
   readonly enabled: boolean;
   readonly pid?: number;
-  /** Status as the service manager names it. */
+  /** Status in the words of the service manager. */
   readonly text: string;
 }
 
@@ -46,25 +47,25 @@ export interface Service {
   readonly unreachable: string;
   readonly start: readonly Step[];
   readonly stop: readonly Step[];
-  /** Runs after the file was removed. */
+  /** Steps after the file was removed. */
   readonly forget: readonly Step[];
   readonly look: readonly string[];
-  /** Reads the output of `look`. */
+  /** Parses the output of `look`. */
   read(exitCode: number | null, output: string): ServiceState;
   /** The command that shows the service's log. */
   readonly logs: string;
 }
 
-/** Text at the top of our files, so that a file of another program is never replaced or removed. */
+/** Text at the top of files that this program writes. Files without it are never replaced or removed. */
 export const MARK = "Written by parley service install";
 
-/** Returns the command of the service. `flags`: further flags for Node. */
+/** Returns the command line of the service. `flags`: more flags for Node. */
 export function commandOf({ launcher, configPath }: ServiceParts, flags: readonly string[] = []): string[] {
   const config = configPath === undefined ? [] : ["--config", configPath];
   return [launcher.node, ...flags, launcher.script, ...config, "gateway"];
 }
 
-/** Returns the PATH of the service, because the service manager's PATH does not contain Node. */
+/** Returns the PATH for the service. The PATH of the service manager does not contain Node. */
 export function searchPath({ launcher, home }: ServiceParts): string {
   const folder = launcher.node.slice(0, launcher.node.lastIndexOf("/"));
   return [...new Set([folder, `${home}/.local/bin`, "/usr/local/bin", "/usr/bin", "/bin"])].join(":");

@@ -1,5 +1,6 @@
 // The systemd user unit: its text and its commands.
-// SY1: paths are escaped, so that quotes, percent and dollar signs in them have no meaning to systemd.
+// SY1: paths are escaped, so quotes, percent signs and dollar signs in them have no special meaning to
+//      systemd.
 // The unit neither creates nor forbids mount, user or network namespaces, because bubblewrap creates its own.
 
 import { join } from "node:path";
@@ -15,12 +16,15 @@ import {
 
 const UNIT = "parley.service";
 
-/** Quotes one word of a command. Specifiers (%) are expanded inside quotes, too. */
+/** Quotes one word of a command. systemd expands specifiers (%) inside quotes, too, so they are doubled. */
 function quoted(word: string): string {
   return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%")}"`;
 }
 
-/** Returns the words for ExecStart. Systemd cannot start a program with a quote or backslash in its path. */
+/**
+ * Returns the words for ExecStart. Uses a shell for a program path with a quote or backslash, which systemd
+ * cannot start.
+ */
 function startable(command: readonly string[]): string[] {
   const needsShell = /["'\\]/.test(command[0] ?? "");
   return [...(needsShell ? ["/bin/sh", "-c", 'exec "$0" "$@"'] : []), ...command].map(quoted);
@@ -28,7 +32,7 @@ function startable(command: readonly string[]): string[] {
 
 function unitText(parts: ServiceParts): string {
   const [program, ...words] = startable(commandOf(parts));
-  // The colon: no "$" in the command is a variable.
+  // The colon tells systemd not to expand variables ("$") in the command.
   const command = [`:${program}`, ...words].join(" ");
   return `# ${MARK}; "parley service uninstall" removes it.
 # Settings of your own belong in a drop-in: systemctl --user edit ${UNIT}
@@ -69,7 +73,7 @@ function read(exitCode: number | null, output: string): ServiceState {
   const facts = new Map(lines.map(([name = "", value = ""]) => [name, value]));
   const active = facts.get("ActiveState");
   if (exitCode !== 0 || active === undefined)
-    return { running: false, enabled: false, text: "systemd reports no state" };
+    return { running: false, enabled: false, text: "systemd returned no state" };
   const pid = Number(facts.get("MainPID") ?? 0);
   const restarts = Number(facts.get("NRestarts") ?? 0);
   const again = restarts > 0 ? `, restarted ${count(restarts, "time")}` : "";
@@ -95,7 +99,7 @@ export function systemdService(parts: ServiceParts): Service {
     start: [
       reload,
       { argv: control("enable", UNIT) },
-      // Restart, so that a running service gets the new unit.
+      // Restart the service, so that it uses the new unit.
       { argv: control("restart", UNIT) },
       {
         argv: ["loginctl", "enable-linger"],

@@ -1,11 +1,10 @@
-// Defines the failures of a client.
-// Every failure is a `GatewayError` that says what is wrong and, if possible, what to do.
+// Defines the failures of a client: a `GatewayError` says what is wrong and, if possible, what to do.
 
 import type { WireError } from "../frames.ts";
 
 /**
- * The gateway's error codes, and the client's own: unreachable, a connection that ended, the caller's own
- * signal.
+ * The gateway's error codes, and the client's own: gateway unreachable, connection closed, aborted by the
+ * caller.
  */
 export type ClientCode = WireError["code"] | "UNREACHABLE" | "CLOSED" | "ABORTED";
 
@@ -16,11 +15,11 @@ interface ErrorFacts extends Partial<WireError> {
 
 export class GatewayError extends Error {
   readonly code: ClientCode;
-  /** The finer code of a failure of the gateway, such as `session_not_found`. */
+  /** The detailed code of a failure of the gateway, such as `session_not_found`. */
   readonly reason: string | undefined;
-  /** The next step for the caller, if known. It is part of `message`, too. */
+  /** The next step for the caller, if known. `message` includes it. */
   readonly hint: string | undefined;
-  /** Machine-readable facts of the failure; `code` and `hint` are among them. */
+  /** Machine-readable facts about the failure, including `code` and `hint`. */
   readonly details: Readonly<Record<string, unknown>>;
   /** Whether the same request may succeed later. */
   readonly retryable: boolean;
@@ -46,7 +45,7 @@ export function errorOf(error: WireError | undefined): GatewayError {
 }
 
 export function unreachable(url: string, reason: string): GatewayError {
-  const hint = 'Is it running? "parley gateway" starts it.';
+  const hint = "Check that it runs, or start it: parley gateway";
   return new GatewayError("UNREACHABLE", `no gateway at ${url} (${reason}). ${hint}`, { hint });
 }
 

@@ -1,7 +1,7 @@
-// Owns one reader's events: the filter, the buffer, and the report of missed ones.
-// ES1: the buffer is bounded, in number and in characters; a `missed` event replaces the dropped ones, at
-// their position.
-// ES2: a text that a later one of the same run replaces is dropped first, and is not reported as missed.
+// Owns the event stream of one reader: the filter, the buffer, and the report of missed events.
+// ES1: the buffer is limited, in events and in characters. A `missed` event takes the position of the dropped
+//      events.
+// ES2: a text that a later text of the same run replaces is dropped first, and is not reported as missed.
 // ES3: a pending read gets the next event, the end, or the error that ended the stream.
 
 import type { AgentEvent, ChatEvent, EventPayloads } from "../events.ts";
@@ -12,7 +12,7 @@ import type { GatewayError } from "./error.ts";
 import type { GatewayEvent, Missed } from "./types.ts";
 
 export const BUFFER_DEFAULT_EVENTS = 1_000;
-/** Characters of buffered frames, whatever their number. */
+/** Maximum number of characters in the buffered frames, for any number of frames. */
 const BUFFER_MAX_CHARS = 16 * 1024 * 1024;
 const MISSED_KEYS_MAX = 64;
 
@@ -46,12 +46,12 @@ function isKnown(name: string): name is EventName {
   return (EVENT_NAMES as readonly string[]).includes(name);
 }
 
-/** Returns the run whose text this is; a later text of that run includes it. */
+/** Returns the run that a text event belongs to. A later text of that run includes this one. */
 function textOf(event: GatewayEvent): string | undefined {
   return event.event === "chat" ? event.payload.runId : undefined;
 }
 
-/** Leaves out texts that a later one replaces (ES2). */
+/** Leaves out texts that a later text replaces (ES2). */
 function withoutReplaced(queue: readonly Waiting[]): Waiting[] {
   const later = new Set<string>();
   return queue
@@ -82,20 +82,20 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     this.#onEnd = onEnd;
   }
 
-  /** Takes an event of the connection, if it matches the filter. */
+  /** Buffers an event of the connection if it matches the filter. */
   offer(frame: EventFrame, chars: number): void {
     if (!isKnown(frame.event)) return;
     const event = { event: frame.event, payload: frame.payload } as GatewayEvent;
     if (this.#wants(frame.event, event)) this.#put({ event, chars });
   }
 
-  /** Called after a reconnect: events in between were lost. */
+  /** Called after a reconnect. Events that were sent in between are lost. */
   reconnected(): void {
     const payload: Missed = { reason: "reconnect", events: {}, sessionKeys: [] };
     this.#put({ event: { event: "missed", payload }, chars: 0 });
   }
 
-  /** Ends the stream. Buffered events can still be read. */
+  /** Ends the stream. Events in the buffer can still be read. */
   end(error?: GatewayError): void {
     if (this.#end !== undefined) return;
     this.#end = { error };
@@ -143,19 +143,19 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     if (this.#isOver(1)) this.#makeRoom();
   }
 
-  /** Returns whether this many events, or the buffered characters, exceed `part` of the buffer. */
+  /** Returns whether the events or characters in the buffer exceed `part` of its limits. */
   #isOver(part: number, count = this.#queue.length): boolean {
     return count > this.#bufferMax * part || this.#chars > BUFFER_MAX_CHARS * part;
   }
 
-  /** Drops many at a time, so that a reader who never returns costs next to nothing. */
+  /** Drops many events at once, so that a reader that never reads costs little time. */
   #makeRoom(): void {
     this.#queue = withoutReplaced(this.#queue);
     this.#chars = this.#queue.reduce((sum, { chars }) => sum + chars, 0);
     if (!this.#isOver(0.75)) return;
     const kept = this.#queue;
     let from = 0;
-    // The newest event is kept, regardless of its size.
+    // Keep the newest event, regardless of its size.
     while (from < kept.length - 1 && this.#isOver(0.5, kept.length - from)) this.#drop(kept[from++]);
     this.#queue = kept.slice(from);
   }

@@ -1,5 +1,5 @@
-// Node's client of the gateway protocol: for the command line, for tests and, as `parley-gateway/client`, for
-// programs (docs/CLIENT.md). Browsers get client/web.ts.
+// The client of the gateway protocol for Node. The command line, tests and other programs use it, as
+// `parley-gateway/client` (docs/CLIENT.md). Browsers get client/web.ts.
 
 import { wsDialer } from "./dial/ws.ts";
 import { openClient } from "./open.ts";
@@ -10,8 +10,8 @@ export { GatewayError } from "./error.ts";
 export type * from "./types.ts";
 
 /**
- * Connects to a gateway. Rejects with a `GatewayError`: unreachable, a wrong token, or no common protocol
- * version.
+ * Connects to a gateway. Rejects with a `GatewayError` if the gateway is unreachable, the token is wrong, or
+ * they share no protocol version.
  */
 export async function connect(options: ConnectOptions): Promise<GatewayClient> {
   return withEvents(await openClient(options, wsDialer));

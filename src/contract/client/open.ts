@@ -1,4 +1,4 @@
-// Opens the first connection of a client, on any platform.
+// Opens the first connection of a client, on every platform.
 
 import { plainClock, plainIds, plainRandom } from "../../world/plain.ts";
 
@@ -11,7 +11,7 @@ import type { ClientWorld, ConnectOptions } from "./types.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** A library has no log; but an exception in a program's listener has to be visible. */
+/** A library writes no log, but an exception in a program's listener must be visible. */
 const plainWorld: ClientWorld = {
   clock: plainClock,
   ids: plainIds,

@@ -1,9 +1,10 @@
 // Owns the client of the gateway's protocol: requests, events, and reconnecting.
-// A request ends with its answer or with a `GatewayError`. It is sent again only if that is harmless.
-// CL2: a broken connection is reopened with growing pauses; reads, waits and requests with an idempotency key
-// continue, and a wait has what is left of its time.
+// Each request ends with its answer or with a `GatewayError`. It is sent again only if repeating it is
+// harmless.
+// CL2: a broken connection is reopened, after growing pauses. Reads, waits and requests with an idempotency
+//      key continue; a wait continues with its remaining time.
 // A listener that throws does not affect the others.
-// CL4: pending requests and buffered events are bounded.
+// CL4: pending requests and buffered events are limited.
 
 import { optional } from "../../core/optional.ts";
 import type { Timer } from "../../world.ts";
@@ -30,14 +31,14 @@ const EARLY_MAX = 100;
 interface Pending {
   readonly method: string;
   readonly params: object | undefined;
-  /** For `agent.wait`: the end of the wait, also over broken connections. */
+  /** For `agent.wait`: the end of the wait, which stays the same after a reconnect. */
   readonly waitsUntil: number | undefined;
-  /** True: this answer is the last one. */
+  /** Handles an answer. Returns true if it is the last answer to the request. */
   answer(frame: ResponseFrame): boolean;
   reject(error: GatewayError): void;
 }
 
-/** Whether repeating a request is harmless: it reads, or its key makes the gateway give the same answer. */
+/** Returns whether repeating a request is harmless: it only reads, or it has an idempotency key. */
 function mayRepeat({ method, params }: Pending): boolean {
   if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
   return idempotencyOf(method) === "none";
@@ -48,14 +49,14 @@ function closedError(): GatewayError {
 }
 
 function gaveUp(signal: AbortSignal, method: string): GatewayError {
-  return aborted(signal, `waiting for "${method}" was aborted; the gateway may still do it`);
+  return aborted(signal, `waiting for "${method}" was aborted; the gateway may still execute it`);
 }
 
 function isStopping(frame: ResponseFrame): boolean {
   return !frame.ok && frame.error?.details?.code === "shutting_down";
 }
 
-/** A promise whose rejection may stay unhandled. */
+/** A promise whose rejection does not have to be handled. */
 function quiet<T>() {
   let resolve: (value: T) => void = () => {};
   let reject: (error: GatewayError) => void = () => {};
@@ -67,16 +68,19 @@ function quiet<T>() {
   return { promise, resolve, reject };
 }
 
-/** `wanted`: the program itself has closed the client. */
+/** `wanted` is true if the program itself closed the client. */
 type StateListener = (state: ClientState, error: GatewayError | undefined, wanted: boolean) => void;
 
-/** The client without its event streams, which not every program needs (`with-events.ts`). */
+/** The client without event streams (`with-events.ts`), which not every program needs. */
 export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #parts: SocketParts;
   readonly #reconnect: boolean;
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
-  /** Events before the first listener and request: some come with the greeting. Undefined: given. */
+  /**
+   * Events before the first listener or request; some arrive with the greeting. Undefined after they were
+   * passed on.
+   */
   #early: [frame: EventFrame, chars: number][] | undefined = [];
   readonly #stateListeners = new Set<StateListener>();
   #socket: ClientSocket;
@@ -125,7 +129,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
 
   agent(params: RequestParams<"agent">, options: RequestOptions = {}): AgentCall {
     const keyed = { ...params, idempotencyKey: params.idempotencyKey ?? this.#world.ids.orderedUuid() };
-    // A program that awaits only one of the two must not get an unhandled rejection from the other.
+    // A program may await only one of the two promises. The other must not cause an unhandled rejection.
     const accepted = quiet<PayloadOf<"agent">>();
     const done = quiet<AgentEnd>();
     const reject = (error: GatewayError): void => {
@@ -175,7 +179,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     this.#shut(closedError(), true);
   }
 
-  /** Adds an idempotency key to the params of a method that must not be done twice. */
+  /** Adds an idempotency key to the params of a method that must not be executed twice. */
   #keyed(method: MethodName, params: object = {}): object {
     const idempotency = idempotencyOf(method);
     const needed = idempotency === "run" || idempotency === "required";
@@ -183,12 +187,12 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     return { ...params, idempotencyKey: this.#world.ids.orderedUuid() };
   }
 
-  /** Returns why no request can be sent now. */
+  /** Returns the reason why no request can be sent now, if there is one. */
   #refusal(method: string, signal: AbortSignal | undefined): GatewayError | undefined {
     if (this.#state === "closed") return closedError();
     if (signal?.aborted === true) return gaveUp(signal, method);
     if (this.#pending.size < PENDING_REQUESTS_MAX) return undefined;
-    const hint = "Wait for some of the answers.";
+    const hint = "Wait for answers before you send more requests.";
     const text = `the connection has more than ${PENDING_REQUESTS_MAX} unanswered requests. ${hint}`;
     return new GatewayError("RATE_LIMITED", text, { hint, retryable: true });
   }
@@ -235,7 +239,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     this.#socket.send({ type: "req", id, method, ...optional({ params }) });
   }
 
-  /** Sends a request again, over a new connection. */
+  /** Sends a request again over a new connection. */
   #sendAgain(id: string, pending: Pending): void {
     const { params, waitsUntil } = pending;
     const leftMs = waitsUntil === undefined ? undefined : Math.max(0, waitsUntil - this.#world.clock.now());
@@ -260,7 +264,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     }
     const pending = this.#pending.get(frame.id);
     if (pending === undefined) return;
-    // The gateway is stopping: the request is sent again after the reconnect.
+    // The gateway is stopping, so the request is sent again after the reconnect.
     if (this.#reconnect && isStopping(frame) && mayRepeat(pending)) return;
     if (pending.answer(frame)) this.#pending.delete(frame.id);
   }
@@ -289,8 +293,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     for (const [id, pending] of this.#pending) {
       if (mayRepeat(pending)) continue;
       this.#pending.delete(id);
-      const what = `the connection broke before "${pending.method}" was answered`;
-      pending.reject(new GatewayError("CLOSED", `${what}; it may or may not have been done`));
+      const what = `the connection was lost before "${pending.method}" was answered`;
+      pending.reject(new GatewayError("CLOSED", `${what}; the gateway may have executed it`));
     }
     this.#move("reconnecting", error);
     // A listener may have closed the client.
@@ -301,7 +305,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     const { clock, random } = this.#world;
     const pauseMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures) * (0.5 + random() / 2);
     this.#failures++;
-    // Between two sockets only this timer keeps a program alive that waits for an answer.
+    // Between two connections, only this timer keeps a waiting program alive.
     this.#retry = clock.at(clock.now() + Math.max(leastMs, pauseMs), () => void this.#again(), "alive");
   }
 
@@ -311,20 +315,20 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       if (this.#isClosed()) return socket.close();
       this.#socket = socket;
       this.#failures = 0;
-      // Sent before the listeners run, because their new requests are sent at once.
+      // Send them before the listeners run, because new requests of listeners are sent at once.
       for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
       this.#move("connected");
       this.#attach(socket);
     } catch (error) {
       if (this.#isClosed()) return;
       const known = error instanceof GatewayError ? error : new GatewayError("CLOSED", String(error));
-      // A running gateway that refuses will refuse the same request again.
+      // A running gateway that has refused this connection would refuse it again.
       if (!known.retryable && known.code !== "RATE_LIMITED") return this.#shut(known);
       this.#later(known.retryAfterMs);
     }
   }
 
-  /** Reads the current state: it may have changed during an await. */
+  /** Reads the current state, which may have changed during an await. */
   #isClosed(): boolean {
     return this.#state === "closed";
   }

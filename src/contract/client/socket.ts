@@ -1,5 +1,6 @@
-// Owns one connection of a client: challenge, connect, then frames in and out. It is never reopened.
-// A connection without a frame for three ticks is treated as dead.
+// Owns one connection of a client: the challenge, `connect`, then frames in both directions. It is never
+// reopened.
+// A connection that receives no frame for three ticks is considered dead.
 
 import { optional } from "../../core/optional.ts";
 import { withDelta } from "../../core/text/text-delta.ts";
@@ -21,7 +22,7 @@ export interface SocketParts {
   readonly device: DeviceKey | undefined;
   readonly caps: readonly string[] | undefined;
   readonly commands: readonly string[] | undefined;
-  /** Time for opening and `connect` together. */
+  /** Time limit for opening the socket and `connect` together. */
   readonly connectTimeoutMs: number;
   readonly world: ClientWorld;
 }
@@ -32,14 +33,14 @@ type FrameListener = (frame: ResponseFrame | EventFrame, chars: number) => void;
 export interface ClientSocket {
   readonly hello: HelloOk;
   send(frame: object): void;
-  /** Calls back with every frame after the greeting, then once with the reason of the end. */
+  /** Calls `onFrame` for every frame after the greeting, then `onEnd` once with the reason of the end. */
   listen(onFrame: FrameListener, onEnd: (error: GatewayError) => void): void;
   close(): void;
 }
 
 const CONNECT_ID = "connect";
 const SILENT_TICKS_MAX = 3;
-/** Time that a gateway has to answer the close frame. */
+/** Time limit for the gateway to answer the close frame. */
 const CLOSE_GRACE_MS = 1_000;
 
 function readFrame(text: string): ResponseFrame | EventFrame | undefined {
@@ -67,14 +68,14 @@ function connectRequest(parts: SocketParts, nonce: string): object {
       maxProtocol: PROTOCOL_VERSIONS.at(-1),
       client,
       ...optional({ role, scopes, commands, device }),
-      // A node's capabilities are its own; it gets no session's events.
+      // A node sends only its own capabilities: it gets no events of sessions.
       caps: role === "node" ? caps : [TEXT_DELTAS, ...(caps ?? [])],
       ...(token === undefined ? {} : { auth: { token } }),
     },
   };
 }
 
-/** Returns the nonce of the gateway's challenge. */
+/** Returns the nonce in the gateway's challenge. */
 function nonceOf(payload: unknown): string {
   const { nonce } = (payload ?? {}) as { nonce?: unknown };
   return typeof nonce === "string" ? nonce : "";
@@ -85,7 +86,7 @@ interface Settle {
   reject(error: GatewayError): void;
 }
 
-/** Reads frames until the greeting; later frames go to the socket that it creates. */
+/** Handles frames until the greeting. The socket that the greeting creates gets the later frames. */
 class Greeting {
   readonly #parts: SocketParts;
   readonly #settle: Settle;
@@ -151,7 +152,7 @@ class Connected implements ClientSocket {
   readonly #wholeText: ReturnType<typeof createTextKeeper>;
   #onFrame: FrameListener | undefined;
   #onEnd: (error: GatewayError) => void = () => {};
-  /** Frames before the first listener are kept for it. */
+  /** Frames that arrived before the first listener, for which they are kept. */
   #early: Parameters<FrameListener>[] = [];
   #heardAt: number;
   #ended: GatewayError | undefined;
@@ -209,7 +210,7 @@ class Connected implements ClientSocket {
         this.#watch = this.#watched();
         return;
       }
-      this.end(new GatewayError("CLOSED", "the gateway stopped responding"));
+      this.end(new GatewayError("CLOSED", "the gateway has stopped responding"));
       this.#line.cut();
     });
   }
@@ -224,8 +225,8 @@ export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<Cl
 }
 
 /**
- * Keeps the texts of one connection. The returned function gives the event with its whole text; undefined: an
- * earlier part is missing, and the whole text follows.
+ * Remembers the growing texts of one connection. The returned function replaces the new part in an event with
+ * the whole text. It returns undefined if an earlier part is missing; the gateway then sends the whole text.
  */
 function createTextKeeper(now: () => number): (frame: EventFrame) => EventFrame | undefined {
   const texts = new Map<string, string>();

@@ -8,7 +8,10 @@ import type { MethodName, ParamsOf, PayloadOf } from "../methods.ts";
 import type { EventName } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
-/** The part of the world that a client uses. Its gateway has already redacted all that it sends. */
+/**
+ * The parts of the world that a client uses. It needs no redactor, because the gateway redacts all that it
+ * sends.
+ */
 export type ClientWorld = Omit<World, "redactor">;
 
 export type { Message } from "../../core/shapes/message.ts";
@@ -25,13 +28,13 @@ export type { ClientCode } from "./error.ts";
 export interface DeviceKey {
   /** SHA-256 of the raw public key, in hex. */
   readonly id: string;
-  /** The raw 32 bytes in base64url. */
+  /** The raw public key (32 bytes), in base64url. */
   readonly publicKey: string;
-  /** Signs a claim, in the newest form of the protocol. */
+  /** Signs a claim, in the newest format of the protocol. */
   prove(claim: DeviceClaim): DeviceProof;
 }
 
-/** A client's claims in its `connect`, and the challenge that it answers. */
+/** The signed content: a client's claims in its `connect`, and the challenge that it answers. */
 export interface DeviceClaim {
   readonly client: ClientInfo;
   readonly role: string | undefined;
@@ -43,25 +46,25 @@ export interface DeviceClaim {
 }
 
 export interface ConnectOptions {
-  /** `ws://host:port`, or the `http://` of the same gateway. */
+  /** `ws://host:port` of the gateway, or its `http://` address. */
   readonly url: string;
   readonly token?: string | undefined;
-  /** Default: the token's. */
+  /** Default: the role of the token. */
   readonly role?: "operator" | "node" | undefined;
-  /** Fewer rights than the token has. Default: all of them. */
+  /** Requests fewer rights than the token has. Default: all rights of the token. */
   readonly scopes?: readonly string[] | undefined;
-  /** Proves the device's identity on each connection. Required for a node, optional for others. */
+  /** Proves the identity of the device on each connection. Required for a node, optional for others. */
   readonly device?: DeviceKey | undefined;
-  /** For nodes: capabilities, and the accepted commands. */
+  /** Only for nodes: capabilities, and the commands that the node accepts. */
   readonly caps?: readonly string[] | undefined;
   readonly commands?: readonly string[] | undefined;
-  /** This client's name in the gateway's lists and log. */
+  /** Name of this client in the gateway's lists and log. */
   readonly client?: Partial<ClientInfo> | undefined;
-  /** Reopens a broken connection. Default true. The first connection is never retried. */
+  /** Reopens a broken connection. Default true. A failed first connection is never retried. */
   readonly reconnect?: boolean | undefined;
-  /** Time limit for opening and greeting together. Default 10,000. */
+  /** Time limit in ms for opening the connection and for the greeting together. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Closes the client, connected or not. */
+  /** Aborting it closes the client, even while it connects. */
   readonly signal?: AbortSignal | undefined;
   /** Time, ids, randomness and log, for tests. Default: the real ones. */
   readonly world?: ClientWorld | undefined;
@@ -71,13 +74,13 @@ export type ClientState = "connected" | "reconnecting" | "closed";
 
 export interface RequestOptions {
   /**
-   * Stops waiting for the answer; the request then fails with the code ABORTED. The gateway may still do the
-   * work: `chat.abort` stops a run.
+   * Aborting it ends the wait for the answer: the request fails with the code ABORTED. The gateway may still
+   * execute the request; `chat.abort` stops a run.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Methods that must not be done twice: without an `idempotencyKey` the client generates one. */
+/** Methods that must not be executed twice. The client generates a missing `idempotencyKey`. */
 type KeyedMethod = {
   [M in MethodName]: (typeof IDEMPOTENCY)[M] extends "run" | "required" ? M : never;
 }[MethodName];
@@ -86,40 +89,43 @@ export type RequestParams<M extends MethodName> = M extends KeyedMethod
   ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string | undefined }
   : ParamsOf<M>;
 
-/** Params may be left out if none is required. */
+/** Makes params optional for methods that require none. */
 type RequestArguments<M extends MethodName> =
   Record<never, never> extends RequestParams<M>
     ? [params?: RequestParams<M>, options?: RequestOptions]
     : [params: RequestParams<M>, options?: RequestOptions];
 
-/** The end of a run that `agent` started. */
+/** The result of a run that `agent` started. */
 export interface AgentEnd {
   readonly runId: string;
   readonly status: "ok" | "error";
-  /** For errors: the message. */
+  /** For a failed run: the error message. */
   readonly summary: string;
-  /** The finer code of an error, such as `run_timeout`. */
+  /** The detailed code of an error, such as `run_timeout`. */
   readonly code?: string;
-  /** `text`: the agent's answer; absent if it did not reply. */
+  /** `text` is the agent's answer. Absent if the agent did not reply. */
   readonly result?: { readonly text?: string };
 }
 
 export interface AgentCall {
-  /** The idempotency key. It is the run's id, too, unless another caller had used it: see `accepted`. */
+  /**
+   * The idempotency key, which is also the id of the run. If another caller has used the key, `accepted` has
+   * the run's id.
+   */
   readonly runId: string;
-  /** The run is on disk. */
+  /** Resolves when the run is stored on disk. */
   readonly accepted: Promise<PayloadOf<"agent">>;
-  /** The run has ended. Settles after `accepted`, and fails if that does. */
+  /** Resolves when the run has ended, after `accepted`. Rejects if `accepted` rejects. */
   readonly done: Promise<AgentEnd>;
 }
 
-/** The events that the reader of `events()` did not get. The transcripts have them all: `chat.history`. */
+/** Reports events that the reader of `events()` did not get. `chat.history` has their messages. */
 export interface Missed {
-  /** `slow-reader`: the buffer was full. `reconnect`: the connection was broken; the number is unknown. */
+  /** `slow-reader`: the buffer was full. `reconnect`: the connection was lost, and the number is unknown. */
   readonly reason: "slow-reader" | "reconnect";
-  /** Events that were dropped, by name. Empty after a reconnect. */
+  /** Number of dropped events by name. Empty after a reconnect. */
   readonly events: Readonly<Partial<Record<EventName, number>>>;
-  /** Their sessions, in a list of bounded length. */
+  /** Sessions of the dropped events. The length of the list is limited. */
   readonly sessionKeys: readonly string[];
 }
 
@@ -129,15 +135,18 @@ export type GatewayEvent<E extends EventName = EventName> =
   | { readonly event: "missed"; readonly payload: Missed };
 
 export interface EventOptions<E extends EventName = EventName> {
-  /** Only events of this session. Accepts any spelling: `main`, or a key. */
+  /** Yields only events of this session: `main`, or any spelling of a key. */
   readonly sessionKey?: string | undefined;
-  /** Only events of this run. */
+  /** Yields only events of this run. */
   readonly runId?: string | undefined;
-  /** Only events with these names. `missed` is always included. */
+  /** Yields only events with these names, and `missed`, which is always included. */
   readonly names?: readonly E[] | undefined;
-  /** Ends the stream. */
+  /** Aborting it ends the stream. */
   readonly signal?: AbortSignal | undefined;
-  /** Buffered events. Above it the oldest are dropped, and `missed` reports them. Default 1000. */
+  /**
+   * Maximum number of buffered events. If there are more, the oldest are dropped, and `missed` reports them.
+   * Default 1000.
+   */
   readonly bufferMax?: number | undefined;
 }
 
@@ -145,20 +154,23 @@ export interface GatewayClient {
   /** The greeting of the current connection. */
   readonly hello: HelloOk;
   readonly state: ClientState;
-  /** Calls a method with typed params and payload. */
+  /** Calls a method with typed params and answer. */
   request<M extends MethodName>(method: M, ...rest: RequestArguments<M>): Promise<PayloadOf<M>>;
-  /** Calls any method by name, with untyped params. */
+  /** Calls any method by name, without type checks. */
   call<T = unknown>(method: string, params?: object, options?: RequestOptions): Promise<T>;
-  /** Runs an agent: returns its acceptance and its end. */
+  /** Runs an agent. Returns one promise for its acceptance and one for its end. */
   agent(params: RequestParams<"agent">, options?: RequestOptions): AgentCall;
-  /** Returns a function that removes the listener. */
+  /** Adds a listener for an event. Returns a function that removes it. */
   on<E extends EventName>(event: E, listener: (payload: EventPayloads[E]) => void): () => void;
   onEvent(listener: (frame: EventFrame) => void): () => void;
-  /** Called at once with every change; after `connected`, missed events are in the history. */
+  /**
+   * Adds a listener that is called at each change of the state. After `connected`, read missed events from
+   * the history.
+   */
   onState(listener: (state: ClientState, error?: GatewayError) => void): () => void;
   /**
-   * Streams events from this call on, until `signal`, `break` or `close`. Fails when the connection is lost
-   * for good. A reader that is too slow gets `missed` in place of the oldest.
+   * Streams events from this call on, until `signal`, `break` or `close`. Throws when the client gives up the
+   * connection. A reader that is too slow gets `missed` instead of the oldest events.
    */
   events<E extends EventName = EventName>(options?: EventOptions<E>): AsyncIterableIterator<GatewayEvent<E>>;
   close(): void;

@@ -1,6 +1,7 @@
-// The client of the gateway's protocol on platforms with a built-in WebSocket: `parley-gateway/client` in a
-// browser. It differs from node.ts in the socket only.
-// It reaches nothing of Node; tests/e2e/package.test.ts checks the built file.
+// The client of the gateway's protocol for platforms with a built-in WebSocket: `parley-gateway/client` in a
+// browser.
+// It differs from node.ts only in the socket, and uses nothing from Node. tests/e2e/package.test.ts checks
+// the built file.
 
 import { webDialer } from "./dial/web.ts";
 import { openClient } from "./open.ts";
@@ -11,8 +12,8 @@ export { GatewayError } from "./error.ts";
 export type * from "./types.ts";
 
 /**
- * Connects to a gateway. Rejects with a `GatewayError`: unreachable, a wrong token, or no common protocol
- * version.
+ * Connects to a gateway. Rejects with a `GatewayError` if the gateway is unreachable, the token is wrong, or
+ * they share no protocol version.
  */
 export async function connect(options: ConnectOptions): Promise<GatewayClient> {
   return withEvents(await openClient(options, webDialer));

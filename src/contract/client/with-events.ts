@@ -1,5 +1,5 @@
-// Adds streams of events to a client, and passes the connection's changes to their readers.
-// Buffers are bounded (event-stream.ts); a reader is notified of each reconnect, and of the end.
+// Adds event streams to a client, and reports changes of the connection to the readers of the streams.
+// Buffers are limited (event-stream.ts). A reader is told about each reconnect, and about the end.
 
 import { canonicalKey } from "../../core/shapes/session-key.ts";
 import type { HelloOk } from "../frames.ts";
@@ -9,7 +9,7 @@ import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
 import type { ReconnectingClient } from "./reconnecting.ts";
 import type { EventOptions, GatewayClient, GatewayEvent } from "./types.ts";
 
-/** Returns the canonical key of `main` or any other spelling, as the gateway of this greeting writes it. */
+/** Returns the canonical key for `main` or another spelling, with the rules of the connected gateway. */
 function sessionKeyFor(text: string, { snapshot }: HelloOk): string {
   const { defaultAgentId, mainKey, scope } = snapshot.sessionDefaults;
   const rules = { defaultAgentId, mainKey, scope: scope === "global" ? scope : "per-sender" } as const;
@@ -19,7 +19,7 @@ function sessionKeyFor(text: string, { snapshot }: HelloOk): string {
   throw new GatewayError("INVALID_REQUEST", error, { details: { ...details, code, hint } });
 }
 
-/** Returns the same client, with `events`. */
+/** Returns the same client with `events` added. */
 export function withEvents(client: ReconnectingClient): GatewayClient {
   const streams = new Set<EventStream>();
   client.onState((state, error, wanted) => {
@@ -45,7 +45,7 @@ export function withEvents(client: ReconnectingClient): GatewayClient {
     streams.add(stream);
     signal?.addEventListener("abort", over);
     if (signal?.aborted === true || client.state === "closed") over();
-    // The filter admits only the requested names.
+    // The filter lets only the requested names pass, so the type is safe.
     return stream as AsyncIterableIterator<GatewayEvent<E>>;
   };
   return Object.assign(client, { events });

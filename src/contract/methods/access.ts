@@ -1,4 +1,4 @@
-// Owns the methods that explain access.
+// Defines the methods that explain access.
 
 import { EXPLAINED, type Explanation } from "../../core/shapes/explanation.ts";
 import { type AgentToAgentSettings, VISIBILITY_MODES } from "../../core/shapes/settings/settings.ts";
@@ -12,20 +12,20 @@ const mode = oneOf(...VISIBILITY_MODES);
 export const ACCESS_METHODS = {
   "access.explain": {
     scope: ADMIN,
-    summary: "Explains whether one session may act on another, by which rule and which settings.",
+    summary: "Explains whether one session may access another, with the rule and the settings that decide.",
     params: object(
       {
-        viewer: about(name, "The acting session; it must exist."),
-        target: about(name, "The target session; it need not exist."),
+        viewer: about(name, "Session that wants access. It must exist."),
+        target: about(name, "Session to access. It does not have to exist."),
       },
-      { access: about(oneOf(...EXPLAINED), "The kind of access. Default: all six.") },
+      { access: about(oneOf(...EXPLAINED), "Kind of access. Default: all six kinds.") },
     ),
     result: object({
       viewer: object({ ...SESSION_FIELDS, sandboxed: flag() }, SESSION_OPTIONS),
       target: object(SESSION_FIELDS, SESSION_OPTIONS),
       visibility: about(
         object({ configured: mode, effective: mode }),
-        "`tools.sessions.visibility`, and its effective value for the viewer.",
+        "Value of `tools.sessions.visibility`, and its effective value for the viewer.",
       ),
       agentToAgent: declared<AgentToAgentSettings>("AgentToAgentSettings"),
       answers: list(declared<Explanation>("Explanation")),

@@ -1,4 +1,4 @@
-// Owns the methods about what needs a person, and the two decisions about an ended run.
+// Defines the method that lists what needs a person, and the two decisions about a failed run.
 
 import { ATTENTION_GROUPS } from "../../core/rules/attention/groups.ts";
 import { about, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
@@ -6,33 +6,33 @@ import { count, idempotencyKey, type MethodSpec, name, OF_RUNS, READ, WRITE } fr
 
 const ITEM = named(
   "AttentionItem",
-  "An item that needs a person, or reports the state of a session.",
+  "An item of the list: it needs a person, or reports the state of a session.",
   object(
     {
-      id: text("Stays the same while the item is in the list."),
+      id: text("Id of the item, which does not change while it is in the list."),
       kind: about(
         oneOf("permission", "pairing", "node", "delivery", "run", "budget", "question"),
-        "`question`: the last turn asks its person. `budget`: a budget stopped it. `node`: a device.",
+        "`question`: the agent asks a person. `budget`: a budget stopped the run. `node`: a pairing request.",
       ),
       ref: text(
-        "The argument of its methods: the id of a permission request, delivery or run, or a pairing code.",
+        "Argument for the actions: the id of a permission request, delivery or run, or a pairing code.",
       ),
-      since: number("ms since 1970."),
+      since: number("Start of the state, in ms since 1970."),
       summary: text("One line, redacted, at most 200 characters."),
       actions: about(
         list(oneOf("approve", "deny", "retry", "dismiss", "answer", "stop")),
-        "Actions that the caller may take.",
+        "Actions that the caller is allowed to take.",
       ),
     },
     {
       sessionKey: text(),
-      label: text("The label or name of its session."),
-      title: text("The action, person or device that asks."),
-      state: text("Of a run: its state."),
-      code: text("Of a failure."),
-      expiresAt: number("Counts as denied from then on; ms since 1970."),
-      waitingFor: list(text(), "Keys of the sessions for which it waits, at most 5."),
-      waitingForCount: number("The number of all of them."),
+      label: text("Label or name of the session."),
+      title: text("Requested action, or name of the person or device that asks."),
+      state: text("Only for runs: state of the run."),
+      code: text("Error code of a failure."),
+      expiresAt: number("Time at which the request expires and counts as denied, in ms since 1970."),
+      waitingFor: list(text(), "Keys of the sessions that this session waits for, at most 5."),
+      waitingForCount: number("Number of all sessions that this session waits for."),
     },
   ),
 );
@@ -42,34 +42,40 @@ const GROUP = named(
   "AttentionGroup",
   "One group of the list.",
   object({
-    group: about(oneOf(...ATTENTION_GROUPS), "`failed`: failures that need nobody any more."),
-    count: number("Items of the group, also those beyond the limit."),
-    more: flag("`count` is a lower bound: not all rows were read."),
-    items: list(ITEM, "Newest first; permission requests precede all others."),
+    group: about(
+      oneOf(...ATTENTION_GROUPS),
+      "Name of the group. `failed` has failures that were dismissed or need no action.",
+    ),
+    count: number("Number of items in the group, including those beyond the limit."),
+    more: flag("True if `count` is a lower bound, because not all rows were read."),
+    items: list(ITEM, "Permission requests first, then the newest item first."),
   }),
 );
 export type AttentionGroupRows = Of<typeof GROUP>;
 
-const ONE_RUN = object({ runId: about(name, "The last turn of a session.") }, { idempotencyKey });
+const ONE_RUN = object({ runId: about(name, "The last run of a session.") }, { idempotencyKey });
 
 export const ATTENTION_METHODS = {
   "attention.list": {
     scope: READ,
-    summary: "Lists what needs a person, and what runs, waits, has failed and is done.",
-    params: object({}, { limit: about(count(1), "Most items of each group. Default 50, at most 200.") }),
-    result: object({ ts: number(), groups: list(GROUP, "All five, in this order.") }),
+    summary: "Lists what needs a person, and what is running, waiting, failed or done.",
+    params: object(
+      {},
+      { limit: about(count(1), "Maximum number of items in each group. Default 50, at most 200.") },
+    ),
+    result: object({ ts: number(), groups: list(GROUP, "All five groups, in this order.") }),
   },
   "runs.retry": {
     scope: WRITE,
-    summary: "Sends the message of a failed run again, if it is the last of its session and began there.",
+    summary: "Sends the message of a failed run again. The run must be the last one of its session.",
     params: ONE_RUN,
-    result: object({ ok: oneOf(true), runId: text("The new run."), sessionKey: text() }),
+    result: object({ ok: oneOf(true), runId: text("Id of the new run."), sessionKey: text() }),
     errors: ["run_not_found", "session_archived", "queue_full", "send_denied"],
     events: [...OF_RUNS, "attention"],
   },
   "runs.dismiss": {
     scope: WRITE,
-    summary: "Dismisses a failed run or an agent's question: it needs nobody any more.",
+    summary: "Dismisses a failed run or an agent's question, so that it is no longer listed as open.",
     params: ONE_RUN,
     result: object({ ok: oneOf(true), runId: text(), sessionKey: text() }),
     errors: ["run_not_found"],

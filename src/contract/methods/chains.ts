@@ -1,4 +1,4 @@
-// Owns the methods about chains.
+// Defines the methods for chains.
 
 import type { ChainParty, ChainRow, ChainStep } from "../../core/shapes/chain-step.ts";
 import { about, declared, flag, list, mapOf, number, object, text } from "../schema.ts";
@@ -9,14 +9,14 @@ const chain = declared<ChainRow>("ChainRow");
 export const CHAIN_METHODS = {
   "chains.list": {
     scope: READ,
-    summary: "Lists recently active chains, and after them those with long, silent work.",
+    summary: "Lists recently active chains, then chains whose runs work for long without a new event.",
     params: object(
       {},
       {
-        activeMinutes: about(count(1), "The period of recent activity. Default 60."),
-        sessionKey: about(name, "Only chains that this session takes part in."),
-        includeSingle: flag("Also chains with only one session."),
-        limit: about(count(1), "Most chains. Default 50, at most 200."),
+        activeMinutes: about(count(1), "Period that counts as recent, in minutes. Default 60."),
+        sessionKey: about(name, "Returns only chains in which this session takes part."),
+        includeSingle: flag("Includes chains with only one session."),
+        limit: about(count(1), "Maximum number of chains. Default 50, at most 200."),
         cursor,
       },
     ),
@@ -24,8 +24,14 @@ export const CHAIN_METHODS = {
       {
         ts: number(),
         count: number(),
-        chains: list(chain, "Newest activity first; after the last page come chains with long, silent work."),
-        names: about(mapOf(text()), "Names of their sessions, by key, if they have one."),
+        chains: list(
+          chain,
+          "Newest activity first. Chains that work for long without a new event are at the end.",
+        ),
+        names: about(
+          mapOf(text()),
+          "Names of the sessions in these chains, by key. Sessions without a name are absent.",
+        ),
       },
       { nextCursor: text() },
     ),
@@ -33,13 +39,13 @@ export const CHAIN_METHODS = {
   },
   "chains.get": {
     scope: READ,
-    summary: "Returns the steps of a chain, oldest first, the newest 1000.",
+    summary: "Returns the newest 1,000 steps of a chain, oldest first.",
     params: object({ chainId: about(name, "Id of the chain.") }),
     result: object({
       ts: number(),
       chain,
       parties: list(declared<ChainParty>("ChainParty")),
-      steps: list(declared<ChainStep>("ChainStep"), "Oldest first; the newest 1,000."),
+      steps: list(declared<ChainStep>("ChainStep"), "The newest 1,000 steps, oldest first."),
       truncated: flag(),
     }),
     errors: ["chain_not_found"],

@@ -1,4 +1,4 @@
-// Owns the methods about channels: their status, who may write, bound chats.
+// Defines the methods for channels: their status, the people who may write, and bound chats.
 
 import type { Route } from "../../core/shapes/route.ts";
 import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
@@ -13,36 +13,36 @@ import {
   sessionKey,
 } from "./parts.ts";
 
-const BY_CODE = object({ code: about(name, "The code that the person got.") }, { idempotencyKey });
+const BY_CODE = object({ code: about(name, "Pairing code that the person got.") }, { idempotencyKey });
 
 const CHANNEL = named(
   "ChannelRow",
-  "An outgoing path and its status. The outbox's figures: only for tokens that cover every session.",
+  "A connection to the outside and its status. Counts of deliveries need a token for every session.",
   object(
     {
       id: text("`webchat`, `<channel>:<account>`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`."),
       kind: about(
         oneOf("webchat", "channel", "webhook", "mcp", "acp", "other"),
-        "`other`: pending or failed deliveries of paths that are no longer configured.",
+        "`other`: was removed from the configuration, but has pending or failed deliveries.",
       ),
       configured: flag(),
       ok: flag(),
       state: about(
         oneOf("ready", "idle", "starting", "retrying", "failing", "down", "configured", "standby"),
-        "`idle`: not used yet. `configured`: the token may see no more than this. " +
-          "`standby`: another process listens at the account.",
+        "`idle`: not used yet. `configured`: shown to tokens that may see no details. " +
+          "`standby`: another process receives the account's messages.",
       ),
     },
     {
       connectedSince: number(),
-      backoffUntil: number("Earliest time of the next attempt."),
+      backoffUntil: number("Time before which no new attempt is made."),
       lastError: text(),
       lastErrorAt: number(),
       lastSentAt: number(),
       pending: number(),
-      failed: number("Failed and not dismissed."),
-      tools: number("Number of tools of an MCP server that is ready."),
-      programs: number("Programs of an ACP agent that are running."),
+      failed: number("Number of deliveries that failed and were not dismissed."),
+      tools: number("Number of tools, for an MCP server that is ready."),
+      programs: number("Number of running programs, for an ACP agent."),
     },
   ),
 );
@@ -50,7 +50,7 @@ export type ChannelRow = Of<typeof CHANNEL>;
 
 const PEER = named(
   "PeerRow",
-  "A person who requested to write to an agent, and the decision.",
+  "A person who asked to write to an agent, and the decision about this.",
   object(
     {
       channel: text(),
@@ -59,7 +59,7 @@ const PEER = named(
       state: oneOf("pending", "approved", "blocked"),
       askedAt: number(),
     },
-    { name: text(), code: text("The pairing code, while pending."), decidedAt: number() },
+    { name: text(), code: text("Pairing code, while the decision is pending."), decidedAt: number() },
   ),
 );
 export type PeerRow = Of<typeof PEER>;
@@ -72,12 +72,12 @@ const BINDING = named(
     sessionKey: text(),
     kind: about(
       oneOf("created", "bound"),
-      "`created`: a thread that was made for it. `bound`: an existing chat.",
+      "`created`: a new thread was created for the session. `bound`: an existing chat was bound.",
     ),
     createdAt: number(),
     usedAt: number(),
-    idleMs: number("Expires this long after the last message; 0: never."),
-    maxAgeMs: number("Expires at this age; 0: never."),
+    idleMs: number("The binding expires this many ms after the last message. 0: never."),
+    maxAgeMs: number("The binding expires at this age in ms. 0: never."),
   }),
 );
 
@@ -86,18 +86,18 @@ const DECIDED = object({ ok: oneOf(true), peer: PEER });
 export const CHANNEL_METHODS = {
   "channels.status": {
     scope: READ,
-    summary: "Returns the status of webchat, channel accounts, web hooks, MCP servers and ACP agents.",
+    summary: "Returns the status of webchat, channel accounts, webhooks, MCP servers and ACP agents.",
     params: NOTHING,
     result: object({ channels: list(CHANNEL) }),
   },
   "channels.test": {
     scope: ADMIN,
-    summary: "Tests an account: asks the platform for its name.",
+    summary: "Tests an account by asking the platform for the account's name.",
     params: object(
-      { channel: about(name, "Like telegram.") },
-      { accountId: about(name, "The account. Default: the first.") },
+      { channel: about(name, "Name of the channel, like telegram.") },
+      { accountId: about(name, "Account of the channel. Default: the first one.") },
     ),
-    result: object({ ok: oneOf(true), account: text(), name: text("The account's name at its platform.") }),
+    result: object({ ok: oneOf(true), account: text(), name: text("Name of the account at its platform.") }),
     errors: ["channel_unknown", "channel_failed"],
   },
   "channels.pair.list": {
@@ -108,14 +108,14 @@ export const CHANNEL_METHODS = {
   },
   "channels.pair.approve": {
     scope: ADMIN,
-    summary: "Approves a person. Requires a token that covers every session.",
+    summary: "Lets a person write to agents. Requires a token that covers every session.",
     params: BY_CODE,
     result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "channels.pair.reject": {
     scope: ADMIN,
-    summary: "Rejects a person, who is then blocked. Requires a token that covers every session.",
+    summary: "Rejects and blocks a person. Requires a token that covers every session.",
     params: BY_CODE,
     result: DECIDED,
     errors: ["pairing_not_found"],
@@ -124,8 +124,11 @@ export const CHANNEL_METHODS = {
     scope: ADMIN,
     summary: "Deletes the decision about a person. Requires a token that covers every session.",
     params: object(
-      { channel: about(name, "Like telegram."), peerId: about(name, "The person's id at the platform.") },
-      { accountId: about(name, "Account of the channel. Default: default."), idempotencyKey },
+      {
+        channel: about(name, "Name of the channel, like telegram."),
+        peerId: about(name, "Id of the person at the platform."),
+      },
+      { accountId: about(name, "Account of the channel. Default: `default`."), idempotencyKey },
     ),
     result: DECIDED,
     errors: ["pairing_not_found"],
@@ -138,7 +141,7 @@ export const CHANNEL_METHODS = {
   },
   "bindings.unbind": {
     scope: ADMIN,
-    summary: "Ends the bindings of a session; the chat gets a notice.",
+    summary: "Removes the bindings of a session. Each chat gets a notice.",
     params: object({ sessionKey }, { idempotencyKey }),
     result: object({ ok: oneOf(true), sessionKey: text(), ended: number() }),
     errors: NAMES_SESSION,

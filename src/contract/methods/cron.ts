@@ -1,4 +1,4 @@
-// Owns the methods about scheduled jobs.
+// Defines the methods for scheduled jobs.
 
 import type { Route } from "../../core/shapes/route.ts";
 import type { RunState } from "../../core/shapes/run.ts";
@@ -34,44 +34,47 @@ import {
   threadId,
 } from "./parts.ts";
 
-/** Characters of a job's message to its agent. */
+/** Maximum number of characters in a job's message to its agent. */
 const JOB_MESSAGE_MAX_CHARS = 16_000;
 const EXPR_MAX_CHARS = 200;
 
 const schedule = object(
-  { kind: about(oneOf(...SCHEDULE_KINDS), "The kind of the schedule.") },
+  { kind: about(oneOf(...SCHEDULE_KINDS), "Kind of schedule.") },
   {
-    expr: text("cron: five fields.", { maxLength: EXPR_MAX_CHARS }),
-    tz: about(name, "cron: its time zone. Default: the gateway's."),
-    everyMs: about(count(1), "every: the interval, at least 10000."),
-    anchorMs: about(count(0), "every: when it begins (ms since 1970). Default: now."),
-    atMs: about(count(0), "at: when (ms since 1970)."),
+    expr: text("For `cron`: an expression with five fields.", { maxLength: EXPR_MAX_CHARS }),
+    tz: about(name, "For `cron`: the time zone. Default: the gateway's."),
+    everyMs: about(count(1), "For `every`: the interval in ms, at least 10000."),
+    anchorMs: about(count(0), "For `every`: the start, in ms since 1970. Default: now."),
+    atMs: about(count(0), "For `at`: the time, in ms since 1970."),
   },
 );
 
-const when = about(schedule, "When it is due.");
-const message = text("The message to the agent.", { minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS });
+const when = about(schedule, "Schedule of the job.");
+const message = text("Message to the agent.", { minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS });
 const place = about(
   object(
-    { to: about(name, "The chat; on webchat and with `last` a session.") },
+    { to: about(name, "The chat. For webchat and `last`: a session.") },
     {
-      channel: about(name, "webchat (the default), `last` or a channel that is set up."),
-      accountId: about(name, "The account. Default: the first."),
-      threadId: about(threadId, "The thread or topic."),
+      channel: about(name, "`webchat` (the default), `last` or a configured channel."),
+      accountId: about(name, "Account of the channel. Default: the first one."),
+      threadId: about(threadId, "Thread or topic of the chat."),
     },
   ),
-  "The destination of replies besides the job's own session.",
+  "Destination for replies, in addition to the job's own session.",
 );
-const title = "Its name.";
-const model = "`<provider>/<model>`. Default: the session's.";
-const thinking = "Its model's thinking level. Default: the session's.";
+const title = "Name of the job.";
+const model = "Model as `<provider>/<model>`. Default: the session's model.";
+const thinking = "Thinking level of the model. Default: the session's level.";
 const shared = {
   missed: about(
     oneOf(...MISSED_POLICIES),
-    "A date that was missed while the gateway was down: run once later, or skip.",
+    "Policy for dates that passed while the gateway was down: run the job once later, or skip it.",
   ),
-  enabled: flag("false: paused. Default true."),
-  timeoutSeconds: about(count(0), "Ends a run this long after its start; at most 7 days. Default 0: never."),
+  enabled: flag("False pauses the job. Default true."),
+  timeoutSeconds: about(
+    count(0),
+    "Stops a run this many seconds after its start, at most 7 days. Default 0: never.",
+  ),
 } as const;
 
 const placeOrNull = nullable(place);
@@ -95,24 +98,24 @@ const WRONG = ["agent_not_found", "invalid_model", "invalid_thinking", "channel_
 
 const TURN = named(
   "CronTurnRow",
-  "A turn of a job, as `cron.runs` shows it.",
+  "One start of a job, as `cron.runs` returns it.",
   object(
     {
-      seq: integer("Rises from turn to turn."),
+      seq: integer("Number of the start. Later starts have higher numbers."),
       cause: about(
         oneOf("schedule", "late", "manual"),
-        "`late`: a missed date, fired later; `manual`: started by a person.",
+        "`late`: started after a missed date. `manual`: started by a person.",
       ),
       firedAtMs: number(),
       status: about(
         either(declared<RunState>("RunState"), oneOf("skipped")),
-        "Its run's state, or `skipped` without a run.",
+        "State of the run, or `skipped` if none was started.",
       ),
     },
     {
-      dueAtMs: number("Absent: started by a person."),
+      dueAtMs: number("Scheduled time. Absent if a person started the job."),
       code: text(
-        "Of a skipped turn `missed`, `still_running` or the reason of the refusal; else the run's code.",
+        "If skipped: `missed`, `still_running` or the code of the refusal. Otherwise the run's error code.",
       ),
       error: text(),
       runId: text(),
@@ -120,10 +123,7 @@ const TURN = named(
       endedAtMs: number(),
       durationMs: number(),
       totalTokens: number(),
-      delivery: about(
-        deliveryState,
-        "Delivery of the reply, from the outbox; absent: it had no destination.",
-      ),
+      delivery: about(deliveryState, "State of the reply's delivery. Absent if the job delivers no replies."),
     },
   ),
 );
@@ -131,30 +131,36 @@ export type CronTurnRow = Of<typeof TURN>;
 
 const JOB = named(
   "CronJobRow",
-  "A job as `cron.list` shows it.",
+  "A job, as `cron.list` returns it.",
   object(
     {
       id: text(),
       key: text("Key of the job's session."),
       enabled: flag(),
       schedule: declared<Schedule>("Schedule"),
-      words: text("The schedule in words."),
+      words: text("Description of the schedule for people."),
       agentId: text(),
       message: text(),
       missed: oneOf(...MISSED_POLICIES),
       createdAtMs: number(),
       updatedAtMs: number(),
       state: about(
-        object({}, { nextRunAtMs: number("Absent: paused, or finished."), last: TURN }),
-        "`last` is absent before the first turn.",
+        object(
+          {},
+          {
+            nextRunAtMs: number("Time of the next start. Absent if the job is paused or finished."),
+            last: TURN,
+          },
+        ),
+        "State of the job. `last` is absent before the first start.",
       ),
     },
     {
       name: text(),
-      problem: text("Present if the job's agent was removed from the configuration: every turn fails."),
+      problem: text("Present if the job's agent was removed from the configuration. Every start then fails."),
       deliver: about(
         declared<Route>("Route"),
-        '`to` is "(not visible)" to a reader whose token does not cover that session.',
+        'Destination for replies. `to` is "(not visible)" if the token does not cover that session.',
       ),
       model: text(),
       thinking: text(),
@@ -164,7 +170,7 @@ const JOB = named(
 );
 export type CronJobRow = Of<typeof JOB>;
 
-const note = text("Present if `cron.enabled` is false: no job is fired.");
+const note = text("Present if `cron.enabled` is false, so no job starts.");
 const CHANGED_JOB = object({ ok: oneOf(true), job: JOB }, { note });
 
 export const CRON_METHODS = {
@@ -174,17 +180,17 @@ export const CRON_METHODS = {
     params: object(
       {},
       {
-        limit: about(count(1), "Most jobs. Default 50, at most 100."),
+        limit: about(count(1), "Maximum number of jobs. Default 50, at most 100."),
         cursor,
-        agentId: about(name, "Only jobs of this agent."),
+        agentId: about(name, "Returns only jobs of this agent."),
       },
     ),
     result: object(
       {
-        enabled: flag("The configured value."),
+        enabled: flag("Value of `cron.enabled`."),
         count: number(),
         jobs: list(JOB, "Oldest first."),
-        timeZone: text("Zone of an expression that names none."),
+        timeZone: text("Time zone of cron expressions without `tz`."),
       },
       { note, nextCursor: text() },
     ),
@@ -192,8 +198,8 @@ export const CRON_METHODS = {
   },
   "cron.runs": {
     scope: READ,
-    summary: "Lists the turns of a job, newest first; the last 100 of each are kept.",
-    params: object({ id }, { limit: about(count(1), "Most turns. Default 50, at most 100.") }),
+    summary: "Lists the starts of a job, newest first. The last 100 of each job are kept.",
+    params: object({ id }, { limit: about(count(1), "Maximum number of starts. Default 50, at most 100.") }),
     result: object({ id: text(), entries: list(TURN, "Newest first.") }),
     errors: ["cron_job_not_found"],
   },
@@ -204,17 +210,18 @@ export const CRON_METHODS = {
     result: object({
       schedule: declared<Schedule>("Schedule"),
       words: text(),
-      dates: list(number(), "The next dates, ms since 1970."),
+      dates: list(number(), "The next dates, in ms since 1970."),
     }),
   },
   "cron.add": {
     scope: ADMIN,
-    summary: "Creates a job: a message to an agent in the session `cron:<id>` when it is due.",
+    summary:
+      "Creates a job, which sends a message to an agent in the session `cron:<id>` at scheduled times.",
     params: object(
       { schedule: when, message },
       {
         name: about(name, title),
-        agentId: about(name, "The agent. Default: the default agent."),
+        agentId: about(name, "Agent of the job. Default: the default agent."),
         deliver: place,
         model: about(name, model),
         thinking: about(name, thinking),
@@ -229,15 +236,15 @@ export const CRON_METHODS = {
   },
   "cron.update": {
     scope: ADMIN,
-    summary: "Changes a job. null clears a field; absent fields stay.",
-    params: object({ id, patch: about(patch, "The changed fields.") }, { idempotencyKey }),
+    summary: "Changes a job. null clears a field. Absent fields keep their values.",
+    params: object({ id, patch: about(patch, "Fields to change.") }, { idempotencyKey }),
     result: CHANGED_JOB,
     errors: [...WRONG, ...NAMES_SESSION, "cron_job_not_found"],
     events: ["cron"],
   },
   "cron.remove": {
     scope: ADMIN,
-    summary: "Removes a job; its session stays.",
+    summary: "Removes a job and keeps its session.",
     params: ONE_JOB,
     result: object({ ok: oneOf(true), id: text(), removed: oneOf(true) }),
     errors: ["cron_job_not_found", "not_visible"],

@@ -1,4 +1,4 @@
-// Owns the methods about the outbox.
+// Defines the methods for the outbox.
 
 import type { Route } from "../../core/shapes/route.ts";
 import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
@@ -15,20 +15,20 @@ const DELIVERY = named(
       sessionKey: text(),
       kind: about(
         oneOf("announce", "send", "hook"),
-        "`hook`: an event for a program; its text is the body of the request.",
+        "`hook`: an event for a program. `text` is the body of the request.",
       ),
       route: declared<Route>("Route"),
       text: text(),
       state: deliveryState,
       attempts: number(),
-      attemptOpen: flag("An attempt is under way."),
+      attemptOpen: flag("True while an attempt is in progress."),
       partsSent: number(),
       nextAttemptAt: number(),
       createdAt: number(),
     },
     {
       runId: text(),
-      textTruncated: flag("The text was cut to the requested `maxChars`."),
+      textTruncated: flag("True if the text was cut to `maxChars`."),
       code: text(),
       error: text(),
       settledAt: number(),
@@ -43,15 +43,18 @@ const SETTLED = object({ ok: oneOf(true), delivery: DELIVERY });
 export const DELIVERY_METHODS = {
   "deliveries.list": {
     scope: ADMIN,
-    summary: "Lists the outbox, newest first: texts to people, and events to programs.",
+    summary: "Lists the deliveries in the outbox, newest first: texts to people and events to programs.",
     params: object(
       {},
       {
-        state: about(deliveryState, "Only deliveries in this state."),
-        sessionKey: about(name, "Only deliveries of this session, even if it was deleted."),
-        includeDismissed: flag("Also failed deliveries that an operator has dismissed."),
-        maxChars: about(count(1), "Cuts longer texts, and sets `textTruncated`."),
-        limit: about(count(1), "Most rows. Default 100, at most 1000."),
+        state: about(deliveryState, "Returns only deliveries in this state."),
+        sessionKey: about(name, "Returns only deliveries of this session, which may have been deleted."),
+        includeDismissed: flag("Includes failed deliveries that an operator has dismissed."),
+        maxChars: about(
+          count(1),
+          "Maximum length of a text. Longer texts are cut, and `textTruncated` is set.",
+        ),
+        limit: about(count(1), "Maximum number of rows. Default 100, at most 1000."),
         cursor,
       },
     ),
@@ -68,7 +71,7 @@ export const DELIVERY_METHODS = {
   },
   "deliveries.dismiss": {
     scope: ADMIN,
-    summary: "Dismisses a failed delivery: it is no longer reported.",
+    summary: "Dismisses a failed delivery, so that it is no longer reported.",
     params: ONE_DELIVERY,
     result: SETTLED,
     errors: ["delivery_not_found", "delivery_state"],

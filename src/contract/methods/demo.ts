@@ -1,11 +1,11 @@
-// Owns the methods about the demo.
+// Defines the methods for the demo.
 
 import { flag, named, type Of, object, oneOf, text } from "../schema.ts";
 import { ADMIN, type MethodSpec, NOTHING } from "./parts.ts";
 
 const DEMO_ADDRESS = named(
   "DemoAddress",
-  "The path of a demo's WebSocket on this gateway's port, and the token that opens it.",
+  "The path of the demo's WebSocket on this gateway's port, and the token for it.",
   object({ path: text(), token: text() }),
 );
 export type DemoAddress = Of<typeof DEMO_ADDRESS>;
@@ -20,7 +20,7 @@ export const DEMO_METHODS = {
   },
   "demo.stop": {
     scope: ADMIN,
-    summary: "Stops the demo; otherwise it stops five minutes after its last connection.",
+    summary: "Stops the demo. Without this call, it stops five minutes after the last client disconnected.",
     params: NOTHING,
     result: object({ ok: oneOf(true), stopped: flag() }),
     errors: ["unknown_method"],

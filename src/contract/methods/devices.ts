@@ -1,14 +1,14 @@
-// Owns the methods about device tokens.
+// Defines the methods for device tokens.
 
 import { about, list, named, number, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name } from "./parts.ts";
 
 const DEVICE_TOKEN = named(
   "DeviceTokenEntry",
-  "A device that has a token of this role.",
+  "A device token: the device, and the role of the token.",
   object({
     deviceId: text(),
-    displayName: text("The name that the client sent."),
+    displayName: text("Name of the device, as its client sent it."),
     platform: text(),
     role: oneOf("operator", "node"),
     createdAtMs: number(),
@@ -22,7 +22,10 @@ export const DEVICE_METHODS = {
     scope: ADMIN,
     summary: "Lists the devices that have a device token. Requires a token that covers every session.",
     params: NOTHING,
-    result: about(object({ ts: number(), devices: list(DEVICE_TOKEN) }), "Most recently seen first."),
+    result: about(
+      object({ ts: number(), devices: list(DEVICE_TOKEN) }),
+      "The devices, most recently seen first.",
+    ),
   },
   "device.token.revoke": {
     scope: ADMIN,
@@ -30,7 +33,10 @@ export const DEVICE_METHODS = {
     params: object(
       { deviceId: about(name, "Id of the device.") },
       {
-        role: about(oneOf("operator", "node"), "Only its tokens of this role. Default: all."),
+        role: about(
+          oneOf("operator", "node"),
+          "Revokes only tokens of this role. Default: all tokens of the device.",
+        ),
         idempotencyKey,
       },
     ),

@@ -1,4 +1,4 @@
-// Owns the methods about nodes, and of those that only nodes call.
+// Defines the methods for nodes, including the methods that only nodes call.
 
 import {
   about,
@@ -28,19 +28,19 @@ import {
 } from "./parts.ts";
 
 /**
- * Characters of a JSON text from a node; the handler refuses larger ones with a better error than the
- * schema's.
+ * Maximum length of a JSON text from a node. The handler refuses texts above its own, lower limit with a
+ * better error.
  */
 const JSON_TEXT_MAX_CHARS = 4 * 1024 * 1024;
 
 const jsonText = text(undefined, { maxLength: JSON_TEXT_MAX_CHARS });
-/** A pairing request, by its code or its id. */
+/** Identifies a pairing request by its code or its id. */
 const WHICH = {
-  code: about(name, "The code that the device shows. Give either code or requestId."),
-  requestId: about(name, "The id of the request."),
+  code: about(name, "The code that the device shows. Give either `code` or `requestId`."),
+  requestId: about(name, "Id of the pairing request."),
 } as const;
 const nodeId = about(name, "Id of the node.");
-/** If nodes are disabled, every method fails with this code. */
+/** Error code of all these methods while nodes are disabled. */
 const NODES_OFF = "node_unavailable";
 
 const PAIR_REQUEST = named(
@@ -48,7 +48,7 @@ const PAIR_REQUEST = named(
   "A device that requests pairing.",
   object({
     requestId: text(),
-    code: text("The code on the device's screen, for people to compare."),
+    code: text("Code that the device shows, so that a person can compare it."),
     nodeId: text(),
     displayName: text(),
     platform: text(),
@@ -68,10 +68,10 @@ const always = {
   platform: text(),
   version: text(),
   caps: list(text()),
-  commands: list(text(), "The commands that it offers."),
+  commands: list(text(), "Commands that the node offers."),
   paired: oneOf(true),
   connected: flag(),
-  sessionKey: text("Key of its own session, which need not exist."),
+  sessionKey: text("Key of the node's own session, which may not exist yet."),
   pairedAtMs: number(),
 } as const;
 const ifKnown = { agentId: text(), connectedAtMs: number(), lastSeenAtMs: number() } as const;
@@ -82,7 +82,7 @@ export type NodeListRow = Of<typeof PAIRED_NODE>;
 export const NODE_METHODS = {
   "node.pair.list": {
     scope: ADMIN,
-    summary: "Lists the devices that request pairing, and the paired ones.",
+    summary: "Lists pairing requests and paired devices.",
     params: NOTHING,
     result: object({ ts: number(), pending: list(PAIR_REQUEST, "Oldest first."), paired: list(PAIRED_NODE) }),
     errors: [NODES_OFF],
@@ -94,8 +94,8 @@ export const NODE_METHODS = {
       {},
       {
         ...WHICH,
-        name: about(name, "Its name here. Default: the device's own name."),
-        agentId: about(name, "The agent that its session belongs to. Default: the default agent."),
+        name: about(name, "Name of the node. Default: the device's own name."),
+        agentId: about(name, "Agent of the node's session. Default: the default agent."),
         idempotencyKey,
       },
     ),
@@ -105,7 +105,7 @@ export const NODE_METHODS = {
   },
   "node.pair.reject": {
     scope: ADMIN,
-    summary: "Rejects a device; it may request pairing again.",
+    summary: "Rejects a pairing request. The device may request pairing again.",
     params: object({}, { ...WHICH, idempotencyKey }),
     result: object({ ok: oneOf(true), requestId: text(), nodeId: text() }),
     errors: ["pairing_not_found", NODES_OFF],
@@ -123,7 +123,7 @@ export const NODE_METHODS = {
     scope: ADMIN,
     summary: "Renames a paired device.",
     params: object(
-      { nodeId, displayName: about(name, "The name, of at most 64 characters.") },
+      { nodeId, displayName: about(name, "New name, at most 64 characters.") },
       { idempotencyKey },
     ),
     result: object({ ok: oneOf(true), nodeId: text(), displayName: text() }),
@@ -131,20 +131,20 @@ export const NODE_METHODS = {
   },
   "node.list": {
     scope: ADMIN,
-    summary: "Lists the paired devices whose sessions the token covers.",
+    summary: "Lists the paired devices. Devices whose sessions the token does not cover are left out.",
     params: NOTHING,
     result: object({ ts: number(), nodes: list(PAIRED_NODE) }),
     errors: [NODES_OFF],
   },
   "node.describe": {
     scope: ADMIN,
-    summary: "Returns one paired device, with the commands that it may be sent.",
+    summary: "Returns one paired device and its allowed commands.",
     params: object({ nodeId }),
     result: object(
       {
         ts: number(),
         ...always,
-        allowedCommands: list(text(), "Those of `commands` that the configuration permits."),
+        allowedCommands: list(text(), "The part of `commands` that the configuration allows."),
       },
       ifKnown,
     ),
@@ -154,10 +154,14 @@ export const NODE_METHODS = {
     scope: ADMIN,
     summary: "Sends a command to a node and waits for its answer.",
     params: object(
-      { nodeId, command: about(name, "Like exec, notify or device.info."), idempotencyKey },
       {
-        params: about(anything, "The command's params. At most 256 KiB."),
-        timeoutMs: about(count(1), "How long to wait. Default 30000, at most 600000."),
+        nodeId,
+        command: about(name, "Name of the command, like exec, notify or device.info."),
+        idempotencyKey,
+      },
+      {
+        params: about(anything, "Params of the command. At most 256 KiB."),
+        timeoutMs: about(count(1), "Maximum wait in ms. Default 30000, at most 600000."),
       },
     ),
     result: object({
@@ -181,35 +185,35 @@ export const NODE_METHODS = {
   },
   "node.invoke.result": {
     scope: NODE,
-    summary: "Answers a command.",
+    summary: "Returns the result of a command to the gateway.",
     params: object(
-      { id: about(name, "The id of the request."), ok: flag("Whether the command succeeded.") },
+      { id: about(name, "Id from the request."), ok: flag("Whether the command succeeded.") },
       {
         nodeId: about(name, "Ignored: the connection identifies the node."),
-        payload: about(anything, "The answer, at most 1 MiB."),
-        payloadJSON: about(nullable(jsonText), "The same as JSON text."),
-        error: about(nullable(anyObject), "The failure: `{code?, message?}`."),
+        payload: about(anything, "Result of the command, at most 1 MiB."),
+        payloadJSON: about(nullable(jsonText), "`payload` as a JSON text."),
+        error: about(nullable(anyObject), "Failure of the command: `{code?, message?}`."),
       },
     ),
     result: object(
       { ok: oneOf(true) },
-      { ignored: about(oneOf(true), "The command was no longer pending.") },
+      { ignored: about(oneOf(true), "Present if the gateway no longer waits for this command.") },
     ),
     errors: [NODES_OFF],
   },
   "node.event": {
     scope: NODE,
-    summary: "Reports an event; `agent.request` and `voice.transcript` start a run.",
+    summary: "Reports an event of a node. `agent.request` and `voice.transcript` start a run.",
     params: object(
-      { event: text("The event's name.", { minLength: 1, maxLength: NAME_MAX_CHARS }) },
+      { event: text("Name of the event.", { minLength: 1, maxLength: NAME_MAX_CHARS }) },
       {
-        payload: about(anything, "The event's payload: one object."),
-        payloadJSON: about(nullable(jsonText), "The same as JSON text."),
+        payload: about(anything, "Payload of the event, as one object."),
+        payloadJSON: about(nullable(jsonText), "`payload` as a JSON text."),
         idempotencyKey,
       },
     ),
     result: object(
-      { ok: oneOf(true), handled: flag("False: the event starts no run here.") },
+      { ok: oneOf(true), handled: flag("False if the gateway does not handle this event.") },
       { runId: text(), sessionKey: text() },
     ),
     errors: [

@@ -1,5 +1,4 @@
-// Owns the methods about the gateway's operation: health, lists, metrics over time, log,
-// configuration.
+// Defines the methods for operating the gateway: health, lists, metrics, log, configuration.
 
 import type { ProcessRow } from "../../core/shapes/process.ts";
 import { USAGE_GROUPS, type UsageLine } from "../../core/shapes/usage.ts";
@@ -23,7 +22,7 @@ import {
 import { ADMIN, count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, READ } from "./parts.ts";
 
 const always = {
-  ok: flag("The store answers, and work is accepted."),
+  ok: flag("True if the store answers and the gateway accepts work."),
   ts: number(),
   version: text(),
   uptimeMs: number(),
@@ -31,7 +30,7 @@ const always = {
   accepting: flag(),
   channels: about(
     mapOf(object({ ok: flag(), configured: flag() }, { linked: flag() })),
-    "`linked`: this process receives messages.",
+    "Status by channel. `linked`: this process receives its messages.",
   ),
   defaultAgentId: text(),
   durationMs: number(),
@@ -44,50 +43,52 @@ const ofWork = {
       queued: number(),
       slots: object({ max: number(), taken: number() }),
     }),
-    "Runs and slots. Only for tokens that cover every session.",
+    "Number of runs by state, and slots. Only for tokens that cover every session.",
   ),
   deliveries: about(
     object(
       { pending: number(), failed: number() },
       {
-        dropped: number("Dropped events of web hooks, until their failed delivery is retried or dismissed."),
+        dropped: number(
+          "Webhook events that were dropped, until the failed delivery is retried or dismissed.",
+        ),
       },
     ),
-    "Only for tokens that cover every session.",
+    "Number of deliveries by state. Only for tokens that cover every session.",
   ),
 } as const;
 
-export const HEALTH = named("Health", "Whether the gateway works, and its load.", object(always, ofWork));
+export const HEALTH = named("Health", "The health and the load of the gateway.", object(always, ofWork));
 export type Health = Of<typeof HEALTH>;
 
 const configAge = {
   ok: flag(),
-  differs: flag("A restart would change something. False while the file is invalid."),
-  changed: list(text(), "The parts of the file that it would change, without their values."),
+  differs: flag("True if a restart would change settings. False if the file is invalid."),
+  changed: list(text(), "Sections of the file that a restart would apply, without their values."),
 } as const;
 
 const STATUS = named(
   "Status",
-  "The health, with more figures of the gateway.",
+  "The health of the gateway, with more details.",
   object(
     { ...always, protocol: list(integer()), agents: number(), models: number() },
     {
       ...ofWork,
-      connections: number("Only for tokens that cover every session."),
+      connections: number("Number of connected clients. Only for tokens that cover every session."),
       processId: text(
-        "This process, if several gateways share the store. Only for tokens that cover every session.",
+        "Id of this process, if several share the store. Only for tokens that cover every session.",
       ),
       processes: list(
         declared<ProcessRow>("ProcessRow"),
         "All known processes, if several share the store. Only for tokens that cover every session.",
       ),
-      unused: flag("No session has any message yet. Only for tokens that cover every session."),
+      unused: flag("True if no session has a message yet. Only for tokens that cover every session."),
       config: about(
         object(configAge),
-        "The current configuration file, compared with the running settings. " +
+        "Differences between the configuration file and the running settings. " +
           "Only for tokens that cover every session.",
       ),
-      demo: about(object({ running: flag() }), "Absent: demos are unavailable."),
+      demo: about(object({ running: flag() }), "State of the demo. Absent if demos are unavailable."),
     },
   ),
 );
@@ -100,9 +101,9 @@ const AGENT = named(
 
 const MODEL = named(
   "ModelRow",
-  "A model as `models.list` shows it.",
+  "A model, as `models.list` returns it.",
   object({
-    id: text("Without its provider."),
+    id: text("Id of the model, without the provider."),
     name: text(),
     provider: text(),
     contextWindow: number(),
@@ -113,21 +114,18 @@ export type ModelRow = Of<typeof MODEL>;
 
 const METRICS_HISTORY = named(
   "MetricsHistory",
-  "The metrics of this process's last hour, or the requested part.",
+  "Metrics of this process during the last hour, or since the requested time.",
   object({
-    stepMs: number("Interval between two points."),
-    pointsMax: number("Kept points of each series."),
-    times: list(number(), "Times of the points of every series (ms since 1970)."),
+    stepMs: number("Interval between two points, in ms."),
+    pointsMax: number("Maximum number of points in a series."),
+    times: list(number(), "Times of the points in all series, in ms since 1970."),
     series: list(
       object({
         name: text(),
         title: text(),
         unit: oneOf("count", "per_minute", "ms", "bytes", "usd_per_hour"),
         help: text(),
-        values: list(
-          nullable(number()),
-          "One value for each of the times; null: not measured, or nothing to measure.",
-        ),
+        values: list(nullable(number()), "One value for each of `times`. null: no measurement."),
       }),
     ),
   }),
@@ -138,12 +136,17 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
 const LOG_LINE = named(
   "LogLine",
-  "A line of the log; its other fields are as they were written.",
+  "A line of the log. Other fields are returned as they were written.",
   openObject(
-    { seq: number(), time: number("ms since 1970; 0: unknown."), level: oneOf(...LOG_LEVELS), msg: text() },
     {
-      cut: about(oneOf(true), "The line was too long: `msg` has the rest of its text."),
-      part: about(anything, "The part of the program that wrote it."),
+      seq: number(),
+      time: number("In ms since 1970. 0: unknown."),
+      level: oneOf(...LOG_LEVELS),
+      msg: text(),
+    },
+    {
+      cut: about(oneOf(true), "Present if the line was too long and was cut to `msg`."),
+      part: about(anything, "Part of the program that wrote the line."),
       runId: text(),
       sessionKey: text(),
       chainId: text(),
@@ -155,30 +158,33 @@ export type LogLine = Of<typeof LOG_LINE>;
 
 const LOG_PAGE = named(
   "LogPage",
-  "Lines of the log.",
+  "A page of log lines.",
   object({
-    cursor: text("For the next request: it continues after this page."),
+    cursor: text("Argument of the next request, to continue after this page."),
     lines: list(LOG_LINE, "Oldest first."),
-    dropped: number("Lines after the given cursor that were dropped before this request."),
-    more: flag("More matching lines follow."),
+    dropped: number("Number of lines after the cursor that were dropped from memory before this request."),
+    more: flag("True if more lines match."),
   }),
 );
 export type LogPage = Of<typeof LOG_PAGE>;
 
 const USAGE_REPORT = named(
   "UsageReport",
-  "Usage since a time, one line for each agent, session, model or day.",
+  "Usage since a time, with one line for each agent, session, model or day.",
   object({
     by: oneOf(...USAGE_GROUPS),
-    since: number("ms since 1970: the beginning of a day of UTC."),
-    lines: list(declared<UsageLine>("UsageLine"), "The most expensive first; of days the newest."),
-    truncated: flag("There are more lines than requested."),
+    since: number("Start of the period: the beginning of a day in UTC, in ms since 1970."),
+    lines: list(
+      declared<UsageLine>("UsageLine"),
+      "The highest cost first. With `by: day`: the newest day first.",
+    ),
+    truncated: flag("True if there are more lines than `limit`."),
     budgets: list(
       object(
         { agentId: text(), tokensToday: number(), costToday: number() },
         { dailyTokens: number(), dailyCost: number() },
       ),
-      "The used part of each agent's daily budget.",
+      "Usage today and daily budget of each agent.",
     ),
   }),
 );
@@ -186,14 +192,14 @@ export type UsageReport = Of<typeof USAGE_REPORT>;
 
 const CONFIG_CHECK = named(
   "ConfigCheck",
-  "The current configuration file compared with the running settings.",
+  "Result of checking the configuration file and comparing it with the running settings.",
   object({
     path: text(),
     exists: flag(),
     ...configAge,
     errors: list(text()),
     warnings: list(text()),
-    settings: about(mapOf(anything), "All running settings; of secrets only whether they are set."),
+    settings: about(mapOf(anything), "All running settings. For a secret, only whether it is set."),
   }),
 );
 export type ConfigCheck = Of<typeof CONFIG_CHECK>;
@@ -201,14 +207,14 @@ export type ConfigCheck = Of<typeof CONFIG_CHECK>;
 export const OVERVIEW_METHODS = {
   health: {
     scope: READ,
-    summary: "Returns whether the store answers and work is accepted.",
+    summary: "Returns whether the store answers and the gateway accepts work.",
     params: NOTHING,
     result: HEALTH,
     ignored: ["probe"],
   },
   status: {
     scope: READ,
-    summary: "Returns the health, and versions, agents, models, connections and processes.",
+    summary: "Returns the health, with versions, agents, models, connections and processes.",
     params: NOTHING,
     result: STATUS,
   },
@@ -230,8 +236,9 @@ export const OVERVIEW_METHODS = {
 export const OPERATION_METHODS = {
   "metrics.history": {
     scope: READ,
-    summary: "Returns the metrics of this process's last hour. Requires a token that covers every session.",
-    params: object({}, { since: about(count(0), "Only points after this time (ms since 1970).") }),
+    summary:
+      "Returns metrics of this process during the last hour. Requires a token that covers every session.",
+    params: object({}, { since: about(count(0), "Returns only points after this time, in ms since 1970.") }),
     result: METRICS_HISTORY,
   },
   "logs.tail": {
@@ -243,32 +250,32 @@ export const OPERATION_METHODS = {
       {
         cursor: about(
           name,
-          "`cursor` of the last answer: returns the lines after it. Default: the newest lines.",
+          "`cursor` of the last answer, to get the lines after it. Default: the newest lines.",
         ),
-        limit: about(count(1), "Most lines. Default 200, at most 500."),
-        level: about(oneOf(...LOG_LEVELS), "The lowest level. Default debug."),
-        search: text("Only lines that contain this text.", { maxLength: NAME_MAX_CHARS }),
+        limit: about(count(1), "Maximum number of lines. Default 200, at most 500."),
+        level: about(oneOf(...LOG_LEVELS), "Lowest level of the lines. Default debug."),
+        search: text("Returns only lines that contain this text.", { maxLength: NAME_MAX_CHARS }),
       },
     ),
     result: LOG_PAGE,
   },
   usage: {
     scope: READ,
-    summary: "Sums up tokens and cost, from the ledger. Requires a token that covers every session.",
+    summary: "Returns the sums of tokens and cost. Requires a token that covers every session.",
     params: object(
       {},
       {
-        by: about(oneOf(...USAGE_GROUPS), "The grouping of the lines. Default agent."),
-        days: about(count(1), "Days of UTC, today among them. Default 30, at most 3660."),
-        agentId: about(name, "Only usage of this agent."),
-        limit: about(count(1), "Most lines. Default 100, at most 1000."),
+        by: about(oneOf(...USAGE_GROUPS), "Groups the usage into lines. Default agent."),
+        days: about(count(1), "Number of days in UTC, including today. Default 30, at most 3660."),
+        agentId: about(name, "Returns only usage of this agent."),
+        limit: about(count(1), "Maximum number of lines. Default 100, at most 1000."),
       },
     ),
     result: USAGE_REPORT,
   },
   "config.check": {
     scope: ADMIN,
-    summary: "Checks the current configuration file: its problems, and the effects of a restart.",
+    summary: "Checks the configuration file: returns its problems, and the effects of a restart.",
     params: NOTHING,
     result: CONFIG_CHECK,
     errors: ["invalid_config"],

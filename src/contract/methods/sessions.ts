@@ -1,4 +1,4 @@
-// Owns the methods about sessions: finding, creating, changing, resetting, deleting them.
+// Defines the methods for sessions: finding, creating, changing, resetting and deleting them.
 
 import type { Route } from "../../core/shapes/route.ts";
 import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
@@ -38,31 +38,35 @@ const LIST_KEYS_MAX = 200;
 const LIST = object(
   {},
   {
-    limit: about(count(1), "Most rows. Default 200, at most 1000."),
-    activeMinutes: about(count(1), "Only sessions with activity in this many minutes."),
-    includeGlobal: flag("Also the session `global`, if it is not the only one."),
-    includeUnknown: flag("Has no effect: the session `unknown` is never shown."),
+    limit: about(count(1), "Maximum number of rows. Default 200, at most 1000."),
+    activeMinutes: about(count(1), "Returns only sessions that were active in the last N minutes."),
+    includeGlobal: flag("Includes the session `global` if there are others."),
+    includeUnknown: flag("Has no effect. The session `unknown` is never shown."),
     includeDerivedTitles: flag("Adds `derivedTitle`, the beginning of the first message."),
     includeLastMessage: flag("Adds `lastMessagePreview`."),
-    includeArchived: flag("Also archived ones."),
-    label: about(name, "Only sessions with exactly this label."),
-    spawnedBy: about(name, "Only sessions that this one spawned."),
-    roots: flag("Only root sessions: those without a parent that exists and that the token covers."),
-    keys: list(name, "Only these; unknown, filtered and uncovered ones are left out.", {
+    includeArchived: flag("Includes archived sessions."),
+    label: about(name, "Returns only sessions with exactly this label."),
+    spawnedBy: about(name, "Returns only sessions that this session spawned."),
+    roots: flag(
+      "Returns only sessions without a visible parent (one that exists and that the token covers).",
+    ),
+    keys: list(name, "Returns only these sessions, if the token covers them and the other filters match.", {
       maxItems: LIST_KEYS_MAX,
     }),
-    includeChildren: flag("Adds `children` and `jobs`: the sessions that each spawned, at most 1000."),
+    includeChildren: flag("Adds `children` and `jobs`, which count the sessions that each session spawned."),
     only: about(
       oneOf("running", "failed", "mine"),
-      "`running`: with an unfinished run. `failed`: idle, and the last turn failed. " +
-        "`mine`: with a message of the caller's token, from any device.",
+      "`running`: has an unfinished run. `failed`: idle, and the last run failed. " +
+        "`mine`: has a message that was sent with the caller's token.",
     ),
     includeCounts: flag("Adds `counts`."),
-    agentId: about(name, "Only sessions of this agent."),
-    search: text("Only sessions with this text in a label, a name or the key.", {
+    agentId: about(name, "Returns only sessions of this agent."),
+    search: text("Returns only sessions with this text in the label, name or key.", {
       maxLength: NAME_MAX_CHARS,
     }),
-    kinds: list(oneOf(...SESSION_KINDS), "Only sessions of these kinds.", { maxItems: SESSION_KINDS.length }),
+    kinds: list(oneOf(...SESSION_KINDS), "Returns only sessions of these kinds.", {
+      maxItems: SESSION_KINDS.length,
+    }),
     cursor,
   },
 );
@@ -70,23 +74,29 @@ const LIST = object(
 const PATCH = object(
   { key: sessionKey },
   {
-    label: about(nameOrNull, "At most 200 characters, one line; null clears it, as with the others."),
-    thinkingLevel: about(nameOrNull, "Its models' thinking level; null: the agent's."),
-    verboseLevel: about(nameOrNull, "How much of its work is shown: on, off or full; null: the default."),
-    model: about(nameOrNull, "`<provider>/<model>`; null: the agent's."),
+    label: about(nameOrNull, "Label: one line, at most 200 characters. null clears a field."),
+    thinkingLevel: about(nameOrNull, "Thinking level of the model. null: the agent's level."),
+    verboseLevel: about(
+      nameOrNull,
+      "How much of the agent's work people see: on, off or full. null: the default.",
+    ),
+    model: about(nameOrNull, "Model as `<provider>/<model>`. null: the agent's model."),
     sendPolicy: about(
       oneOf("allow", "deny", null),
-      "Whether text may leave it; null: as session.sendPolicy says. Needs operator.admin.",
+      "Whether the session may send texts to people. null: session.sendPolicy decides. Needs operator.admin.",
     ),
-    archived: flag("false restores an archived one; true is refused."),
+    archived: flag("false restores an archived session. true is refused."),
     idempotencyKey,
   },
 );
 
-/** Facts of a model's use of its context. */
+/** The size of the model's context, and its used part. */
 export const CONTEXT = {
-  contextTokens: about(nullable(number()), "Null: the model is unknown."),
-  contextUsed: number("Tokens in the model's context at the last call; 0 before the first call."),
+  contextTokens: about(
+    nullable(number()),
+    "Size of the model's context in tokens. Null if the model is unknown.",
+  ),
+  contextUsed: number("Tokens in the model's context at the last call. 0 before the first call."),
 };
 
 /** Fields of a session in rows of methods and of tools. */
@@ -103,7 +113,7 @@ export const ROW = {
   abortedLastRun: flag(),
 };
 
-/** The same, if they are set. */
+/** Optional fields of a session in the same rows. */
 export const ROW_OPTIONS = {
   label: text(),
   displayName: text(),
@@ -111,13 +121,16 @@ export const ROW_OPTIONS = {
   verboseLevel: text(),
   sendPolicy: oneOf("allow", "deny"),
   spawnedBy: text(),
-  lastChannel: text("The channel of its people."),
+  lastChannel: text("Channel on which people last wrote."),
   lastTo: text(),
   lastAccountId: text(),
-  deliveryContext: about(declared<Route>("Route"), "The same destination in full, with its thread."),
+  deliveryContext: about(
+    declared<Route>("Route"),
+    "The full route of the last message from people, with its thread.",
+  ),
 };
 
-/** The present work of a session. */
+/** The current work of a session. */
 export const WORK = { state: declared<SessionState>("SessionState"), queuedRuns: number() };
 
 const SESSION_FIELDS = {
@@ -126,7 +139,7 @@ const SESSION_FIELDS = {
   sessionKind: oneOf(...SESSION_KINDS),
   createdAt: number(),
   modelProvider: text(),
-  cost: number("USD, since the last reset."),
+  cost: number("Cost in USD since the last reset."),
   inputTokens: number(),
   outputTokens: number(),
 };
@@ -149,19 +162,19 @@ export const LISTED_ROW = named(
       ...SESSION_OPTIONS,
       waitingOn: list(
         text(),
-        "If it waits: the sessions of the runs that it waits for, as far as the caller sees them.",
+        "Keys of the sessions that this session waits for, if the caller may see them.",
       ),
-      children: number("With `includeChildren`: the number of sessions that it spawned, at most 1000."),
+      children: number("With `includeChildren`: number of spawned sessions, at most 1000."),
       jobs: about(
-        object({ running: number(), done: number("Ended well, or stopped."), failed: number() }),
-        "With `includeChildren`, if there are any: its children by state. `running`: with an unfinished run.",
+        object({ running: number(), done: number("Succeeded or stopped."), failed: number() }),
+        "With `includeChildren`: number of spawned sessions by state. Absent if there are none.",
       ),
       failure: about(
         object(
           { runId: text(), code: text(), endedAt: number() },
           { reason: text("One line, at most 200 characters.") },
         ),
-        "If it is idle and its last turn failed: that run, and why.",
+        "The last run, if it failed and the session is idle.",
       ),
       derivedTitle: text(),
       lastMessagePreview: text(),
@@ -184,7 +197,7 @@ const PAGE = named(
     {
       nextCursor: text(),
       counts: about(
-        object({ running: number(), failed: number(), mine: number("As `only` says.") }),
+        object({ running: number(), failed: number(), mine: number("See `only`.") }),
         "With `includeCounts`: sessions for each value of `only`, without other filters, at most 1000.",
       ),
     },
@@ -193,15 +206,15 @@ const PAGE = named(
 
 const EARLIER = named(
   "EarlierRow",
-  "A conversation that a reset has ended.",
+  "A conversation that was ended by a reset.",
   object(
     {
       sessionId: text(),
-      startedAt: number("When the conversation began."),
-      endedAt: number("When its last message was written."),
+      startedAt: number("Time of the conversation's start."),
+      endedAt: number("Time of the last message."),
       messages: number("Number of messages."),
     },
-    { title: text("The beginning of its first message.") },
+    { title: text("Beginning of the first message.") },
   ),
 );
 
@@ -229,15 +242,15 @@ export const SESSION_METHODS = {
   },
   "sessions.resolve": {
     scope: READ,
-    summary: "Finds the key of one session. Exactly one of `key`, `sessionId` and `label` is given.",
+    summary: "Finds the key of one session. Give exactly one of `key`, `sessionId` and `label`.",
     params: object(
       {},
       {
         key: about(name, "A session key, in any spelling."),
-        sessionId: about(name, "The id of its transcript."),
-        label: about(name, "Its label."),
-        agentId: about(name, "With `label`: the agent of the session."),
-        spawnedBy: about(name, "Only a session that this one spawned."),
+        sessionId: about(name, "Id of the session's transcript."),
+        label: about(name, "Label of the session."),
+        agentId: about(name, "With `label`: agent of the session."),
+        spawnedBy: about(name, "Finds only a session that this session spawned."),
       },
     ),
     result: object({ ok: done, key: text() }),
@@ -246,17 +259,17 @@ export const SESSION_METHODS = {
   },
   "sessions.create": {
     scope: WRITE,
-    summary: "Creates a session for a conversation: `agent:<id>:chat:<uuid>`, or the one named by `key`.",
+    summary: "Creates a session for a conversation, with the key `agent:<id>:chat:<uuid>` or a chosen one.",
     params: object(
       { idempotencyKey },
       {
         key: about(
           name,
-          "A free name, `agent:<id>:<name>` or `<name>` alone. An existing session is returned unchanged.",
+          "Key of the session: `agent:<id>:<name>` or `<name>`. An existing session is returned unchanged.",
         ),
-        agentId: about(name, "The session's agent. Default: the default agent."),
-        label: about(name, "Its label. At most 200 characters, one line."),
-        client: about(oneOf("acp"), "For an editor: the key is then `agent:<id>:acp:<uuid>`."),
+        agentId: about(name, "Agent of the session. Default: the default agent."),
+        label: about(name, "Label of the session: one line, at most 200 characters."),
+        client: about(oneOf("acp"), "`acp` for an editor: the key is then `agent:<id>:acp:<uuid>`."),
       },
     ),
     result: object({ ok: done, key: text(), sessionId: text() }),
@@ -266,10 +279,10 @@ export const SESSION_METHODS = {
   },
   "sessions.earlier": {
     scope: READ,
-    summary: "Lists the conversations that resets have ended, newest first; `chat.history` reads one.",
+    summary: "Lists the conversations that were ended by resets, newest first. `chat.history` reads one.",
     params: object(
       { key: sessionKey },
-      { limit: about(count(1), "Most conversations. Default 50, at most 1000.") },
+      { limit: about(count(1), "Maximum number of conversations. Default 50, at most 1000.") },
     ),
     result: object({
       key: text(),
@@ -280,24 +293,26 @@ export const SESSION_METHODS = {
   },
   "sessions.preview": {
     scope: READ,
-    summary: "Returns the last messages of several sessions, a line each.",
+    summary: "Returns the last messages of several sessions, each message as one line.",
     params: object(
       {
-        keys: list(name, "The sessions; an unknown one is returned as `missing`.", {
+        keys: list(name, "Keys of the sessions. An unknown session is returned as `missing`.", {
           minItems: 1,
           maxItems: PREVIEW_KEYS_MAX,
         }),
       },
       {
-        limit: about(count(1), "Messages of each. Default 12, at most 50."),
-        maxChars: integer("Characters of a line. Default 240, at most 4000.", { minimum: 20 }),
+        limit: about(count(1), "Maximum number of messages per session. Default 12, at most 50."),
+        maxChars: integer("Maximum number of characters per line. Default 240, at most 4000.", {
+          minimum: 20,
+        }),
       },
     ),
     result: object({ ts: number(), previews: list(PREVIEW) }),
   },
   "sessions.patch": {
     scope: WRITE,
-    summary: "Changes the settings of a session. Absent fields stay.",
+    summary: "Changes the settings of a session. Absent fields keep their values.",
     params: PATCH,
     result: object({ ok: done, path: text(), key: text(), entry: SESSION_ROW }),
     ignored: [
@@ -322,7 +337,7 @@ export const SESSION_METHODS = {
   },
   "sessions.reset": {
     scope: ADMIN,
-    summary: "Cancels a session's work and starts a new transcript; the old one is kept.",
+    summary: "Cancels a session's work and starts a new transcript. The old transcript is kept.",
     params: object({ key: sessionKey }, { idempotencyKey }),
     result: object({ ok: done, key: text(), sessionId: text(), entry: SESSION_ROW }),
     ignored: ["reason"],
@@ -334,7 +349,10 @@ export const SESSION_METHODS = {
     summary: "Cancels a session's work and deletes the session. Its usage stays in the ledger.",
     params: object(
       { key: sessionKey },
-      { deleteTranscript: flag("Whether its messages are deleted, too. Default true."), idempotencyKey },
+      {
+        deleteTranscript: flag("Whether to delete the messages of the session, too. Default true."),
+        idempotencyKey,
+      },
     ),
     result: object({ ok: done, key: text(), deleted: done }),
     ignored: ["emitLifecycleHooks"],

@@ -1,5 +1,4 @@
-// Owns the methods for talking to an agent: the chat window's, an agent's run, a text to
-// people.
+// Defines the methods for talking to an agent: chat, agent runs, and texts to people.
 
 import type { Message, Provenance } from "../../core/shapes/message.ts";
 import type { RunRow, RunState } from "../../core/shapes/run.ts";
@@ -40,13 +39,16 @@ const HISTORY_LIMIT_MAX = 1000;
 
 const attachments = list(
   anyObject,
-  "Pictures: `{mimeType, content}`, the content in base64, at most 10 MiB each.",
+  "Pictures as `{mimeType, content}`, with the content in base64, at most 10 MiB each.",
   { maxItems: ATTACHMENTS_MAX },
 );
-const thinking = about(name, "off, minimal, low, medium, high, xhigh or max. Default: the session's.");
+const thinking = about(
+  name,
+  "Thinking level: off, minimal, low, medium, high, xhigh or max. Default: the session's level.",
+);
 const runId = about(
   { ...idempotencyKey },
-  "Id of the run, chosen by the caller. The same request with the same id returns the same run.",
+  "Id of the run, chosen by the caller. Repeating the request with the same id returns the same run.",
 );
 const words = text(undefined, { maxLength: MESSAGE_MAX_CHARS });
 
@@ -55,7 +57,7 @@ const CHAT_SEND = object(
     sessionKey,
     message: about(
       words,
-      "The message; a command such as `/status` is executed. May be empty if there are pictures.",
+      "The message. A command such as `/status` is executed. May be empty if there are pictures.",
     ),
     idempotencyKey: runId,
   },
@@ -63,26 +65,29 @@ const CHAT_SEND = object(
     thinking,
     deliver: flag("Has no effect."),
     attachments,
-    timeoutMs: about(count(0), "Ends the run this long after its start. 0: never. At most 7 days."),
+    timeoutMs: about(count(0), "Stops the run this many ms after its start. 0: never. At most 7 days."),
   },
 );
 
 const AGENT = object(
   { message: about(message, "The message to the agent."), idempotencyKey: runId },
   {
-    sessionKey: about(name, "The session. Default: the main one of `agentId`, or of the default agent."),
-    agentId: about(name, "The session's agent; with a key it must be the key's agent."),
-    sessionId: about(name, "Instead of `sessionKey`: the id of its transcript."),
-    to: about(name, "With `deliver`: the chat. Default: the session's last route."),
-    channel: about(name, "With `deliver`: the channel, or `last` (the default)."),
-    accountId: about(name, "With `deliver`: the account. Default: the first."),
-    threadId: about(threadId, "With `deliver`: the thread or topic."),
-    deliver: flag("Whether the answer is delivered to people, besides the transcript. Default false."),
+    sessionKey: about(name, "The session. Default: the main session of `agentId`, or of the default agent."),
+    agentId: about(name, "Agent of the session. If `sessionKey` is given, it must belong to this agent."),
+    sessionId: about(name, "Instead of `sessionKey`: id of the session's transcript."),
+    to: about(name, "With `deliver`: the chat. Default: the chat of the session's last route."),
+    channel: about(
+      name,
+      "With `deliver`: the channel. `last` (the default): the channel of the session's last route.",
+    ),
+    accountId: about(name, "With `deliver`: account of the channel. Default: the first one."),
+    threadId: about(threadId, "With `deliver`: thread or topic of the chat."),
+    deliver: flag("Whether to deliver the answer to people, in addition to the transcript. Default false."),
     thinking,
-    timeout: about(count(0), "Seconds after its start at which the run ends. 0: never. At most 7 days."),
-    lane: about(name, "Has no effect: the lane is the session's."),
-    extraSystemPrompt: about(words, "Added to the model's system prompt in this run only."),
-    label: about(name, "Instead of `sessionKey`: the session's label."),
+    timeout: about(count(0), "Stops the run this many seconds after its start. 0: never. At most 7 days."),
+    lane: about(name, "Has no effect. Each session has one lane."),
+    extraSystemPrompt: about(words, "Text to add to the model's system prompt, in this run only."),
+    label: about(name, "Instead of `sessionKey`: label of the session."),
     spawnedBy: about(name, "Has no effect."),
     attachments,
   },
@@ -90,14 +95,14 @@ const AGENT = object(
 
 const SEND = object(
   {
-    to: about(name, "The chat, by the id of its platform; on webchat and with `last` a session."),
+    to: about(name, "The platform's id of the chat. For webchat and `last`: a session."),
     message: about(message, "The text, in Markdown."),
     idempotencyKey,
   },
   {
-    channel: about(name, "webchat (the default), `last` or a channel that is set up."),
-    accountId: about(name, "The account. Default: the first."),
-    threadId: about(threadId, "The thread or topic."),
+    channel: about(name, "`webchat` (the default), `last` or a configured channel."),
+    accountId: about(name, "Account of the channel. Default: the first one."),
+    threadId: about(threadId, "Thread or topic of the chat."),
     sessionKey: about(name, "The session that records the text. Default: the session of that chat."),
   },
 );
@@ -105,28 +110,30 @@ const SEND = object(
 const HISTORY = object(
   { sessionKey },
   {
-    limit: integer("Most messages. Default 200.", { minimum: 1, maximum: HISTORY_LIMIT_MAX }),
+    limit: integer("Maximum number of messages. Default 200.", { minimum: 1, maximum: HISTORY_LIMIT_MAX }),
     before: about(
       name,
-      "A message id: returns the page before it. Give at most one of before, after and around.",
+      "Id of a message: returns the page before it. Give at most one of `before`, `after` and `around`.",
     ),
-    after: about(name, "A message id: returns the page after it."),
-    around: about(name, "A message id: returns the page with it near the middle."),
+    after: about(name, "Id of a message: returns the page after it."),
+    around: about(name, "Id of a message: returns the page with the message near the middle."),
     sessionId: about(
       name,
-      "A conversation from before a reset, of `sessions.earlier`. Default: the current one.",
+      "Id of an earlier conversation, from `sessions.earlier`. Default: the current conversation.",
     ),
-    includeRuns: flag("Adds the runs of these messages, and on the newest page the session's current state."),
+    includeRuns: flag(
+      "Adds the runs of the messages. On the newest page, also adds the current state of the session.",
+    ),
   },
 );
 
 const QUEUED_RUN = named(
   "QueuedRun",
-  "A message that waits in the lane.",
+  "A message that waits for its run.",
   object(
     { runId: text() },
     {
-      text: text("Its beginning, if the text is long."),
+      text: text("Text of the message, or the beginning of a long text."),
       provenance: declared<Provenance>("Provenance"),
       senderName: text(),
     },
@@ -136,7 +143,7 @@ export type QueuedRun = Of<typeof QUEUED_RUN>;
 
 const HISTORY_NOW = named(
   "HistoryNow",
-  "The session beside the newest page of its transcript.",
+  "The current state of the session, added to the newest page of its transcript.",
   object({
     session: LISTED_ROW,
     queue: list(QUEUED_RUN, "The first pending runs, in order; `session.queuedRuns` is their total."),
@@ -152,23 +159,23 @@ const HISTORY_PAGE = named(
       sessionKey: text(),
       messages: list(
         declared<Message & { readonly runId?: string }>("Message & { runId?: string }"),
-        "Oldest first; with `includeRuns` each names its run, if it has one.",
+        "Messages, oldest first. With `includeRuns`, each has the id of its run, if it has one.",
       ),
       thinkingLevel: text(),
     },
     {
-      sessionId: text(
-        "The messages' conversation. Absent: the key is unused; the first message starts the conversation.",
+      sessionId: text("Id of the conversation. Absent if the session has no messages yet."),
+      nextBefore: text(
+        "Argument `before` for the previous page. Absent on the first page of the transcript.",
       ),
-      nextBefore: text("For `before`: the previous page. Absent on the first page of the transcript."),
-      nextAfter: text("For `after`: the next page. Absent on the newest page."),
+      nextAfter: text("Argument `after` for the next page. Absent on the newest page."),
       runs: about(
         mapOf(declared<RunRow>("RunRow")),
-        "With `includeRuns`: the runs of these messages, and on the newest page the unfinished ones.",
+        "With `includeRuns`: runs of these messages. The newest page also has the unfinished runs.",
       ),
       compactions: about(
         mapOf(number()),
-        "With `includeRuns`: ids of messages, and when the model began to read a summary of all before them.",
+        "With `includeRuns`: by message id, the time from which a summary replaced all earlier messages.",
       ),
       now: about(HISTORY_NOW, "With `includeRuns`, on the newest page."),
     },
@@ -182,7 +189,7 @@ const WAIT_ANSWER = named(
   object(
     {
       runId: text(),
-      status: about(oneOf("ok", "error", "timeout"), "`timeout`: the wait ended, the run continues."),
+      status: about(oneOf("ok", "error", "timeout"), "`timeout`: the wait ended, but the run continues."),
       runStatus: declared<RunState>("RunState"),
     },
     { startedAt: number(), endedAt: number(), error: text(), code: text() },
@@ -193,7 +200,7 @@ export type WaitAnswer = Of<typeof WAIT_ANSWER>;
 export const TALK_METHODS = {
   "chat.history": {
     scope: READ,
-    summary: "Reads a page of a transcript, at most 4 MiB; credentials are redacted.",
+    summary: "Returns a page of a transcript, at most 4 MiB. Credentials are redacted.",
     params: HISTORY,
     result: HISTORY_PAGE,
     ignored: ["maxChars"],
@@ -201,13 +208,14 @@ export const TALK_METHODS = {
   },
   "chat.send": {
     scope: WRITE,
-    summary: "Sends a message to a session's agent. Returns once it is stored; events report the rest.",
+    summary:
+      "Sends a message to a session's agent. Returns after the message is stored. Events report the run.",
     params: CHAT_SEND,
     result: object(
       { runId: text(), status: oneOf("started") },
       {
         reply: text(
-          "The answer to a command such as `/status`. In the transcript it follows the current run.",
+          "Answer to a command such as `/status`. In the transcript it comes after the current run.",
         ),
       },
     ),
@@ -226,7 +234,7 @@ export const TALK_METHODS = {
   },
   "chat.abort": {
     scope: WRITE,
-    summary: "Cancels a session's running and pending work and its unfinished sub-agents; or one run.",
+    summary: "Cancels all work of a session and its unfinished sub-agents, or only one run.",
     params: object({ sessionKey }, { runId: about(name, "Cancels only this run."), idempotencyKey }),
     result: object({ ok: oneOf(true), aborted: flag(), runIds: list(text()) }),
     errors: NAMES_SESSION,
@@ -234,10 +242,10 @@ export const TALK_METHODS = {
   },
   "chat.inject": {
     scope: WRITE,
-    summary: "Writes a note into a transcript as the agent's message; no model is called.",
+    summary: "Writes a note into a transcript as a message of the agent. Calls no model.",
     params: object(
-      { sessionKey, message: about(message, "The note. At most 256 KiB.") },
-      { label: about(name, "Prefixed to the note in brackets."), idempotencyKey },
+      { sessionKey, message: about(message, "Text of the note. At most 256 KiB.") },
+      { label: about(name, "Label in brackets before the note."), idempotencyKey },
     ),
     result: object({ ok: oneOf(true), runId: text(), sessionKey: text() }),
     ignored: ["command", "interactive", "channelData"],
@@ -246,7 +254,7 @@ export const TALK_METHODS = {
   },
   agent: {
     scope: WRITE,
-    summary: "Runs an agent. Answers twice: when the run is accepted, and when it has ended.",
+    summary: "Runs an agent. Answers twice: after the run is accepted, and after it has ended.",
     params: AGENT,
     result: about(
       object({ runId: text(), status: oneOf("accepted"), acceptedAt: number(), sessionKey: text() }),
@@ -280,14 +288,14 @@ export const TALK_METHODS = {
     summary: "Waits for the end of a run. `timeout` means that the wait ended: the run continues.",
     params: object(
       { runId: about(name, "Id of the run.") },
-      { timeoutMs: about(count(0), "The timeout. Default 30000, at most a day; 0: returns at once.") },
+      { timeoutMs: about(count(0), "Maximum wait in ms. Default 30000, at most a day. 0: returns at once.") },
     ),
     result: WAIT_ANSWER,
     errors: ["run_not_found"],
   },
   send: {
     scope: WRITE,
-    summary: "Sends a text to people, without a model. `queued`: it is in the outbox.",
+    summary: "Queues a text to people in the outbox. Calls no model.",
     params: SEND,
     result: object({ messageId: text(), channel: text(), status: oneOf("queued"), sessionKey: text() }),
     ignored: ["mediaUrl", "mediaUrls", "gifPlayback", "agentId"],

@@ -1,10 +1,10 @@
-// Owns the methods about tools and about agents' permission requests.
+// Defines the methods for tools, and for permission requests of agents.
 
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import { about, anyObject, anything, declared, list, mapOf, named, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NAMES_SESSION, NOTHING, name, READ } from "./parts.ts";
 
-const whose = about(name, "The session. Default: the default agent's main session.");
+const whose = about(name, "Session that has the tools. Default: the default agent's main session.");
 
 const TOOL = named(
   "ToolRow",
@@ -13,21 +13,22 @@ const TOOL = named(
     name: text(),
     description: text(),
     parameters: anyObject,
-    reason: text("Why the session has it, with the setting's name."),
+    reason: text("Reason why the session has the tool, with the name of the setting."),
   }),
 );
 
 export const TOOL_METHODS = {
   "tools.catalog": {
     scope: READ,
-    summary: "Lists a session's tools with their schemas, and the withheld ones with the deciding setting.",
+    summary:
+      "Lists a session's tools with their schemas, and the withheld tools with the setting that decides.",
     params: object({}, { sessionKey: whose }),
     result: object({
       sessionKey: text(),
       tools: list(TOOL),
       withheld: list(
         object({ name: text(), reason: text() }),
-        "`mcp__<server>__*`: all tools of that server.",
+        "Withheld tools. `mcp__<server>__*` means all tools of a server.",
       ),
       missing: list(object({ server: text(), why: text() }), "MCP servers whose tools could not be listed."),
     }),
@@ -36,11 +37,11 @@ export const TOOL_METHODS = {
   },
   "tools.invoke": {
     scope: ADMIN,
-    summary: "Calls a tool as a session. The payload is the tool's result, errors included.",
+    summary: "Calls a tool as a session. Returns the result of the tool, which may be an error.",
     params: object(
       { name: about(name, "Name of the tool.") },
       {
-        arguments: about(anyObject, "Its arguments."),
+        arguments: about(anyObject, "Arguments of the tool."),
         args: about(anyObject, "Another spelling of `arguments`."),
         sessionKey: whose,
         idempotencyKey,
@@ -52,7 +53,7 @@ export const TOOL_METHODS = {
   },
   "permissions.list": {
     scope: READ,
-    summary: "Lists open permission requests of ACP agents at this gateway.",
+    summary: "Lists open permission requests of ACP agents.",
     params: NOTHING,
     result: object({ permissions: list(declared<PermissionQuestion>("PermissionQuestion")) }),
   },
@@ -62,7 +63,7 @@ export const TOOL_METHODS = {
     params: object(
       {
         id: about(name, "Id of the permission request."),
-        decision: about(oneOf("allow", "deny"), "The decision, for this request only."),
+        decision: about(oneOf("allow", "deny"), "Decision, which is valid for this request only."),
       },
       { idempotencyKey },
     ),

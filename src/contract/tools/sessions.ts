@@ -1,4 +1,4 @@
-// Owns the tools about sessions: finding, reading, writing to and starting them.
+// Defines the tools for sessions: finding, reading, writing to and starting them.
 
 import type { AnnouncedStatus } from "../../core/rules/announcement.ts";
 import { resultDescription } from "../../core/rules/result-delivery.ts";
@@ -27,26 +27,26 @@ import {
 } from "../schema.ts";
 import { choice, done, OF_SESSIONS, REPEATABLE, type ToolEntry, word } from "./parts.ts";
 
-/** Bounds of a number of rows: `fallback` if absent, `max` if more. */
+/** Limits of a number of rows: `fallback` if it is absent, `max` if it is larger. */
 export const LIST_LIMIT = { fallback: 50, min: 1, max: 200 };
 export const LIST_MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 export const HISTORY_LIMIT = { fallback: 50, min: 1, max: 1_000 };
 export const SEARCH_LIMIT = { fallback: 20, min: 1, max: 100 };
 export const INBOX_LIMIT = { fallback: 20, min: 1, max: 200 };
-/** Most seconds for which `sessions_inbox` waits. */
+/** Maximum wait of `sessions_inbox`, in seconds. */
 export const INBOX_WAIT_SECONDS = 300;
 export const INBOX_ACK_MAX = 200;
 export const WAIT_MAX_SECONDS = 3_600;
 export const SEND_WAIT_SECONDS = 30;
 export const CHILDREN_WAIT_SECONDS = 300;
 
-/** Codes of tools that take a session. */
+/** Error codes of tools that take a session. */
 const NAMES_SESSION = [...NAMED, "agent_to_agent"] as const satisfies readonly Code[];
-/** Codes of tools that start a run. */
+/** Error codes of tools that start a run. */
 const STARTS_RUN = ["chain_limit", "queue_full", "session_archived", "run_aborted"] as const;
 const NESTED =
-  "Every session; sub-agents that may spawn (`maxSpawnDepth`); others if `tools.subagents.tools.allow` " +
-  "lists it.";
+  "Every session. Sub-agents need a depth at which they may spawn (`maxSpawnDepth`), or an entry in " +
+  "`tools.subagents.tools.allow`.";
 
 const route = declared<Route>("Route");
 const tokens = {
@@ -61,7 +61,7 @@ const LISTED_SESSION = object(
   { ...ROW, kind: oneOf(...SESSION_KINDS), ...WORK },
   {
     ...ROW_OPTIONS,
-    transcriptPath: text("The JSONL copy of the transcript."),
+    transcriptPath: text("Path of the JSONL copy of the transcript."),
     messages: list(declared<Message>("Message"), "With `messageLimit`: the last messages."),
   },
 );
@@ -73,37 +73,37 @@ const SEARCH_HIT = object(
     messageId: text(),
     role: text(),
     timestamp: number(),
-    excerpt: text("The text around the words; credentials are redacted."),
+    excerpt: text("Text around the found words. Credentials are redacted."),
   },
-  { earlier: about(oneOf(true), "The message is from before a reset.") },
+  { earlier: about(oneOf(true), "Present if the message was written before a reset.") },
 );
 
-/** The later announcement or answer. */
+/** The announcement or answer that follows later. */
 const DELIVERY = about(
   object({ status: oneOf("pending", "skipped"), mode: oneOf("announce", "inbox") }),
-  "The later announcement or answer.",
+  "The announcement or answer that follows later.",
 );
 
-/** An accepted send. */
+/** Fields of an accepted send. */
 const SENT = {
   runId: text(),
   sessionKey: text(),
-  messageId: text("For `session_status`; the same as `runId`."),
-  receipt: about(declared<ReceiptState>("ReceiptState"), "The state that the message had reached."),
+  messageId: text("Argument for `session_status`. Same as `runId`."),
+  receipt: about(declared<ReceiptState>("ReceiptState"), "State of the message."),
 };
 
 const SEND_RESULT = either(
   object(
     { ...SENT, status: about(oneOf("accepted"), "The message is stored and will run."), delivery: DELIVERY },
-    { note: text("The message was the answer that its sender waits for.") },
+    { note: text("Present if the other session was waiting for this answer.") },
   ),
-  object({ ...SENT, status: done, reply: text("The reply of the other session."), delivery: DELIVERY }),
+  object({ ...SENT, status: done, reply: text("Reply of the other session."), delivery: DELIVERY }),
   object({
     ...SENT,
-    status: about(oneOf("timeout"), "The wait ended; the run continues."),
+    status: about(oneOf("timeout"), "The wait ended, but the run continues."),
     error: text(),
     state: oneOf("queued", "running"),
-    queuedBehind: number("The number of runs before it in the lane."),
+    queuedBehind: number("Number of runs that the session executes before this one."),
     delivery: DELIVERY,
   }),
   object({
@@ -127,15 +127,15 @@ const RUN_STATUS = object(
     hop: number(),
   },
   {
-    queuedBehind: number("The number of runs before it in the lane."),
+    queuedBehind: number("Number of runs that the session executes before this one."),
     startedAt: number(),
     endedAt: number(),
     model: text(),
-    reply: text("Its final text."),
+    reply: text("Final text of the run."),
     code: declared<Code>("Code"),
     error: text(),
-    crashes: number("The number of crashes during the run."),
-    takenBy: text("The run that took this one's message between two of its steps."),
+    crashes: number("Number of crashes during the run."),
+    takenBy: text("Id of another run that read this run's message while it was working."),
   },
 );
 
@@ -148,7 +148,7 @@ const SESSION_STATUS = object(
     ...WORK,
     runs: list(
       object({ runId: text(), state: declared<RunState>("RunState"), acceptedAt: number() }),
-      "The first unfinished runs; `queuedRuns` counts all.",
+      "The first unfinished runs. `queuedRuns` counts all of them.",
     ),
     model: text(),
     thinkingLevel: text(),
@@ -157,33 +157,36 @@ const SESSION_STATUS = object(
     cost: number(),
     openFlows: list(
       object({ flowId: text(), from: text(), to: text(), turnsMax: number(), createdAt: number() }),
-      "Open conversations; an invisible party is not named.",
+      "Open conversations. Sessions that you cannot see are not named.",
     ),
     updatedAt: number(),
     abortedLastRun: flag(),
   },
-  { boundTo: list(route, "Places on channels that are bound to the session.") },
+  { boundTo: list(route, "Chats that are bound to the session.") },
 );
 
 const MESSAGE_STATUS = object(
   {
     messageId: text(),
     state: declared<ReceiptState>("ReceiptState"),
-    times: about(declared<Receipt["times"]>('Receipt["times"]'), "ms since 1970, by reached state."),
+    times: about(
+      declared<Receipt["times"]>('Receipt["times"]'),
+      "Time of each state that was reached, in ms since 1970.",
+    ),
     from: text(),
     to: text(),
   },
-  { code: text("The code of the run's end, if `declined`, `expired` or `failed`.") },
+  { code: text("Error code of the run, if the state is `declined`, `expired` or `failed`.") },
 );
 
 const AWAITED = { sessionKey: text() };
 const FINISHED_CHILD = object(
   { ...AWAITED, status: declared<AnnouncedStatus>("AnnouncedStatus"), result: text("The last reply.") },
-  { label: text(), notes: text("Facts beside the result, like the error of a failed run.") },
+  { label: text(), notes: text("Facts in addition to the result, like the error of a failed run.") },
 );
 const WAITED = {
-  results: list(FINISHED_CHILD, "Finished jobs."),
-  unfinished: list(object(AWAITED, { label: text() }), "Sub-agents that continue."),
+  results: list(FINISHED_CHILD, "Results of the finished sub-agents."),
+  unfinished: list(object(AWAITED, { label: text() }), "Sub-agents that have not finished."),
 };
 
 const CHILDREN = object({
@@ -194,24 +197,24 @@ const CHILDREN = object({
         sessionKey: text(),
         agentId: text(),
         state: declared<SessionState>("SessionState"),
-        finished: flag("Its result was announced, or it was cancelled."),
-        task: text("The beginning of its task."),
+        finished: flag("True if the result was announced or the sub-agent was cancelled."),
+        task: text("Beginning of the task."),
         totalTokens: number(),
       },
       {
         label: text(),
-        ended: text("The reason for the end of its job: announced, silent, cancelled."),
+        ended: text("How the job ended: announced, silent, cancelled."),
         runId: text(),
-        runState: about(declared<RunState>("RunState"), "The state of its first run."),
+        runState: about(declared<RunState>("RunState"), "State of the sub-agent's first run."),
         acceptedAt: number(),
       },
     ),
     "Newest first.",
   ),
-  more: flag("There are more sub-agents."),
+  more: flag("True if there are more sub-agents."),
 });
 
-/** Returns the description of `sessions_spawn`; `results` says who gets the result. */
+/** Returns the description of `sessions_spawn`. `results` describes how the result arrives. */
 export function spawnDescription(results: string): string {
   return (
     "Start a sub-agent on a separate task and continue at once. Start several in one message to run them " +
@@ -227,15 +230,15 @@ export const SESSION_TOOLS = {
     params: openObject(
       {},
       {
-        kinds: list(word(SESSION_KINDS), "Only these kinds. Default: all."),
+        kinds: list(word(SESSION_KINDS), "Return only these kinds of sessions. Default: all kinds."),
         limit: number(`Maximum number of rows. Default ${LIST_LIMIT.fallback}, at most ${LIST_LIMIT.max}.`),
-        activeMinutes: number("Only sessions updated in the last N minutes."),
+        activeMinutes: number("Return only sessions updated in the last N minutes."),
         messageLimit: number(
-          "Adds the last N messages of each session, without tool results. " +
+          "Add the last N messages of each session, without tool results. " +
             `Default ${LIST_MESSAGE_LIMIT.fallback}, at most ${LIST_MESSAGE_LIMIT.max}.`,
         ),
-        search: text("Part of a label, a name or a key."),
-        agentId: text("Only sessions of this agent."),
+        search: text("Return only sessions with this text in the label, name or key."),
+        agentId: text("Return only sessions of this agent."),
         cursor: text("`nextCursor` of the previous page."),
       },
     ),
@@ -245,10 +248,13 @@ export const SESSION_TOOLS = {
         sessions: list(LISTED_SESSION),
         visibility: about(
           declared<VisibilityMode>("VisibilityMode"),
-          "The effect of `tools.sessions.visibility` for this session.",
+          "Effective value of `tools.sessions.visibility` for this session.",
         ),
       },
-      { nextCursor: text(), messagesTruncated: about(oneOf(true), "Some messages were cut or left out.") },
+      {
+        nextCursor: text(),
+        messagesTruncated: about(oneOf(true), "Present if messages were cut or left out."),
+      },
     ),
     errors: [],
     who: NESTED,
@@ -265,7 +271,7 @@ export const SESSION_TOOLS = {
           `Maximum number of messages. Default ${HISTORY_LIMIT.fallback}, at most ${HISTORY_LIMIT.max}.`,
         ),
         includeTools: flag("Include tool results. Default false."),
-        before: text("A message id: returns the page before it."),
+        before: text("Id of a message: return the page before it."),
       },
     ),
     result: object(
@@ -274,13 +280,13 @@ export const SESSION_TOOLS = {
         sessionId: text(),
         messages: list(
           declared<Message>("Message"),
-          "Oldest first; credentials are redacted, texts cut at `tools.history.maxTextChars`.",
+          "Oldest first. Credentials are redacted, and texts are cut at `tools.history.maxTextChars`.",
         ),
-        truncated: flag("A text was shortened or a message left out."),
-        droppedMessages: number("The number of messages that did not fit."),
-        bytes: number("The size of the messages as JSON."),
+        truncated: flag("True if a text was cut or a message left out."),
+        droppedMessages: number("Number of messages that did not fit."),
+        bytes: number("Size of the messages as JSON."),
       },
-      { nextBefore: text("For `before`: the previous page.") },
+      { nextBefore: text("Argument `before` for the previous page.") },
     ),
     errors: [...NAMES_SESSION, "message_not_found"],
     who: NESTED,
@@ -296,8 +302,8 @@ export const SESSION_TOOLS = {
       { message: text("The message. At most 256 KB.") },
       {
         sessionKey: text("Key or session id, from sessions_list."),
-        label: text("Instead of sessionKey: the session's label."),
-        agentId: text("With label: the agent of the session. Default: your own agent, else any agent."),
+        label: text("Instead of sessionKey: label of the session."),
+        agentId: text("With label: agent of the session. Default: your own agent, then any other."),
         timeoutSeconds: number(
           `Seconds to wait for the reply. Default ${SEND_WAIT_SECONDS}, ` +
             `at most ${WAIT_MAX_SECONDS}; 0: don't wait.`,
@@ -327,49 +333,55 @@ export const SESSION_TOOLS = {
       resultDescription({ external: false, isSubagent: false }, { announce: "post", mayWait: true }),
     ),
     params: openObject(
-      { task: text("The complete task: the sub-agent knows nothing else of this conversation.") },
+      { task: text("The complete task. The sub-agent knows nothing else about this conversation.") },
       {
         label: text("A short name for the sub-agent."),
-        agentId: text("The agent to run as: see agents_list. Default: your own agent."),
+        agentId: text("Agent of the sub-agent, from agents_list. Default: your own agent."),
         model: text("<provider>/<model>. Default: the configured model of sub-agents."),
-        thinking: choice(THINKING_LEVELS, "Thinking level of its model. Default: its agent's level."),
-        runTimeoutSeconds: number("Stops it this many seconds after its start. 0: never."),
-        thread: flag("Gives it a thread of your channel, where people can continue with it."),
-        mode: choice(["run", "session"], "One task with one result, or a session, which needs thread: true."),
+        thinking: choice(THINKING_LEVELS, "Thinking level of the model. Default: the agent's level."),
+        runTimeoutSeconds: number("Stop the sub-agent this many seconds after its start. 0: never."),
+        thread: flag("Create a thread on your channel, where people can talk to the sub-agent."),
+        mode: choice(
+          ["run", "session"],
+          "run: one task with one result. session: stays open, and needs thread: true.",
+        ),
         cleanup: choice(
           ["keep", "delete"],
-          "Keeps or deletes its session after the announcement. Default: keep.",
+          "Keep or delete the sub-agent's session after the announcement. Default: keep.",
         ),
         sandbox: choice(
           ["inherit", "require"],
-          "require: the call is refused unless the sub-agent runs sandboxed. Default: inherit.",
+          "require: refuse the call unless the sub-agent runs in a sandbox. Default: inherit.",
         ),
-        announce: choice(["post", "wake"], "Posts the result, or wakes you. Default: see the description."),
+        announce: choice(["post", "wake"], "Post the result, or wake you. Default: see the description."),
         attachments: list(
           openObject(
-            { name: text("A plain file name."), content: text("The file, as text or base64.") },
+            {
+              name: text("File name, without a folder."),
+              content: text("Content of the file, as text or base64."),
+            },
             {
               encoding: choice(["utf8", "base64"], "Encoding of the content. Default: utf8."),
-              mimeType: text("Stored with the file."),
+              mimeType: text("MIME type, stored with the file."),
             },
           ),
-          "Files for its workspace.",
+          "Files for the workspace of the sub-agent.",
         ),
         attachAs: about(
-          openObject({}, { mountPath: text("Preferred folder for the files; a hint.") }),
-          "A hint, stored with the files.",
+          openObject({}, { mountPath: text("Preferred folder for the files.") }),
+          "A hint about the folder, stored with the files.",
         ),
       },
     ),
-    // An older name of runTimeoutSeconds, and the expected runtime.
+    // An older name of runTimeoutSeconds, and a field that other programs send.
     accepts: openObject({}, { timeoutSeconds: number(), runtime: word(["subagent", "acp"]) }),
     result: object(
       { status: oneOf("accepted"), runId: text(), childSessionKey: text("The session of the sub-agent.") },
       {
-        model: text("The model that it starts with."),
-        note: text("Session that gets the result. Absent: the child was deleted after its job."),
-        withheldTools: list(text(), "Tools that its own rules allow, and yours do not."),
-        thread: about(route, "With `thread: true`: its place."),
+        model: text("Model of the sub-agent at its start."),
+        note: text("Explains how the result arrives."),
+        withheldTools: list(text(), "Tools that are withheld because you do not have them."),
+        thread: about(route, "With `thread: true`: route of the thread."),
         attachments: about(declared<AttachmentReceipt>("AttachmentReceipt"), "The stored files."),
       },
     ),
@@ -387,7 +399,7 @@ export const SESSION_TOOLS = {
       "session_not_found",
       "shutting_down",
     ],
-    who: "Every session; sub-agents only as deep as `agents.defaults.subagents.maxSpawnDepth` lets them.",
+    who: "Every session. Sub-agents only up to the depth in `agents.defaults.subagents.maxSpawnDepth`.",
     ...REPEATABLE,
   },
   agents_list: {
@@ -395,14 +407,14 @@ export const SESSION_TOOLS = {
     params: openObject({}),
     result: object({
       requester: text("The agent of the calling session."),
-      allowAny: flag("Any configured agent may be named."),
+      allowAny: flag("True if you may name any configured agent."),
       agents: list(
         object(
           {
             id: text(),
             model: text(),
             runtime: text("`builtin` or `acp`."),
-            sandboxed: flag("Its sub-agents run contained."),
+            sandboxed: flag("True if sub-agents of this agent run in a sandbox."),
             self: flag("True for the agent of the calling session."),
           },
           { name: text() },
@@ -416,7 +428,7 @@ export const SESSION_TOOLS = {
   session_status: {
     description:
       "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
-      "Default: your own session. With runId: the state or outcome of one run. With messageId: how far a " +
+      "Default: your own session. With runId: the state or outcome of one run. With messageId: state of a " +
       "message that you sent or got has come: queued, offered, in_turn (its reader has it in context), " +
       "answered, declined, expired, failed.",
     params: openObject(
@@ -440,8 +452,8 @@ export const SESSION_TOOLS = {
     params: openObject(
       { query: text("Words that the message contains.") },
       {
-        sessionKey: text("Only this session."),
-        agentId: text("Only sessions of this agent."),
+        sessionKey: text("Search only this session."),
+        agentId: text("Search only sessions of this agent."),
         limit: number(
           `Maximum number of hits. Default ${SEARCH_LIMIT.fallback}, at most ${SEARCH_LIMIT.max}.`,
         ),
@@ -473,11 +485,11 @@ export const SESSION_TOOLS = {
     ),
     result: either(
       CHILDREN,
-      object({ status: done, ...WAITED }, { note: text("There are no unfinished sub-agents.") }),
+      object({ status: done, ...WAITED }, { note: text("Note that there are no unfinished sub-agents.") }),
       object({ status: oneOf("timeout"), error: text(), ...WAITED }),
       object({
         status: done,
-        cancelled: list(text(), "Keys of the sub-agents that were at work. Nothing is announced."),
+        cancelled: list(text(), "Keys of the cancelled sub-agents. Their results are not announced."),
         runIds: list(text()),
       }),
     ),
@@ -499,13 +511,15 @@ export const SESSION_TOOLS = {
     params: openObject(
       {},
       {
-        limit: number(`Most messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}.`),
-        after: text("A message id: only what came after it."),
-        before: text("A message id: only what came before it."),
-        waitSeconds: number(`Seconds to wait for something new. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
+        limit: number(
+          `Maximum number of messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}.`,
+        ),
+        after: text("Id of a message: return only messages after it."),
+        before: text("Id of a message: return only messages before it."),
+        waitSeconds: number(`Seconds to wait for a new message. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
         ack: list(
           text(),
-          `Ids of messages that you have read, at most ${INBOX_ACK_MAX}. Repeating one does no harm.`,
+          `Ids of messages that you have read, at most ${INBOX_ACK_MAX}. An id may be repeated.`,
         ),
       },
     ),
@@ -517,24 +531,24 @@ export const SESSION_TOOLS = {
           object(
             {
               id: text(),
-              at: number("ms since 1970."),
-              kind: text("`person`, or the kind of its provenance."),
+              at: number("Time of the message, in ms since 1970."),
+              kind: text("`person`, or the kind of the message's provenance."),
               text: text(),
             },
             {
-              from: text("Key of the session that wrote it."),
-              replyTo: text("Where an answer goes. Absent: nobody expects one."),
-              acknowledged: about(oneOf(true), "You have acknowledged it."),
-              runId: text("The run of the client's own message that a notice is about."),
+              from: text("Key of the session that wrote the message."),
+              replyTo: text("Session key for an answer. Absent if no answer is expected."),
+              acknowledged: about(oneOf(true), "Present if you have acknowledged the message."),
+              runId: text("In a notice about one of your own messages: the run of that message."),
             },
           ),
           "Oldest first.",
         ),
-        more: flag("There are newer messages."),
+        more: flag("True if there are newer messages."),
       },
       {
-        nextAfter: text("For `after`: the next page."),
-        nextBefore: text("For `before`: the previous page."),
+        nextAfter: text("Argument `after` for the next page."),
+        nextBefore: text("Argument `before` for the previous page."),
       },
     ),
     errors: ["message_not_found"],

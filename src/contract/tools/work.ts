@@ -1,4 +1,4 @@
-// Owns the tools that work outside of sessions: files, commands, paired devices, texts to people.
+// Defines the tools that work outside of sessions: files, commands, paired devices, texts to people.
 
 import type { Code } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
@@ -29,7 +29,7 @@ export const NODE_TIMEOUT = {
 };
 export const EXEC_SECONDS = 120;
 
-/** Codes of a file tool. */
+/** Error codes of a file tool. */
 const FILE = [
   "path_outside",
   "file_not_found",
@@ -39,7 +39,7 @@ const FILE = [
   "run_aborted",
 ] as const satisfies readonly Code[];
 
-const WORKERS = "Every session, sub-agents too.";
+const WORKERS = "Every session, including sub-agents.";
 
 const NODE = {
   id: text(),
@@ -59,24 +59,24 @@ export const WORK_TOOLS = {
       {
         channel: text("telegram, discord, whatsapp, signal or imessage, if configured."),
         to: text("The platform's id of the chat, group, room or person."),
-        message: text("The text, in Markdown."),
+        message: text("Text in Markdown."),
       },
       {
-        accountId: text("Account of the channel. Default: the first one that knows the destination."),
-        threadId: text("The thread or topic."),
+        accountId: text("Account of the channel. Default: the first one that can reach the destination."),
+        threadId: text("Thread or topic of the chat."),
       },
     ),
     result: object(
       {
-        status: about(oneOf("accepted"), "The text is in the outbox, and not yet delivered."),
-        deliveryId: text("The row in the outbox."),
+        status: about(oneOf("accepted"), "The text is in the outbox, but not delivered yet."),
+        deliveryId: text("Id of the delivery in the outbox."),
         channel: text(),
         to: text(),
       },
       { accountId: text(), threadId: text() },
     ),
     errors: ["too_large", "channel_unknown", "not_visible", "send_denied", "queue_full", "run_aborted"],
-    who: `Where a channel is set up: ${OF_SESSIONS}`,
+    who: `If a channel is configured: ${OF_SESSIONS}`,
     ...REPEATABLE,
   },
   read: {
@@ -86,8 +86,8 @@ export const WORK_TOOLS = {
     params: openObject(
       { path: text("Path of the file, relative to the workspace.") },
       {
-        offset: number("First line, from 1. Default 1."),
-        limit: number(`Number of lines. Default and maximum ${FILE_LINES_MAX}.`),
+        offset: number("Number of the first line. Default 1."),
+        limit: number(`Maximum number of lines. Default and limit: ${FILE_LINES_MAX}.`),
       },
     ),
     result: either(
@@ -96,20 +96,20 @@ export const WORK_TOOLS = {
           status: done,
           path: text(),
           text: text(),
-          fromLine: number("The first line of the text."),
-          lines: number("The number of lines."),
+          fromLine: number("Number of the first line in the text."),
+          lines: number("Number of lines in the text."),
         },
         {
-          totalLines: number("Absent: the file is too large to count."),
+          totalLines: number("Number of lines in the file. Absent if the file is too large to count them."),
           truncated: oneOf(true),
-          note: text("The missing rest, and how to read it."),
+          note: text("Describes the missing part, and how to read it."),
         },
       ),
       object({
         status: done,
         path: text(),
         mimeType: text(),
-        bytes: number("The size of the file."),
+        bytes: number("Size of the file."),
         images: list(declared<ImageBlock>("ImageBlock"), "The picture."),
       }),
     ),
@@ -123,13 +123,13 @@ export const WORK_TOOLS = {
       "To change a part, use edit.",
     params: openObject({
       path: text("Path of the file, relative to the workspace."),
-      content: text("The complete new text."),
+      content: text("Complete new content of the file."),
     }),
     result: object({
       status: done,
       path: text(),
-      bytes: number("The size of the file."),
-      created: flag("The file is new."),
+      bytes: number("Size of the file."),
+      created: flag("True if the file is new."),
     }),
     errors: FILE,
     who: WORKERS,
@@ -141,10 +141,10 @@ export const WORK_TOOLS = {
       "Replace one piece of text in a file in your workspace. The old text must occur exactly once.",
     params: openObject({
       path: text("Path of the file, relative to the workspace."),
-      oldText: text("The text to replace, exactly as in the file."),
-      newText: text("The replacement; empty removes the old text."),
+      oldText: text("Text to replace, exactly as in the file."),
+      newText: text("Replacement. An empty text removes the old text."),
     }),
-    result: object({ status: done, path: text(), line: number("The first changed line.") }),
+    result: object({ status: done, path: text(), line: number("Number of the first changed line.") }),
     errors: FILE,
     who: WORKERS,
     parallel: false,
@@ -157,20 +157,24 @@ export const WORK_TOOLS = {
       "Long output is cut in the middle.",
     params: openObject(
       { command: text("Command that bash -c runs in the workspace.") },
-      { timeoutSeconds: number(`Seconds until it is killed. Default ${EXEC_SECONDS}; a limit may apply.`) },
+      {
+        timeoutSeconds: number(
+          `Seconds until the command is killed. Default ${EXEC_SECONDS}; a limit may apply.`,
+        ),
+      },
     ),
     result: object(
       {
         status: done,
-        exitCode: about(nullable(number()), "Null: a signal ended the command."),
+        exitCode: about(nullable(number()), "Exit code. Null if a signal ended the command."),
         output: text("stdout and stderr together."),
-        outputBytes: number("The size of the whole output."),
-        truncated: flag("The middle of the output is left out."),
+        outputBytes: number("Size of the whole output."),
+        truncated: flag("True if the middle of the output was left out."),
         durationMs: number(),
       },
       {
         signal: text("The signal that ended the command."),
-        note: text("The workspace of a sandboxed session is full."),
+        note: text("Says that the workspace of a sandboxed session is full."),
       },
     ),
     errors: ["too_large", "exec_timeout", "exec_failed", "sandbox_unavailable", "run_aborted"],
@@ -186,13 +190,13 @@ export const WORK_TOOLS = {
       "there without a shell; notify with params {title?, body} shows a notification. Each device decides " +
       "which commands it allows.",
     params: openObject(
-      { action: choice(["list", "describe", "invoke"], "The action.") },
+      { action: choice(["list", "describe", "invoke"], "Action to take.") },
       {
         node: text("Name or id of the node. Optional if there is only one."),
         command: text("With invoke: one of the node's commands."),
-        params: about(anyObject, "With invoke: the params of the command."),
+        params: about(anyObject, "With invoke: params of the command."),
         timeoutSeconds: number(
-          `With invoke: how long to wait. Default ${NODE_TIMEOUT.fallback}, at most ${NODE_TIMEOUT.max}.`,
+          `With invoke: seconds to wait. Default ${NODE_TIMEOUT.fallback}, at most ${NODE_TIMEOUT.max}.`,
         ),
       },
     ),
@@ -204,15 +208,15 @@ export const WORK_TOOLS = {
           version: text(),
           caps: list(text()),
           notAllowed: list(text(), "Commands of the node that the settings do not allow."),
-          sessionKey: text("Key of its own session, which need not exist."),
+          sessionKey: text("Key of the node's own session, which may not exist yet."),
         },
-        { lastSeenAt: number("Its last connection, in ms since 1970.") },
+        { lastSeenAt: number("Time of the node's last connection, in ms since 1970.") },
       ),
       object({
         status: done,
-        node: text("Its name."),
+        node: text("Name of the node."),
         command: text(),
-        result: about(anything, "The answer of the node."),
+        result: about(anything, "Result from the node."),
       }),
     ),
     errors: [
@@ -226,7 +230,7 @@ export const WORK_TOOLS = {
       "rate_limited",
       "run_aborted",
     ],
-    who: "Where a device is paired: every session; sandboxed ones only with `nodes.allowSandboxed`.",
+    who: "If a device is paired: every session. Sandboxed sessions only with `nodes.allowSandboxed`.",
     parallel: false,
     idempotent: false,
   },

@@ -168,7 +168,7 @@ describe("a file", () => {
       '[A file "large" came with this message, but is missing: it is larger than 0 MB]',
       '[A file "liar" came with this message, but is missing: it is larger than 0 MB]',
       '[A file "gone" came with this message, but is missing: the platform has lost it]',
-      '[A file "broken" came with this message, but is missing: it could not be read]',
+      '[A file "broken" came with this message, but is missing: the content could not be read]',
       expect.stringMatching(/fine\.txt/),
     ]);
   });

@@ -130,7 +130,7 @@ test("refuses a topic that is not a number; a route without an account uses the 
   expect(await deliver(to(FORUM, "general"))).toMatchObject({ kind: "refused" });
   expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
   expect(await deliver({ ...to(DIRECT), accountId: "nobody" })).toMatchObject({
-    error: 'the channel telegram has no account "nobody"; there is: default',
+    error: 'the channel telegram has no account "nobody"; it has: default',
   });
 });
 

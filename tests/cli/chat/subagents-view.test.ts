@@ -127,7 +127,7 @@ test("in the sub-agent's own session the task comes from its requester, and the 
   show(view.flow("r", flow("ended", "")));
   expect(lines()).toEqual([
     `  « from ${MAIN}: count the beans`,
-    `  ↔ the job is done; the next text is announced to ${MAIN}`,
+    `  ↔ the job is done; the next text is its announcement to ${MAIN}`,
   ]);
 });
 

@@ -41,7 +41,7 @@ test("a job is added, listed, changed, run and removed, and its runs are listed"
   await expect.poll(async () => (await run(home, ["cron", "runs", id])).out).toMatch(/manual +ok/);
   expect((await run(home, ["cron", "update", id, "--disable"])).code).toBe(0);
   expect((await run(home, ["cron", "list"])).out).toMatch(/every 30 minutes +off/);
-  expect((await run(home, ["cron", "remove", id])).out).toContain(`Its session cron:${id} stays`);
+  expect((await run(home, ["cron", "remove", id])).out).toContain(`Its session cron:${id} was kept`);
   expect((await run(home, ["sessions"])).out).toContain(`cron:${id}`);
   expect(await run(home, ["cron", "runs", id])).toMatchObject({ code: 1 });
 });
@@ -54,9 +54,9 @@ test("wrong options are refused without a gateway, wrong schedules by the gatewa
     [["add", "x", "--in", "soon"], /--in must be a duration/],
     [["add", "x", "--at", "tomorrow"], /--at must be a date like/],
     [["add", "x", "--every", "1h", "--cron", "0 * * * *"], /one of --cron, --every/],
-    [["add", "x", "--every", "1h", "--tz", "UTC"], /--tz needs --cron/],
+    [["add", "x", "--every", "1h", "--tz", "UTC"], /--tz requires --cron/],
     [["add", "x", "--every", "1h", "--missed", "never"], /missed/],
-    [["update", "an-id"], /no change is given/],
+    [["update", "an-id"], /no option changes the job/],
   ];
   for (const [args, words] of wrong) {
     const { code, err } = await run(home, ["cron", ...args]);
@@ -86,7 +86,7 @@ test("a job is named by its id, or by a unique name", async () => {
     code: 1,
     err: expect.stringContaining('2 jobs have the name "twice". Give an id: '),
   });
-  expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} stays/);
+  expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} was kept/);
 });
 
 test("with cron.enabled false, cron list and cron add say that no job runs", async () => {

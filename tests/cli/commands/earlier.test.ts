@@ -19,7 +19,7 @@ test("after /new, sessions history --earlier lists and shows what was said befor
   const wrong = await history("--earlier", "7");
   expect(wrong).toMatchObject({
     code: 1,
-    err: expect.stringContaining("no earlier conversation 7; there are 1"),
+    err: expect.stringContaining("no earlier conversation 7; this session has 1"),
   });
 
   const lines = (await run(home, ["sessions", "export", "work", "--earlier", "1"])).out.trim().split("\n");

@@ -47,7 +47,7 @@ test("a text for a channel is queued for its chat; a job may deliver there, too"
 });
 
 const MISUSED: readonly (readonly [readonly string[], RegExp])[] = [
-  [["send", "hi"], /--session <key>, or a chat with --channel and --to/],
+  [["send", "hi"], /no recipient: give --session <key>, or --channel and --to/],
   [["send", "--channel", "telegram", "hi"], /--channel needs --to/],
   [["send", "--session", "main", "--to", "1", "hi"], /need --channel/],
   [

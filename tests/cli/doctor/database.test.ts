@@ -119,7 +119,7 @@ const CASES: readonly Case[] = [
     what: "too few connections for one gateway",
     report: { connections: { max: 20, others: 5, ofProcess: 17 } },
     ...{ name: "connections", level: "warning" },
-    text: /only 20 available, but up to 22 needed: 1 gateway with up to 17 each, and 5 of others/,
+    text: /the server allows 20, but up to 22 are needed: 1 gateway with up to 17 each, 5 of other programs/,
     mend: /max_connections/,
   },
   {
@@ -128,7 +128,7 @@ const CASES: readonly Case[] = [
       connections: { max: 40, others: 0, ofProcess: 17 },
       processes: ["a", "b", "c"].map((host) => gateway(host)),
     },
-    ...{ name: "connections", level: "warning", text: /only 40 .*51 needed/, mend: /fewer gateways/ },
+    ...{ name: "connections", level: "warning", text: /allows 40, .*51 are needed/, mend: /fewer gateways/ },
   },
   {
     what: "commits that may be lost",

@@ -51,7 +51,7 @@ test.each(KINDS)(
     await house.stop();
     await expect(connect({ url: house.url, token: TOKEN })).rejects.toMatchObject({
       code: "UNREACHABLE",
-      hint: expect.stringContaining("Is it running"),
+      hint: expect.stringContaining("Check that it runs"),
     });
   },
 );

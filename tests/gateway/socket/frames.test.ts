@@ -68,7 +68,7 @@ const BROKEN: [string, string, string, RegExp][] = [
     "deep nesting as params",
     `{"type":"req","id":"x","method":"tools.invoke","params":{"name":"x","arguments":{"a":${DEEP}}}}`,
     "x",
-    /more than 64 levels/,
+    /at most 64 levels/,
   ],
   ["deep nesting as a frame", DEEP, "invalid", /not valid JSON|one JSON object/],
 ];

@@ -1,5 +1,6 @@
-// Implements `parley doctor`: checks everything that can keep a gateway from working, and says how to fix it.
-// It changes nothing, and reports each check that it had to skip.
+// Implements `parley doctor`: checks everything that can prevent a gateway from working, and explains how to
+// fix each problem.
+// Changes nothing. Lists each check that was skipped.
 
 import { safeLine, safeText } from "../../../core/text/safe-text.ts";
 import { addressOf, socketUrl } from "../../address.ts";

@@ -1,8 +1,8 @@
 // Implements `parley` and `parley gateway`: starts the gateway in this terminal, prints four lines about it,
 // and stops it on a signal.
-// The first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT exits at once. Neither
-// loses accepted work, which is on disk.
-// GW2: the token is printed only at a terminal, inside the page's link.
+// The first SIGTERM or SIGINT lets running work finish, or parks it for the next start. A second SIGINT exits
+// at once. Accepted work is on disk, so neither loses any.
+// GW2: the token is printed only to a terminal, as part of the page's link.
 
 import { join } from "node:path";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
@@ -15,7 +15,7 @@ import { type Cli, EXIT } from "../../cli.ts";
 import { count } from "../../layout.ts";
 import type { RunningGateway } from "../../parts.ts";
 
-/** Time for running work to finish or to be parked. */
+/** Time for running work to finish or to be parked (stored for the next start). */
 const STOP_GRACE_MS = 10_000;
 const INTERRUPTED = 130;
 const KEYS = "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY";
@@ -35,7 +35,7 @@ function stopSignal(cli: Cli): { asked: Promise<void>; release: () => void } {
   const onInt = parts.onSignal("SIGINT", () => {
     interrupts++;
     if (interrupts > 1) return parts.exitNow(INTERRUPTED);
-    cli.note("Stopping: running work is finished or parked within 10 s. Press Ctrl-C again to stop at once.");
+    cli.note("Stopping within 10 s: running work finishes or is saved. Press Ctrl-C again to stop at once.");
     resolve();
   });
   const release = (): void => {
@@ -45,7 +45,7 @@ function stopSignal(cli: Cli): { asked: Promise<void>; release: () => void } {
   return { asked, release };
 }
 
-/** Returns the options with which a command finds this gateway; none if it runs at the default address. */
+/** Returns the options that other commands need to find this gateway. Empty for the default address. */
 function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
   const { config } = cli.options;
   const { host, port } = gateway.settings.gateway;
@@ -57,7 +57,10 @@ function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions
   ];
 }
 
-/** Returns the page's link. In a log, where the token must not appear, says how to get the link. */
+/**
+ * Returns the line with the page's link. A log must not contain the token, so there it says how to get the
+ * link.
+ */
 function pageLine(
   { parts, options: { json } }: Cli,
   gateway: RunningGateway,
@@ -99,7 +102,7 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
       stop: starting.signal,
       ...optional({ configPath: config, port: options.port, host: options.host }),
     });
-    // The signal cancels only a start that waits for the database.
+    // A signal during the start only cancels the wait for the database.
     if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);
     const gateway = opened.value;
     for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);

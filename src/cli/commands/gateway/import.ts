@@ -1,6 +1,6 @@
-// Implements `parley import`: imports another program's state directory and reports what was left out.
-// Shows no value of the source, only names, counts and paths; for a setting that has to be accepted, also
-// its effect.
+// Implements `parley import`: imports the state directory of another program and reports what was left out.
+// Shows only names, counts and paths of the source, never its values. A setting that the user has to accept
+// is shown with its effect.
 
 import { resolve } from "node:path";
 import { optional } from "../../../core/optional.ts";
@@ -11,7 +11,7 @@ import { count } from "../../layout.ts";
 import type { ImportFacts } from "../../parts.ts";
 
 const INTERRUPTED = 130;
-/** Progress is reported each time this many more sessions are done. */
+/** Number of sessions between two progress reports. */
 const PROGRESS_SESSIONS = 100;
 const LEFT_SHOWN = 30;
 
@@ -22,7 +22,7 @@ function configLines({ config, dryRun }: ImportFacts): string[] {
     none: "Configuration: nothing could be imported.",
     there: `Configuration: ${path} has the same content already.`,
     written: `Configuration: ${would}written to ${path}.`,
-    proposed: `Configuration: one exists already, so the import ${dryRun ? "would be" : "is"} in ${path}.`,
+    proposed: `Configuration: a file exists already, so the import ${dryRun ? "would be" : "is"} in ${path}.`,
   }[kind];
   const shown = left.slice(0, LEFT_SHOWN).join(", ");
   const more = left.length > LEFT_SHOWN ? ` and ${left.length - LEFT_SHOWN} more` : "";
@@ -33,7 +33,7 @@ function configLines({ config, dryRun }: ImportFacts): string[] {
   ];
 }
 
-/** Returns the settings that need the user's trust: the effect of each, and how to accept it. */
+/** Returns the settings that the user has to accept: the effect of each, and the option that accepts it. */
 function trustLines({ config }: ImportFacts): string[] {
   const left = config.trusted.filter(({ accepted }) => !accepted);
   const taken = config.trusted.filter(({ accepted }) => accepted);

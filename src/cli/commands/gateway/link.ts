@@ -1,14 +1,15 @@
 // Implements `parley link`: prints the link that opens the page and signs in.
-// The page behind the link reads the token, so the link is not printed while another program has the address.
+// The program at that address can read the token from the link, so nothing is printed if it is not this
+// gateway.
 
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { findAddress, pageLink, probe } from "../../address.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import type { Reply } from "../../gateway-link.ts";
 
-const NOT_OURS = "The link is not printed, because that program could read the token.";
+const NOT_OURS = "The link is not printed, because that program could read the token in it.";
 
-/** Returns whether this configuration's gateway holds its store; undefined if that cannot be found out. */
+/** Returns whether a gateway with this configuration uses the store. Undefined if that is unknown. */
 async function holdsStore({ parts, options }: Cli): Promise<boolean | undefined> {
   if (options.url !== undefined) return undefined;
   const { loadSettings } = await import("../../../config.ts");
@@ -18,7 +19,7 @@ async function holdsStore({ parts, options }: Cli): Promise<boolean | undefined>
   return (await parts.inspectStore(loaded.value.settings.store.dir)).state === "in_use";
 }
 
-/** Returns whether the gateway runs. Fails if another program has the address. */
+/** Returns whether the gateway runs. Fails if another program uses the address. */
 async function checkAddress(cli: Cli, base: string): Promise<Reply<"runs" | "stopped">> {
   const found = await probe(base, cli.parts.world.clock);
   if (found === "nobody") return { ok: true, value: "stopped" };

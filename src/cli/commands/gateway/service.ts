@@ -1,8 +1,9 @@
 // Implements `parley service`: runs the gateway as a service of this user, under systemd or launchd.
 // SV1: a file that this command did not write is neither replaced nor removed.
-// SV2: no service is installed for root: agents that may run commands would run them as root.
-// SV3: if the service manager cannot be reached, nothing is written. Every command that is run is printed.
-// SV4: keys are in a separate file that only its owner can read; uninstalling keeps it, and all state.
+// SV2: no service is installed for root, because agents that may run commands would run them as root.
+// SV3: if the service manager cannot be reached, nothing is written. Each command that this program runs is
+//      printed.
+// SV4: keys are in a separate file that only its owner can read. Uninstalling keeps that file and all state.
 
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
@@ -19,9 +20,9 @@ import { systemdService } from "../../service/systemd.ts";
 
 const STEP_TIMEOUT_MS = 90_000;
 const OUTPUT_MAX_BYTES = 64 * 1024;
-/** Variables by which systemctl, loginctl and launchctl find the user's service manager. */
+/** Environment variables that systemctl, loginctl and launchctl need to find the user's service manager. */
 const HANDED_ON = ["DBUS_SESSION_BUS_ADDRESS", "XDG_CONFIG_HOME", "LANG", "LC_ALL"];
-/** Variables of the shell that the user may expect in the service, which does not inherit them. */
+/** Variables of the shell that the user may want in the service. A service does not inherit them. */
 const WANTED = [
   "ANTHROPIC_API_KEY",
   "OPENAI_API_KEY",
@@ -29,7 +30,7 @@ const WANTED = [
   "PARLEY_TOKEN",
   "PARLEY_DATABASE_URL",
 ];
-const ENVIRONMENT_HEAD = "# Keys and tokens of the Parley service, one NAME=value a line.\n";
+const ENVIRONMENT_HEAD = "# Keys and tokens of the Parley service, one NAME=value on each line.\n";
 
 interface InstallOptions {
   readonly print?: boolean;
@@ -53,7 +54,10 @@ function partsOf(cli: Cli): Result<ServiceParts> {
   const paths = [home, parts.launcher.node, parts.launcher.script, parts.configPath ?? "", configHome ?? ""];
   const bad = paths.find((path) => CONTROL.test(path));
   if (bad === undefined) return ok(parts);
-  return fail("invalid_argument", `a path has a control character, which a service file cannot hold: ${bad}`);
+  return fail(
+    "invalid_argument",
+    `this path has control characters, which service files cannot contain: ${bad}`,
+  );
 }
 
 function absolute(path: string, home: string): string {
@@ -71,7 +75,7 @@ function serviceOf(cli: Cli): Result<{ service: Service; parts: ServiceParts }> 
   });
 }
 
-/** Returns why this program must not be installed as a service; undefined if it may. */
+/** Returns the reason why this program must not be installed as a service. Undefined if it may. */
 function objection(cli: Cli): Failure | undefined {
   const { userId, launcher } = cli.parts.machine;
   if (userId === 0) {
@@ -87,7 +91,7 @@ function objection(cli: Cli): Failure | undefined {
   });
 }
 
-/** Runs one command of the service manager. Returns undefined if the program does not exist. */
+/** Runs one command of the service manager. Returns undefined if that command is not installed. */
 async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd | undefined> {
   const { env, home, machine, runProgram } = cli.parts;
   const handed = HANDED_ON.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
@@ -98,7 +102,7 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
       ...Object.fromEntries(handed),
       HOME: home,
       PATH: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
-      // Missing after su, even if the manager is running.
+      // Not set after `su`, even if the manager is running.
       XDG_RUNTIME_DIR: env.XDG_RUNTIME_DIR ?? `/run/user/${machine.userId ?? 0}`,
     },
     outputMaxBytes: OUTPUT_MAX_BYTES,
@@ -115,7 +119,7 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
 
 const succeeded = (end: HostProgramEnd | undefined): boolean => end?.ending === "ended" && end.exitCode === 0;
 
-/** Returns the output of a failed program, else its exit. */
+/** Returns the output of a failed program, or its exit code if it printed nothing. */
 function reasonOf(end: HostProgramEnd | undefined): string {
   if (end === undefined) return "command not found";
   const output = `${end.stderr}\n${end.stdout}`.trim();
@@ -125,7 +129,7 @@ function reasonOf(end: HostProgramEnd | undefined): string {
 const shown = (argv: readonly string[]): string =>
   argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
-/** Runs and prints the steps in order; stops at the first failed step that has no `otherwise`. */
+/** Prints and runs the steps in order. Stops at a failed step, unless the step has `otherwise`. */
 async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
   for (const { argv, otherwise } of steps) {
     cli.line(`$ ${safeLine(shown(argv))}`);
@@ -137,7 +141,7 @@ async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
   return ok(undefined);
 }
 
-/** Returns the file's text, undefined if it does not exist, or any other problem as a failure. */
+/** Reads a file. Returns undefined if it does not exist, and a failure for any other problem. */
 async function textOf(file: string): Promise<Result<string | undefined>> {
   try {
     return ok(await readFile(file, "utf8"));
@@ -147,7 +151,9 @@ async function textOf(file: string): Promise<Result<string | undefined>> {
   }
 }
 
-/** Returns the text that this command wrote before, if any. Fails if another program wrote the file. */
+/**
+ * Returns the file's text if this command wrote it, or undefined. Fails if another program wrote the file.
+ */
 async function ownFile(file: string): Promise<Result<string | undefined>> {
   const found = await textOf(file);
   if (!found.ok || found.value === undefined || found.value.includes(MARK)) return found;
@@ -160,7 +166,7 @@ async function ownFile(file: string): Promise<Result<string | undefined>> {
   );
 }
 
-/** Creates the file for keys; an existing one only gets mode 600. */
+/** Creates the file for keys. If it exists, only sets its mode to 600. */
 async function keepKeys(cli: Cli, file: string): Promise<void> {
   await ensureFolder(dirname(file));
   try {
@@ -248,16 +254,16 @@ export async function uninstallService(cli: Cli): Promise<number> {
   }
   if (succeeded(await runOne(cli, service.probe))) {
     const stopped = await follow(cli, service.stop);
-    // If stopping failed, the file stays: the manager needs it to stop the service.
+    // If stopping failed, keep the file: the service manager needs it to stop the service.
     if (!stopped.ok) return cli.fail(stopped);
     await rm(file, { force: true });
     const forgotten = await follow(cli, service.forget);
     if (!forgotten.ok) return cli.fail(forgotten);
   } else {
     await rm(file, { force: true });
-    cli.note(`${service.manager} does not answer. If the service is running, stop it yourself.`);
+    cli.note(`${service.manager} does not answer. If the service is running, stop it by hand.`);
   }
-  cli.line(safeLine(`Removed ${file}. Configuration, state and ${parts.environmentFile} stay.`));
+  cli.line(safeLine(`Removed ${file}. Configuration, state and ${parts.environmentFile} were kept.`));
   cli.document({ ok: true, removed: true, file });
   return EXIT.done;
 }

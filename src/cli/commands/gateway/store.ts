@@ -1,5 +1,5 @@
 // Implements `parley store`: shows, backs up, restores, migrates and recovers the store.
-// Each command says what to do next. Addresses are printed without user and password.
+// Each command prints the next step. Addresses are printed without user name and password.
 
 import { loadSettings } from "../../../config.ts";
 import { optional } from "../../../core/optional.ts";
@@ -18,7 +18,7 @@ import type {
 } from "../../parts.ts";
 
 const INTERRUPTED = 130;
-/** Reports progress after this many rows. */
+/** Number of rows between two progress reports. */
 const PROGRESS_ROWS = 10_000;
 
 /** Returns the settings, or reports what is wrong with the configuration and returns the exit code. */
@@ -34,7 +34,7 @@ function tallyText(tally: StoreTally): string {
   return `${count(sessions, "session")}, ${count(messages, "message")}, ${count(runs, "run")}`;
 }
 
-/** Returns the unfinished runs and pending deliveries that a gateway would continue; undefined if none. */
+/** Describes the unfinished work that a gateway would continue. Undefined if there is none. */
 function unfinished({ unfinishedRuns, pendingDeliveries }: StoreTally): string | undefined {
   const parts = [
     ...(unfinishedRuns === 0 ? [] : [count(unfinishedRuns, "unfinished run")]),
@@ -94,7 +94,9 @@ export async function showStore(cli: Cli): Promise<number> {
   return EXIT.done;
 }
 
-/** Runs a move: the first signal cancels it and undoes its changes, a second SIGINT exits at once. */
+/**
+ * Runs a store operation. The first signal cancels it and undoes its changes; a second SIGINT exits at once.
+ */
 async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>): Promise<number> {
   const { parts } = cli;
   const stop = new AbortController();
@@ -120,7 +122,7 @@ async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>):
 
 type Move<M extends StoreMove> = (settings: Settings, watch: MoveWatch) => Promise<Result<M>>;
 
-/** Runs a move and reports its result; `describe` returns the lines for people. */
+/** Runs a store operation and reports its result. `describe` returns the lines for people. */
 async function make<M extends StoreMove>(
   cli: Cli,
   move: Move<M>,
@@ -138,14 +140,14 @@ async function make<M extends StoreMove>(
   });
 }
 
-/** Returns the steps after which gateways use the migrated database. */
+/** Returns the next steps for the user, so that gateways use the migrated database. */
 function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
   const start = `check with "parley doctor", then start: parley gateway`;
   if (postgresUrl === to) return `Next: ${start}`;
   return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to that address, ${start}`;
 }
 
-/** Names the objects of the source that are not part of a store. */
+/** Lists the objects in the source database that are not part of a Parley store. */
 function leftOutLines({ leftOut = [] }: StoreMove): string[] {
   if (leftOut.length === 0) return [];
   return [`Left out, because Parley did not create it: ${leftOut.join(", ")}.`];
@@ -163,7 +165,7 @@ export async function migrateStore(
     return [
       `Copied ${tallyText(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
-      "The embedded store is unchanged. Start no gateway on it again: the two stores would diverge.",
+      "The embedded store is unchanged. Do not start a gateway on it again: the two stores would diverge.",
       ...(left === undefined ? [] : [`A gateway that starts on the new store continues ${left}.`]),
       nextSteps(options.to, settings),
     ];

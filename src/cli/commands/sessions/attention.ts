@@ -1,4 +1,5 @@
-// Implements `parley inbox` and `parley runs`: lists what needs a person, with the command that settles it.
+// Implements `parley inbox` and `parley runs`: lists the items that need a person, each with the command that
+// settles it.
 
 import type { AttentionItem } from "../../../contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../core/rules/attention/groups.ts";
@@ -10,7 +11,7 @@ import { age, excerpt } from "../../layout.ts";
 
 const SUMMARY_MAX_CHARS = 160;
 
-/** Returns the command that settles an item; undefined: the caller may not, or nothing is to be done. */
+/** Returns the command that settles an item. Undefined if there is none, or if the caller may not run it. */
 function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): string | undefined {
   if (actions.length === 0 || actions.includes("stop")) return undefined;
   switch (kind) {
@@ -71,7 +72,7 @@ export async function showInbox(cli: Cli, args: readonly string[], options: Inbo
     return tellInbox(cli, args, { hook, joined });
   }
   if (hook !== undefined || joined !== undefined) {
-    return cli.fail({ code: "usage", error: "--hook and --joined need each other" }, EXIT.usage);
+    return cli.fail({ code: "usage", error: "--hook and --joined are valid only together" }, EXIT.usage);
   }
   return withLink(cli, async (link) => {
     const answer = await link.request("attention.list", { limit });

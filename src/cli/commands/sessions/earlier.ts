@@ -1,4 +1,4 @@
-// Lists the conversations of a session before its resets, and finds one by number or session id.
+// Lists the earlier conversations of a session (each reset ends one), and finds one by number or session id.
 
 import { type Failure, fail, ok } from "../../../core/shapes/errors.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
@@ -6,7 +6,7 @@ import { type Cli, EXIT } from "../../cli.ts";
 import type { Link, Reply } from "../../gateway-link.ts";
 import { age, table } from "../../layout.ts";
 
-/** Conversations that can be named by number. */
+/** Maximum number of conversations in the list, so also the highest number. */
 const NUMBERED_MAX = 1000;
 
 export function noSession(key: string): Failure {
@@ -15,7 +15,7 @@ export function noSession(key: string): Failure {
   });
 }
 
-/** Prints the earlier conversations, the newest as number 1. */
+/** Prints the earlier conversations. Number 1 is the newest. */
 export async function listEarlier(cli: Cli, link: Link, key: string): Promise<number> {
   const found = await link.request("sessions.earlier", { key, limit: NUMBERED_MAX });
   if (!found.ok) return cli.fail(found);
@@ -39,7 +39,10 @@ export async function listEarlier(cli: Cli, link: Link, key: string): Promise<nu
   return EXIT.done;
 }
 
-/** Returns the session id for a number of that list or a session id. Default: the current conversation. */
+/**
+ * Returns the session id of a conversation, named by its number in the list or by its session id. If no name
+ * is given, returns no id, which means the current conversation.
+ */
 export async function chooseConversation(
   link: Link,
   key: string,
@@ -54,7 +57,7 @@ export async function chooseConversation(
   if (chosen !== undefined) return ok({ sessionId: chosen.sessionId });
   return fail(
     "session_not_found",
-    `There is no earlier conversation ${which}; there are ${conversations.length}.`,
+    `There is no earlier conversation ${which}; this session has ${conversations.length}.`,
     {
       hint: `List them: parley sessions history ${safeLine(key)} --earlier`,
     },

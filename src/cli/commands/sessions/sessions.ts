@@ -1,4 +1,4 @@
-// Implements `parley sessions`: lists and shows sessions, prints their transcripts, resets one.
+// Implements `parley sessions`: lists and shows sessions, prints transcripts, resets a session.
 
 import type { RequestParams } from "../../../contract/client/types.ts";
 import type { ListedRow } from "../../../contract/methods/sessions.ts";
@@ -32,10 +32,10 @@ function cells(row: ListedRow, nowMs: number): string[] {
   ];
 }
 
-/** Pages read for one list: the gateway may return short pages before the last one. */
+/** Maximum number of pages for one list. A page before the last one may be short. */
 const PAGES_MAX = 10;
 
-/** Reads pages until `limit` rows or the end. */
+/** Reads pages until `limit` rows are read, or the list ends. */
 async function readRows(
   link: Link,
   wanted: RequestParams<"sessions.list"> & { readonly limit: number },
@@ -93,7 +93,7 @@ export async function listSessions(
 interface HistoryOptions {
   readonly limit: number;
   readonly before?: string;
-  /** True lists the earlier conversations. */
+  /** `true` lists the earlier conversations; a text names one of them. */
   readonly earlier?: string | true;
 }
 
@@ -121,7 +121,7 @@ export async function showHistory(
   });
 }
 
-/** Finds a session by its key, session id or `main`. */
+/** Finds a session by its key or session id, or by the word `main`. */
 async function findRow(link: Link, name: string): Promise<Reply<ListedRow>> {
   const resolved = await link.request("sessions.resolve", { key: name });
   if (!resolved.ok) return resolved;
@@ -138,7 +138,7 @@ async function findRow(link: Link, name: string): Promise<Reply<ListedRow>> {
     if (row !== undefined) return { ok: true, value: row };
     cursor = page.value.nextCursor;
   } while (cursor !== undefined);
-  return { ok: false, code: "session_not_found", error: `The session ${key} was removed.` };
+  return { ok: false, code: "session_not_found", error: `The session ${key} was removed meanwhile.` };
 }
 
 function shown(value: unknown, name: string, nowMs: number): string {

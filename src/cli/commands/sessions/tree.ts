@@ -1,5 +1,5 @@
-// Implements `parley sessions tree`: shows which session spawned which.
-// Each session is shown once: below the session that spawned it, or at the top if that one is not listed.
+// Implements `parley sessions tree`: shows the sessions as a tree, each below the session that spawned it.
+// A session whose parent is not listed is shown at the top.
 
 import type { ListedRow } from "../../../contract/methods/sessions.ts";
 import type { PayloadOf } from "../../../contract/methods.ts";
@@ -10,7 +10,7 @@ import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { age, count, table } from "../../layout.ts";
 
 const PAGE_SESSIONS = 1_000;
-/** At most this many pages are read, the newest sessions first. */
+/** Maximum number of pages to read, the newest sessions first. */
 const PAGES_MAX = 20;
 
 type Row = Pick<
@@ -47,7 +47,10 @@ async function readAll(
   return { ok: true, value: { rows, more: cursor !== undefined } };
 }
 
-/** Returns the sessions without a parent in `rows`, newest first, each with its descendants, oldest first. */
+/**
+ * Builds the tree. The roots are the sessions whose parent is not in `rows`, newest first; the children of a
+ * session are listed oldest first.
+ */
 export function treeOf(rows: readonly Row[]): Node[] {
   const known = new Set(rows.map(({ key }) => key));
   const below = new Map<string, Row[]>();

@@ -1,24 +1,25 @@
-// The WebSocket interface that the client needs: `dial/ws.ts` implements it in Node, `dial/web.ts` elsewhere.
+// The WebSocket interface that the client needs. `dial/ws.ts` implements it for Node, `dial/web.ts` for other
+// platforms.
 
 import type { GatewayError } from "../error.ts";
 
 interface DialEvents {
   message(text: string): void;
-  /** Called once, whether the socket was ever open or not. No event follows. */
+  /** Called once when the socket has ended, whether it was ever open or not. No event follows. */
   end(error: GatewayError): void;
 }
 
 export interface DialedSocket {
-  /** Text for a socket that has ended is dropped. */
+  /** Sends a text. Does nothing if the socket has ended. */
   send(text: string): void;
   /** Closes the socket without waiting for the peer's close frame. */
   close(): void;
-  /** Ends the socket at once, without a close frame. */
+  /** Ends the socket immediately, without a close frame. */
   cut(): void;
 }
 
 export interface Dialer {
-  /** The platform's name in `connect`. */
+  /** Name of the platform, sent in `connect`. */
   readonly platform: string;
   /** Throws a `GatewayError` for an invalid address. */
   dial(url: string, events: DialEvents): DialedSocket;

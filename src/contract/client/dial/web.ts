@@ -1,5 +1,5 @@
 // Opens the client's WebSocket with the platform's own implementation: browsers, workers, Deno, Bun.
-// Nothing of Node is imported here (PW1 of plain.ts).
+// Imports nothing from Node (PW1 of plain.ts).
 
 import { GatewayError } from "../error.ts";
 import type { Dialer } from "./dial.ts";
@@ -12,10 +12,9 @@ function open(url: string): WebSocket {
   }
 }
 
-/** The failure of a socket that did not open: browsers give a page no reason. */
+/** Returns the failure of a socket that did not open. Browsers do not tell a page the reason. */
 function silent(url: string): GatewayError {
-  const hint =
-    "Is it running, and is this page's origin its own or in gateway.allowedOrigins? Its log has details.";
+  const hint = "Check that it runs, and that its gateway.allowedOrigins has this page's origin; see its log.";
   return new GatewayError("UNREACHABLE", `cannot connect to a gateway at ${url}. ${hint}`, { hint });
 }
 
@@ -46,7 +45,7 @@ export const webDialer: Dialer = {
       },
       close: () => socket.close(1000),
       cut() {
-        end(new GatewayError("CLOSED", "the connection was cut"));
+        end(new GatewayError("CLOSED", "the client ended the connection"));
         socket.close();
       },
     };

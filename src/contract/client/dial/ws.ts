@@ -1,5 +1,5 @@
-// Opens the client's WebSocket in Node, with `ws`: unlike the built-in one it reports why an upgrade was
-// refused.
+// Opens the client's WebSocket in Node, with the package `ws`.
+// Unlike Node's own WebSocket, `ws` reports why an upgrade was refused.
 
 import { type ClientOptions, type RawData, WebSocket } from "ws";
 import type { WireError } from "../../frames.ts";
@@ -8,10 +8,13 @@ import { errorOf, GatewayError, unreachable } from "../error.ts";
 import type { Dialer } from "./dial.ts";
 
 const OPTIONS: ClientOptions = { maxPayload: 4 * MAX_PAYLOAD_BYTES, perMessageDeflate: false };
-/** Characters that are read of the answer to a refused upgrade. */
+/** Maximum number of characters to read from the answer to a refused upgrade. */
 const REFUSAL_MAX_CHARS = 10_000;
 
-/** Returns the gateway's error from the body of a refused upgrade; another program's answer has none. */
+/**
+ * Reads the gateway's error from the body of a refused upgrade. Returns undefined for a body of another
+ * program.
+ */
 function refusalIn(body: string): WireError | undefined {
   try {
     const { error } = JSON.parse(body) as { error?: WireError };
@@ -48,7 +51,7 @@ export const wsDialer: Dialer = {
     });
     socket.on("error", (error: NodeJS.ErrnoException) => {
       const what = error.message || (error.code ?? "no answer");
-      end(isOpen ? new GatewayError("CLOSED", `the connection broke: ${what}`) : unreachable(url, what));
+      end(isOpen ? new GatewayError("CLOSED", `the connection was lost: ${what}`) : unreachable(url, what));
     });
     socket.on("unexpected-response", (_request, response) => {
       let body = "";

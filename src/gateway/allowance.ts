@@ -5,16 +5,16 @@ import { evictOldest } from "../core/bounded.ts";
 import type { Clock } from "../world.ts";
 
 interface Bounds {
-  /** Uses at once. */
+  /** Number of uses that a user may make at once. */
   readonly max: number;
   /** Time after which one more use is available. */
   readonly everyMs: number;
-  /** Remembered users. */
+  /** Maximum number of remembered users. */
   readonly usersMax: number;
 }
 
 export interface Allowance {
-  /** Milliseconds until this user may act; 0: now. */
+  /** Milliseconds until this user may act again; 0 if it may act now. */
   waitMs(user: string): number;
   take(user: string): void;
 }

@@ -5,7 +5,7 @@
 // An address that sent too many wrong tokens has to wait, but a right token is always admitted: a token is
 // too long to be guessed, and others may share the address.
 // A device token is valid for 90 days, while its parent token exists, and only with the device's signature
-// over the connection's challenge. So it is of no use over HTTP.
+// over the connection's challenge. It is not accepted over plain HTTP.
 // AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
 //      external session (`contract/session-token.ts`) is valid for MCP requests of that session only.
 
@@ -74,7 +74,7 @@ const DEVICE_TOKEN_PREFIX = "pdt1";
 export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
 const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
-/** Minimum form of a token in a file; the generated one is much longer. */
+/** Pattern of a token in a file. The generated token is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
 
 function digest(text: string): Buffer {

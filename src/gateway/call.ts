@@ -19,7 +19,7 @@ export interface BasicDeps {
   readonly engine: Engine;
 }
 
-/** Dependencies of those that also queue texts to people. */
+/** Dependencies of methods that also queue texts for delivery to people. */
 export interface SendingDeps extends BasicDeps {
   readonly outbound: OutboxListener;
 }

@@ -12,11 +12,13 @@ import type { DemoAddress } from "../contract/methods/demo.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Timer, World } from "../world.ts";
 
-/** The path of its WebSocket on the gateway's port. */
+/** WebSocket path of the demo on the gateway's port. */
 export const DEMO_PATH = "/demo";
-/** Time it runs without a page: a page that is reloaded finds it again. */
+/**
+ * How long the demo runs without a connected page. A page that is reloaded within this time finds it again.
+ */
 const UNSEEN_MAX_MS = 5 * 60_000;
-/** Headers of an upgrade that are passed on; the demo gets its own host, and no origin. */
+/** Headers of an upgrade request that are forwarded. The demo gets its own Host header and no Origin. */
 const PASSED_ON = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol"] as const;
 const LOOPBACK = "127.0.0.1";
 
@@ -85,7 +87,7 @@ export class Demo {
       return opened;
     } finally {
       if (this.#place === place) {
-        // A retry may succeed.
+        // Forgets the failed start, so that a retry may succeed.
         if (opened?.ok !== true) this.#place = undefined;
         else if (this.#ways.size === 0) this.#watch();
       }
@@ -102,7 +104,7 @@ export class Demo {
     return place !== undefined;
   }
 
-  /** Stops it with the gateway; no other demo can start. */
+  /** Stops the demo because the gateway stops; no other demo can start after that. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.stop();

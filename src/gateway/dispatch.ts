@@ -4,7 +4,7 @@
 // after a restart; any other use of it by that owner is a conflict. Keys of two owners are independent.
 // Only successful answers are stored: a refused request may be retried.
 // Work that must not be done twice reserves its key first. A retry waits for the answer. If the process dies,
-// the key's answer is that the outcome is unknown.
+// a retry is answered with "outcome unknown".
 // A request with a key outlives its connection: the caller may reconnect and retry it.
 
 import { createHash } from "node:crypto";
@@ -92,7 +92,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
 /** Methods of a session's pass, over WebSocket and HTTP: the session itself, and its tools. */
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
-/** A request that is no protocol method, under the same rules. */
+/** A request that is not a protocol method, such as an HTTP route. The same rules apply. */
 interface DoorRequest<T> {
   /** The name under which its idempotency key is stored. */
   readonly name: string;
@@ -105,7 +105,7 @@ export interface Dispatcher {
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
   /** Runs a request of a caller whose scope was checked. */
   perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal): Promise<Result<T>>;
-  /** Aborted when requests get no answers any more. */
+  /** Aborted once requests no longer get answers. */
   readonly stopped: AbortSignal;
   /** Releases keyed requests that continue without their callers. */
   close(): void;
@@ -171,7 +171,7 @@ type Work = () => Promise<Result<unknown>>;
 /** The context of a call, without the use of its idempotency key. */
 type BaseContext = Omit<CallContext<MethodDeps>, "remember" | "reserve">;
 
-/** Stores nothing: there is no key. */
+/** Used for a call without an idempotency key: nothing is stored. */
 const NO_KEY = { remember: async () => {}, reserve: async () => {} };
 
 /** Interval for polling a key that another process works on. */
@@ -181,8 +181,8 @@ const ELSEWHERE_PAUSE_MS = 200;
 class AnsweredElsewhere extends Error {}
 
 /**
- * Retries until the store answers if the answer to a commit was lost. A stored result is found by its key, so
- * no caller gets a failure for work that succeeded.
+ * Retries until the store answers, if the answer to a commit was lost. The stored result is found by its key,
+ * so no caller gets a failure for work that succeeded.
  */
 async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   try {
@@ -197,7 +197,9 @@ const CONFLICT = fail("idempotency_conflict", "this idempotencyKey was used for 
   hint: "Use a new key for a new request; a key is for one method with one set of params.",
 });
 
-/** Returns the answer of a key, once no living process works on it; undefined: there is none. */
+/**
+ * Returns the stored answer of a key, once no living process works on it. Returns undefined if there is none.
+ */
 async function settledAnswer(
   { engine, world }: Pick<BasicDeps, "engine" | "world">,
   keyed: KeyedCall,
@@ -210,7 +212,7 @@ async function settledAnswer(
     if (known === "conflict") return CONFLICT;
     const { answer, begunBy } = known;
     if (begunBy === undefined) return ok(answer);
-    // This process would know its own work, so the work ended without an answer.
+    // If this process were still working on the key, it would know. So the work ended without an answer.
     const isElsewhere = begunBy !== engine.processId && (await isAlive(db, begunBy));
     if (isElsewhere) await pause(world.clock, ELSEWHERE_PAUSE_MS, signal);
     else await engine.commit((unit) => settleKey(unit.tx, keyed, begunBy));
@@ -251,7 +253,10 @@ function createOnce(
   };
 }
 
-/** Stores with retries while the gateway runs: nobody may repeat the work to learn its outcome. */
+/**
+ * Retries until the answer is stored, while the gateway runs: nobody may repeat the work to learn its
+ * outcome.
+ */
 async function storedAtLast(world: World, signal: AbortSignal, store: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
@@ -263,8 +268,8 @@ async function storedAtLast(world: World, signal: AbortSignal, store: () => Prom
 }
 
 /**
- * Runs a request with a key. A good answer is stored in the transaction that did the work, or in a separate
- * one. If the key was reserved and there is no good answer, the answer for a lost process is kept.
+ * Runs a request with a key. A successful answer is stored in the transaction that did the work, or in a
+ * separate one. If the work fails, a reserved key keeps the answer that was given to `reserve`.
  */
 function underKey<T>(
   once: ReturnType<typeof createOnce>,

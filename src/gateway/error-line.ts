@@ -1,4 +1,4 @@
-// Makes the line that shows a person why something failed.
+// Formats an error as one line for people.
 
 import { visibleErrorText } from "../core/shapes/chain-step.ts";
 import type { World } from "../world.ts";

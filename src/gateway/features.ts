@@ -1,4 +1,5 @@
-// Lists the features of a connection: by its role, not by its scopes, which a method's refusal names.
+// Lists the methods and events of a connection by its role. Scopes do not matter here: a method that refuses
+// a call names the missing scope.
 
 import type { HelloOk } from "../contract/frames.ts";
 import { NODE } from "../contract/methods/parts.ts";

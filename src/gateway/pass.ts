@@ -28,8 +28,8 @@ export async function sessionOfPass(
 }
 
 /**
- * Returns the viewer when `caller` acts as the first session of the chain: with an operator, both must be
- * allowed.
+ * Returns the viewer when `caller` acts as the first session of the chain. An operator may do only the things
+ * that its token and the session may both do.
  */
 export function viewerAs(caller: Caller, token: Viewer, chain: SpawnChain, settings: Settings): Viewer {
   if (caller.actsAs !== undefined) return sessionViewer(chain, settings);
@@ -48,8 +48,8 @@ export function runOfPass(
 }
 
 /**
- * Runs a call like a tool call of the run's model: it counts in its chain, and releases its slot while it
- * waits.
+ * Runs a call like a tool call of the run's model: it counts as part of the run's chain, and the run releases
+ * its slot while the call waits.
  */
 export async function callInRun(
   tool: ToolContext,

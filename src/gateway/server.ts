@@ -39,7 +39,10 @@ import { encodeEvent } from "./socket/outlet.ts";
 import { createPresence, type Presence } from "./socket/presence.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./socket/upgrade.ts";
 
-/** Open sockets without a `connect` request: in total, and those that had enough time for one. */
+/**
+ * Maximum number of open sockets without a `connect` request: in total, and of those that are older than
+ * `SILENT_AFTER_MS`.
+ */
 const STRANGERS_MAX = 1_024;
 const SILENT_MAX = 128;
 const SILENT_AFTER_MS = 3_000;

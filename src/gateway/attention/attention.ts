@@ -1,4 +1,5 @@
-// Owns the methods about what needs a person: the list, and the decisions about a session's last turn.
+// Implements the methods of the attention list: items that need a person, and decisions about a session's
+// last turn.
 // AT3: a caller gets items of sessions that its token covers, and only actions that it may take (I9).
 //      Pairings need the same rights as the methods that decide them.
 
@@ -40,7 +41,7 @@ import {
 } from "./items.ts";
 
 const LIMIT = { byDefault: 50, max: 200 } as const;
-/** Rows that are read for one group. */
+/** Maximum number of rows read for one group. */
 const ROWS_MAX = 500;
 /** Older failures, questions and results are not listed. */
 const SINCE_MS = 7 * 86_400_000;
@@ -51,7 +52,7 @@ type Ended = EndedTurn & ReturnType<typeof placeOfTurn>;
 interface Turns {
   readonly ended: readonly Ended[];
   readonly active: readonly ActiveTurn[];
-  /** Not all rows were read. */
+  /** True if the store has more rows than were read. */
   readonly more: boolean;
 }
 
@@ -81,7 +82,10 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
   };
 }
 
-/** Returns the items of the first group that are no turns. */
+/**
+ * Returns the items of the first group that are not turns: permission requests, pairings and failed
+ * deliveries.
+ */
 async function requests(ctx: CallContext<PermissionDeps>, covers: Covers) {
   const deliveries = covers.isAdmin ? await failedDeliveries(ctx.access.db, ROWS_MAX) : [];
   const shown = deliveries.filter(({ sessionKey }) => covers.deliveries(sessionKey));

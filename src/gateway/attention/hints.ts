@@ -1,11 +1,11 @@
 // Decides which live events may change the attention list, and sends each connection at most one hint per
-// interval. A hint says nothing: the client reads the list again.
+// interval. A hint has no content: the client reads the list again.
 
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Clock } from "../../world.ts";
 import { type EncodedEvent, encodeEvent } from "../socket/outlet.ts";
 
-/** Hints are gathered for this long: 30 jobs that start at once cause one. */
+/** Changes within this interval share one hint, for example when 30 jobs start at once. */
 const GATHER_MS = 250;
 
 const HINT: EncodedEvent = encodeEvent("attention", {}, { replaces: "attention" });

@@ -1,4 +1,5 @@
-// Makes the items of the attention list: rows in, one redacted line and the caller's actions out.
+// Converts store rows to items of the attention list. An item has one redacted line and the actions that the
+// caller may take.
 
 import { createGate, seesEverything } from "../../access/token.ts";
 import type { AttentionItem } from "../../contract/methods/attention.ts";
@@ -62,7 +63,7 @@ export function permissionItems(ctx: CallContext<PermissionDeps>, covers: Covers
   }));
 }
 
-/** Returns people and devices that wait to be let in. */
+/** Returns the pairing requests of people and devices. */
 export async function pairingItems(
   ctx: CallContext<PermissionDeps>,
   covers: Covers,

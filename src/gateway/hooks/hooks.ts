@@ -1,8 +1,8 @@
 // Serves incoming web hooks: POST /hooks/agent, /hooks/wake, and /hooks/<path> of a mapping.
 // The sender is authenticated before any work, and with a token before the body is read.
-// 202 is answered once the run is on disk (I2); the request does not wait for its end.
+// The answer 202 is sent once the run is on disk (I2), without waiting for the run's end.
 // HO3: a repeated delivery gets the first answer, and no second run; with another body it is refused. A
-// signed body counts once, whatever its headers say: those are not signed.
+// signed body counts once, with any headers: headers are not signed.
 // HO4: no header, body or secret is written to a log.
 
 import type { Context } from "hono";
@@ -32,7 +32,7 @@ const TOKEN_PARAM = /token|secret|key|auth|password/i;
 const SCOPES: readonly TokenScope[] = ["operator.write", "operator.read"];
 
 export interface HookDeps extends BasicDeps, HookContext {
-  /** The token with all rights. */
+  /** The gateway's own token, which has all rights. */
   readonly token: string;
 }
 
@@ -218,7 +218,8 @@ class HookDoor {
 
   async #perform(c: Context<Env>, known: Known, work: Work): Promise<Response> {
     const { name, signal } = known;
-    // A new token or secret must not turn a known delivery into a new one.
+    // The name identifies the caller, so that a changed token or secret does not turn a known delivery into a
+    // new one.
     const caller: Caller = { id: `hook:${name}`, role: "operator", scopes: SCOPES };
     const keyed =
       work.delivery === undefined ? {} : { idempotencyKey: `hook:${name}:${digestOf(work.delivery)}` };
@@ -228,7 +229,7 @@ class HookDoor {
   }
 }
 
-/** Stores the answer, and `once`'s rows, in the transaction that accepts the run. */
+/** Stores the answer, and the rows that `once` writes, in the transaction that accepts the run. */
 function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
   return async (unit: Unit, run: Run): Promise<Result<void>> => {
     // Runs first: if two processes got the same delivery, one of them returns the other's answer.

@@ -1,10 +1,11 @@
-// Owns the calls of platforms to their channel: GET and POST /channels/<channel>/<account>.
-// PC1: there is no token: the platform authenticates to its channel, by a signature. Until then nothing is
-// done, and the memory for bodies is bounded.
-// A stranger learns nothing from an answer but its status.
+// Serves the web hooks of chat platforms: GET and POST /channels/<channel>/<account>.
+// PC1: there is no token: the platform authenticates to its channel, by a signature. Before that, no work is
+// done and the memory for bodies is bounded.
+// An unauthenticated sender gets only a status code.
 // PC3: 5xx means only that the platform must send the call again, since it was not stored. An acknowledged
 // call is stored (I2).
-// PC4: strangers can't fill the log: unauthenticated calls of an account are logged as one line a minute.
+// PC4: unauthenticated senders can't fill the log: unauthenticated calls of an account are logged as one line
+// a minute.
 
 import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
@@ -30,7 +31,7 @@ interface DoorParts {
 
 type Callable = Channel & Required<Pick<Channel, "called">>;
 
-/** A channel that takes calls, and the account of this call. */
+/** A channel that accepts web hooks of its platform, and the account that this request is for. */
 interface Called {
   readonly channel: Callable;
   readonly accountId: string;

@@ -24,7 +24,7 @@ export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayToken
   const own = hooks.token;
   const usable = own !== undefined && !gatewayTokens.includes(own) ? own : undefined;
   return {
-    /** Whether there is a token that opens hooks. */
+    /** Whether a usable hook token is configured. */
     isOpen: usable !== undefined,
     admit(remote: string, given: string | undefined): Result<void> {
       if (given === undefined || given === "") {
@@ -56,8 +56,8 @@ function signatureIn(proof: Signed, header: (name: string) => string | undefined
 }
 
 /**
- * Returns the check of a body against the signature in the headers. A failure: no signature; the body need
- * not be read.
+ * Returns the check of a body against the signature in the headers. Fails if a signature is missing: then the
+ * body need not be read.
  */
 export function signatureCheck(
   proof: Signed,

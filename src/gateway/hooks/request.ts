@@ -1,5 +1,5 @@
 // Parses the bodies of web hooks, and finds the delivery id of a request.
-// A refusal names the unknown field, or the expected type of a wrong one.
+// An error names the unknown field, or the type that a field must have.
 
 import type { BodyName, BodyOf } from "../../contract/bodies.ts";
 import { checkBody } from "../../contract/check.ts";
@@ -35,8 +35,8 @@ export async function readAgentBody(body: unknown): Promise<Result<AgentBody>> {
 }
 
 /**
- * Checks the destination. Senders name their own default channel in every request, so without `deliver` it is
- * ignored.
+ * Checks the destination. It is ignored unless `deliver` is set, because senders put their default channel
+ * into every request.
  */
 function checkPlaceOf({ deliver, channel, to }: AgentBody): Result<void> {
   if (deliver !== true || channel === undefined || channel === WEBCHAT) return ok(undefined);

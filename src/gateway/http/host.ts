@@ -1,6 +1,5 @@
 // Checks a request's headers: the host that it names, and the page that sent it.
-// A Host that is neither loopback nor configured is refused, so that no other name can be pointed at this
-// gateway.
+// A Host that is neither loopback nor configured is refused, which prevents DNS rebinding.
 // A browser's Origin must be this very host or be configured; programs send none.
 // H3: health probes are accepted under any host name, except from web pages: a load balancer or a kubelet
 // uses the bare address, and the answer is a status only.

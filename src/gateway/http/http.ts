@@ -1,8 +1,9 @@
 // Owns the plain HTTP routes: metrics, one tool call, and the entry to the others, such as the web page.
-// Loaded by the first request that is no probe of listener.ts.
+// Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
-// HT3: the code for OpenAI's and MCP's clients, web hooks and platforms is loaded by its first request.
+// HT3: the code for OpenAI's API, MCP, web hooks and chat platforms is loaded by the first request that needs
+// it.
 
 import { type Context, Hono } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
@@ -26,7 +27,7 @@ import { authenticate, type Door, type Env, nothingHere, readBody, refuse, statu
 
 /** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
-/** The list of paths in a 404. */
+/** The paths that a 404 answer lists. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
   "/v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
@@ -51,7 +52,7 @@ export interface HttpParts {
   readings(): Promise<GaugeReadings>;
 }
 
-/** Maps a body to the params of `tools.invoke`, two of which have other names in it. */
+/** Converts a body to the params of `tools.invoke`. Two fields have other names in the body. */
 async function invokeParams(given: unknown): Promise<Result<object>> {
   const body = await checkBody("POST /tools/invoke", given);
   if (!body.ok) return body;
@@ -76,7 +77,10 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
 }
 
-/** Serves metrics to Prometheus. They cover every session's work, so the token must, too (I9). */
+/**
+ * Serves metrics to Prometheus. They cover the work of all sessions, so the token must cover all sessions
+ * (I9).
+ */
 async function tellMetrics(c: Context<Env>, { deps, readings }: HttpParts): Promise<Response> {
   const caller = c.get("caller");
   const allowed = needScope(caller, "GET /metrics", "operator.read");
@@ -93,7 +97,7 @@ export function badRequest(): Response {
   return Response.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, { status: 400 });
 }
 
-/** Loads the code of a path with its first request: without its clients it costs nothing. */
+/** Loads the code of a path on the first request, so that an unused path costs nothing. */
 function loadedDoor(load: () => Promise<Door>): Door {
   const door = once(load);
   return async (c) => (await door())(c);

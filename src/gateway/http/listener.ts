@@ -21,7 +21,7 @@ async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   return (await storeAnswers(deps)) ? undefined : "the store does not answer";
 }
 
-/** Returns which probe a request is, if it is one. */
+/** Returns the health probe that a request makes, or undefined for any other request. */
 function probeOf(request: IncomingMessage, { deps }: HttpParts): Probe | undefined {
   const { method, url, headersDistinct, httpVersion } = request;
   const probe = PROBES[url?.split("?", 1)[0] ?? ""];

@@ -44,7 +44,8 @@ export function refuse(c: Context<Env>, failure: Failure): Response {
     return c.json({ ok: false, error: wireError(failure, c.get("redactor")) }, statusOf(failure.code));
   }
   const { body, retry } = openAiError(failure, c.get("redactor"));
-  // OpenAI's clients retry by the status alone: an accepted request must not run twice.
+  // OpenAI's clients decide by the status alone whether to retry. This header keeps an accepted request from
+  // running twice.
   c.header("x-should-retry", String(retry));
   return c.json(body, statusOf(failure.code));
 }
@@ -135,8 +136,8 @@ export async function readBytes(
 }
 
 /**
- * Reads a JSON body; undefined: it is invalid or truncated. It is not kept here: a request may last as long
- * as a run.
+ * Reads a JSON body; undefined: it is invalid or truncated. The body is not kept in memory, because a request
+ * may last as long as a run.
  */
 export async function readBody(c: Context<Env>, maxBytes: number): Promise<Result<unknown>> {
   const bytes = await readBytes(c, maxBytes, c.get("countBody"));

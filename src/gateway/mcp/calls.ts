@@ -1,6 +1,6 @@
-// Handles a tool call of an MCP client: which tools it has, and how a call is executed.
-// A call takes the same path as an agent's call: same tools, same checks, same results. The inbox is the only
-// addition; a client's calls touch no file and run no program.
+// Lists the tools of an MCP client and executes its calls.
+// A call is handled like an agent's call, with the same tools, checks and results. The only additional tool
+// is the inbox. A client has no tools for files or programs.
 // The caller needs the scope, and a token that covers only some sessions spawns only sessions that it covers.
 // If a client disconnects, its run continues; the result is then written into the client's session.
 
@@ -38,7 +38,7 @@ function inThisDoor(name: string): boolean {
   return SESSION_TOOLS.some((known) => known === name);
 }
 
-/** Returns the tools that the client's session has here. */
+/** Returns the tools that the client's session has over MCP. */
 export function toolsOf({ settings }: Pick<McpDeps, "settings">, client: McpClient): Described[] {
   const allowed = describeTools({ settings, chain: client.chain, external: client.session.external }).filter(
     (tool) => tool.allowed && inThisDoor(tool.name),
@@ -91,7 +91,9 @@ function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolC
   };
 }
 
-/** Sets an action for the end of an exchange. `written`: the client's connection got the whole answer. */
+/**
+ * Registers an action for the end of an exchange. `written`: the client's connection got the whole answer.
+ */
 export type AtEnd = (action: (written: boolean) => void) => void;
 
 /** Executes a call and returns its result object, errors included. Throws only when `signal` was aborted. */

@@ -1,8 +1,8 @@
 // Identifies an MCP client: its session, and its rights.
 // Nothing about a client is kept between two requests: each request identifies its sender, so any process can
 // answer it. The transport's session id only repeats the client's assigned name.
-// A client has its token's rights and its own session's identity. When it acts as another session, it has the
-// rights of that session within its token's.
+// A client has its token's rights and its own session's identity. When it acts as another session, it has
+// that session's rights, limited by its token's.
 
 import { type AccessContext, operatorViewer } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
@@ -33,9 +33,9 @@ const NAMELESS = "client";
 /** `agent:handle:connection`, as `connectionId` writes it. */
 const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}$/;
 
-/** A request's statements about its sender; all are optional. */
+/** Fields with which a request identifies its sender; all are optional. */
 export interface McpWishes {
-  /** The client's stable name. Default: made of the client's own name. */
+  /** The client's stable name. Default: derived from the client's own name. */
   readonly handle?: string;
   /** The agent of its external session. Default: the default agent. */
   readonly agentId?: string;
@@ -58,7 +58,7 @@ export interface McpClient {
   readonly handle?: string;
 }
 
-/** Makes a handle from a client's own name: the same name gives the same handle. */
+/** Derives a handle from a client's own name: the same name gives the same handle. */
 function handleFrom(name: string | undefined): string {
   const plain = (name ?? "")
     .toLowerCase()
@@ -93,7 +93,7 @@ export function connectionId(client: McpClient, uuid: string): string | undefine
   return client.handle === undefined ? undefined : `${client.session.agentId}:${client.handle}:${uuid}`;
 }
 
-/** Returns the client as another session, with that session's rights within the token's. */
+/** Returns a client that acts as another session, with that session's rights, limited by the token's. */
 async function actAs(deps: BasicDeps, caller: Caller, sessionKey: string): Promise<Result<McpClient>> {
   const { settings, engine } = deps;
   const access: AccessContext = { db: engine.store.db, settings };
@@ -125,7 +125,7 @@ async function withPass(
   return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
 }
 
-/** Returns the client of a token of one session. Its first request creates the session. */
+/** Returns the client of a token that is valid for one session. Its first request creates the session. */
 async function onlyAs(
   deps: BasicDeps,
   caller: Caller,

@@ -1,6 +1,6 @@
 // Owns the inbox of an MCP client: the tool `sessions_inbox`, which only MCP clients have, and notifications
-// of new messages. A message is offered once the answer with it was written to the client's connection, and
-// in turn once the client acknowledged it (docs/DELIVERY.md).
+// of new messages. A message is marked as offered once it was written to the client's connection, and as
+// acknowledged once the client has confirmed it (docs/DELIVERY.md).
 // Messages are redacted and within the limits of `tools.history`; omissions are stated.
 // A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
 
@@ -27,7 +27,7 @@ import type { McpClient } from "./client.ts";
 
 const MESSAGE_ID_CHARS_MAX = 200;
 const NEWS_EVERY_MS = 1_000;
-/** A waiting call reads its inbox at this interval: events are hints, and one may be lost. */
+/** Interval at which a waiting call reads its inbox, because an event may be lost. */
 const LOOK_AGAIN_MS = 10_000;
 
 export const INBOX_URI = "parley://inbox";
@@ -37,7 +37,7 @@ export const INBOX_TOOL: ToolSpec = toolSpec("sessions_inbox");
 type InboxResult = ToolResultOf<"sessions_inbox">;
 type InboxRow = InboxResult["messages"][number];
 
-/** Whether a call of the inbox may wait. */
+/** Whether the arguments of `sessions_inbox` ask to wait for new messages. */
 export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
   return args.waitSeconds !== undefined && args.waitSeconds !== 0 && args.before === undefined;
 }
@@ -89,7 +89,7 @@ const LIMITS = {
   },
   ack: (value: unknown): Result<unknown> => {
     if (!Array.isArray(value) || value.length <= INBOX_ACK_MAX) return ok(value ?? undefined);
-    return fail("invalid_argument", `ack has ${value.length} ids; the most is ${INBOX_ACK_MAX}`);
+    return fail("invalid_argument", `ack has ${value.length} ids; the maximum is ${INBOX_ACK_MAX}`);
   },
 };
 
@@ -113,7 +113,7 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
   return fromEnd ? kept.reverse() : kept;
 }
 
-/** How the call of an inbox ends. */
+/** Signals about the end of a `sessions_inbox` call. */
 interface InboxCall {
   /** Ends the wait: the client left, or the gateway stops. */
   readonly signal: AbortSignal;
@@ -151,7 +151,7 @@ async function hasNews({ engine }: BasicDeps, session: Session, { after }: Wante
   return !page.ok || page.value.entries.length > 0;
 }
 
-/** Resolves once there is news, the time is over, or the call ends. */
+/** Resolves once there is news, the wait times out, or the call ends. */
 async function untilNews(
   deps: BasicDeps,
   client: McpClient,
@@ -164,7 +164,7 @@ async function untilNews(
   for (;;) {
     const news = new AbortController();
     const stop = engine.bus.subscribe((event) => {
-      // Other processes publish the run's event, not its message.
+      // For messages of another process only the end of the run is published here.
       const isNews = event.kind === "message" || event.kind === "run_ended" || event.kind === "session";
       if (isNews && event.sessionKey === key) news.abort();
     });
@@ -213,7 +213,7 @@ async function pageOf(
 ): Promise<Result<InboxResult>> {
   const { settings, engine } = deps;
   const { db } = engine.store;
-  // A reset may have come meanwhile.
+  // The session may have been reset during the wait.
   const session = (await getSession(db, client.session.key)) ?? client.session;
   const page = await readInbox(db, { sessionId: session.sessionId, ...wanted });
   if (!page.ok) return page;
@@ -289,7 +289,7 @@ export function onInbox(
   };
   const newest = async (): Promise<string | undefined> => {
     const { db } = engine.store;
-    // A reset has started another transcript since.
+    // After a reset the session has another transcript.
     const sessionId = (await getSession(db, key))?.sessionId;
     if (sessionId === undefined) return undefined;
     const page = await readInbox(db, { sessionId, limit: 1 });
@@ -313,7 +313,7 @@ export function onInbox(
       known = true;
       came();
     }
-    // Other processes publish the run's event, not its message.
+    // For messages of another process only the end of the run is published here.
     if (event.kind === "run_ended") looked();
   });
   looked();

@@ -2,7 +2,7 @@
 // token were checked before.
 // No state is kept between requests, so any process of a deployment may answer any of them. The transport's
 // session id only names the client.
-// Bodies, batches, exchanges and streams are bounded; a stream with a stopped reader is ended.
+// Bodies, batches, exchanges and streams are bounded; a stream is closed if its reader has stopped reading.
 // If the client ends a request, its wait ends; accepted work continues.
 
 import {
@@ -44,7 +44,7 @@ interface Body {
   readonly messages: readonly Rpc[];
   /** The id of the only request, for the answer to a failure. */
   readonly id?: string | number;
-  /** It uses a newer revision of the protocol, in which each request identifies its sender. */
+  /** True for newer protocol revisions, in which each request identifies its sender. */
   readonly modern: boolean;
   readonly clientName?: string;
 }
@@ -210,7 +210,7 @@ class McpDoor {
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
     // A long call is answered at once with a stream that is kept alive.
     const streams = messages.some(({ method }) => method === "tools/call");
-    // A call is answered even when the gateway stops, so its stream ends without the signal.
+    // A tool call is still answered when the gateway stops, so the stop signal does not abort it.
     const ends = streams ? [cancelled] : [cancelled, this.#stop];
     const how = { parsedBody: json, streams, exchange };
     const response = await this.#ask(client.value, withoutBody(request, ends), how);

@@ -93,7 +93,7 @@ function waitsFor({ name, arguments: args }: ToolCall): "reply" | "jobs" | "news
   return name === "subagents" && action === "wait" ? "jobs" : undefined;
 }
 
-/** How an exchange can end. */
+/** Signals that end an exchange. */
 interface Ends {
   /** Aborted when the gateway stops. */
   readonly stop: AbortSignal;
@@ -102,7 +102,7 @@ interface Ends {
 
 type Exchange = TaskParts & Ends;
 
-/** Confirms an answer when it was written to the client's connection. */
+/** Confirms the answer to a call once it was written to the client's connection. */
 function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: string): void {
   atEnd((written) => {
     const noted = written ? engine.confirmAnswer(callId) : engine.loseAnswer(callId);
@@ -157,7 +157,7 @@ async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) 
   return told(await withProgress(exchange, call, tell, work));
 }
 
-/** Notes at the end of the exchange that the program of a pass has the tools. */
+/** Records, at the end of the exchange, that the program with this pass has received the list of tools. */
 function noteListed({ deps: { passes }, client: { caller }, atEnd }: Exchange): void {
   const { actsAs } = caller;
   if (actsAs !== undefined) atEnd((written) => written && passes?.noteListed(actsAs));
@@ -181,7 +181,7 @@ function listTools(exchange: Exchange) {
 
 function addTools(server: Server, exchange: Exchange): void {
   server.setRequestHandler("tools/list", () => listTools(exchange));
-  // Not a handler of a known method: those refuse a task as the answer to a call.
+  // A fallback handler, because the library's own handler of this method does not allow a task as the answer.
   server.fallbackRequestHandler = async (request, ctx) => {
     if (request.method !== "tools/call")
       throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");

@@ -82,7 +82,7 @@ export class Exchanges {
       return response;
     }
     const reader = body.getReader();
-    // A healthy reader always requests more: between two checks it waits, or has taken something.
+    // Whether the reader has requested data. A healthy reader does so between any two checks.
     let asks = true;
     let timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, () => look());
     const over = (written: boolean): void => {

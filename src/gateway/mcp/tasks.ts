@@ -1,6 +1,6 @@
 // Owns long sends of MCP clients: progress while they wait, and tasks for clients that declare the extension.
 // A task is the run that a send started, under the call's id. No other state is kept, so any process can
-// answer for it, also after a restart.
+// return its state, also after a restart.
 // A task is returned once its run is on disk and belongs to the sending session.
 // Cancelling ends the wait, never the run.
 

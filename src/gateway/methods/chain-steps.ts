@@ -1,8 +1,8 @@
-// Builds the steps of a chain along time from its runs, flows, waits, refusals and deliveries. Pure: it gets
-// what was read from the store and returns what is shown. All sessions that the viewer may not see have one
-// name; their steps have no text, ids or figures, and a step between two of them is left out (I9). Text of a
-// deleted session or transcript is not quoted from other rows. Credentials are redacted before text is cut
-// (I14).
+// Builds the steps of a chain, oldest first, from its runs, flows, waits, refusals and deliveries. Pure: it
+// gets what was read from the store and returns what is shown. All sessions that the viewer may not see are
+// shown under one name. Their steps have no text, ids or figures, and a step between two such sessions is
+// left out (I9). Text of a deleted session or transcript is not quoted from other rows. Credentials are
+// redacted before text is cut (I14).
 
 import { optional } from "../../core/optional.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";

@@ -1,5 +1,5 @@
-// Owns the methods about chains: the list of active ones, and one chain's steps along time. A chain is
-// visible to a reader who sees one of its sessions, without the others and their figures (I9).
+// Owns the methods about chains: the list of active ones, and one chain's steps in order. A chain is visible
+// to a reader who sees one of its sessions, without the others and their figures (I9).
 
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
@@ -29,14 +29,14 @@ import { partiesOf, shortExcerpt, stepsOf } from "./chain-steps.ts";
 const WINDOW_MINUTES = 60;
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 200;
-/** Pages that are read for one page of the caller's; a cursor continues from there. */
+/** Maximum number of store pages read for one page of the answer. Its cursor continues after the last one. */
 const PAGES_MAX = 10;
-/** Chains with long, silent work that come after the last page. */
+/** Maximum number of chains with long, silent work that are appended to the last page. */
 const AT_WORK_MAX = 200;
 const SESSIONS_MAX = 24;
 const TALKS_MAX = 40;
 const STEPS_MAX = 1_000;
-/** Bytes of the inputs and answers of one chain's runs. */
+/** Maximum bytes of the inputs and answers of one chain's runs. */
 const BYTES_MAX = 16 * 1024 * 1024;
 
 type Sees = (sessionKey: string) => boolean;

@@ -1,7 +1,7 @@
-// Owns the methods about channels: the status of every outgoing path, who may write to agents, and the chats
-// that are bound to a session.
-// Figures and errors of the outbox, and who may write, are returned only to callers whose token covers every
-// session; a binding only to those who see its session (I9).
+// Implements the methods about channels: the status of every outgoing path, the people who may write to
+// agents, and the chats that are bound to a session.
+// Figures and errors of the outbox, and the list of people, need a token that covers every session. A binding
+// is returned only to callers that may see its session (I9).
 
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate, seesEverything } from "../../access/token.ts";
@@ -42,7 +42,7 @@ export interface ChannelDeps extends SendingDeps {
 /** Bindings in one answer. */
 const BINDINGS_MAX = 1_000;
 
-/** Returns the outbox's figures of one path. */
+/** Returns the outbox's figures for one delivery path. */
 function figuresOf(figures: DeliveryFigures | undefined, redactor: Redactor): Partial<ChannelRow> {
   if (figures === undefined) return {};
   const { retrying: _, nextAttemptAt, lastError, ...rest } = figures;
@@ -111,7 +111,7 @@ async function outboxRows(deps: ChannelDeps, all: boolean): Promise<ChannelRow[]
       ...figuresOf(webchat, redactor),
     },
     ...settings.channels.map((account, at) => {
-      // Texts of a channel are counted over all its accounts: shown at the first one.
+      // The outbox counts texts per channel, so its figures are shown at the channel's first account.
       const isFirst = settings.channels.findIndex(({ channel }) => channel === account.channel) === at;
       const own = figures[1 + hooks.length + ids.indexOf(account.channel)];
       return accountRow(account, statuses, { figures: isFirst ? own : undefined, redactor });
@@ -172,10 +172,7 @@ function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
   return peer;
 }
 
-/**
- * A change of who may write to agents affects every session, so only tokens that cover every session may
- * decide it (I9).
- */
+/** A decision on a person affects every session, so it needs a token that covers every session (I9). */
 async function decide(
   ctx: CallContext,
   work: (unit: Unit) => Promise<Result<ChannelPeer>>,

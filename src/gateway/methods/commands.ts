@@ -3,7 +3,7 @@
 // CD1: the command, its answer's position in the lane and the stored answer of the request are one
 // transaction.
 // CD2: the answer is a note in the transcript and the end of the request's run; while another run has the
-// lane it is sent live, and written after that run.
+// lane, it is sent as a live event at once, and written after that run.
 // Only an operator's own messages are commands: a caller that acts as a session talks to an agent.
 // CD4: a command needs the rights of the method that does the same.
 

@@ -50,7 +50,7 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
   };
 }
 
-/** The caller, as the filter of a row. */
+/** The caller, for which a row is filtered. */
 interface JobReader {
   readonly settings: Settings;
   readonly redactor: Redactor;
@@ -191,7 +191,7 @@ async function checkWords(
   });
 }
 
-/** Returns a changed job; inside the changing transaction, its last turn is not read. */
+/** Returns a changed job without its last turn, which is not read inside the transaction. */
 function answerOf(ctx: CallContext, job: CronJob) {
   const { settings, world } = ctx.deps;
   const sees = createGate(settings, ctx.caller, "list");

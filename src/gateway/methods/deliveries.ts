@@ -17,7 +17,9 @@ type SettledDelivery = PayloadOf<"deliveries.retry">;
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
-/** Pages of the outbox that are read for one page of the caller's; a cursor continues from there. */
+/**
+ * Maximum number of outbox pages read for one page of the answer. Its cursor continues after the last one.
+ */
 const PAGES_MAX = 10;
 
 /** Whether the caller's token covers a session. */
@@ -52,7 +54,7 @@ async function list(
   if (params.cursor !== undefined && !/^\d{1,15}$/.test(params.cursor)) {
     return badCursor("deliveries.list");
   }
-  // A key, not a session: a deleted session's deliveries are still in the outbox.
+  // Filters by key, not by session: a deleted session's deliveries are still in the outbox.
   const key =
     params.sessionKey === undefined ? ok(undefined) : operatorKey(ctx.deps.settings, params.sessionKey);
   if (!key.ok) return key;

@@ -40,7 +40,10 @@ const WAITING_TEXT_MAX_CHARS = 4_000;
 
 type Params = ParamsOf<"chat.history">;
 
-/** Redacts a page and cuts it to the limit; it keeps the end at which the reading began. */
+/**
+ * Redacts a page and cuts it to the limit: a page that was read forwards keeps its oldest messages, any other
+ * its newest.
+ */
 async function fitted(
   page: HistoryPage,
   limits: Pick<HistoryLimits, "maxBytes"> & { readonly keep: "newest" | "oldest" },
@@ -152,7 +155,7 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
   };
 }
 
-/** Returns the data of `includeRuns`: the runs of the page, and on the newest one the pending ones. */
+/** Returns the data of `includeRuns`: the runs of the page and, on the newest page, the pending runs. */
 async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, after: string | undefined) {
   const { db } = ctx.access;
   const inForce = (await getSession(db, session.key))?.sessionId === session.sessionId;

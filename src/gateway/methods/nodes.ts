@@ -175,7 +175,7 @@ async function invoke(
     command,
     ...optional({ params: params.params }),
     timeoutMs: Math.min(timeoutMs, NODE_TIMEOUT_MAX_MS),
-    // Keys of two callers are different for the node, too.
+    // Prefixed with the caller, so that equal keys of two callers differ for the node, too.
     idempotencyKey: `${keyOwnerOf(ctx.caller)}:${idempotencyKey}`,
   };
   const done = await hub.invoke(call, ctx.signal);
@@ -184,7 +184,7 @@ async function invoke(
   return ok({ ok: true, nodeId: id.value, command, payload: done.value, payloadJSON });
 }
 
-/** Returns an event's payload as one object; undefined: it is none, or too large. */
+/** Returns an event's payload. Returns undefined if it is not an object, or too large. */
 function eventPayload(params: ParamsOf<"node.event">): Record<string, unknown> | undefined {
   const { payload, payloadJSON } = params;
   const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? {});
@@ -236,7 +236,7 @@ async function event(
   hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.event">>> {
   const { nodeId = "" } = ctx.caller;
-  // Other events are for programs elsewhere; nothing here subscribes to them.
+  // This gateway has no subscribers for other events.
   if (!Object.hasOwn(TURN_EVENTS, params.event)) return ok({ ok: true, handled: false });
   const payload = eventPayload(params);
   if (payload === undefined) {

@@ -1,4 +1,4 @@
-// Converts a session to the protocol's form: canonical keys, and that protocol's kinds.
+// Converts a session to the protocol's form, with canonical keys and the protocol's kinds of sessions.
 
 import type { ListedRow, SessionRow } from "../../contract/methods/sessions.ts";
 import { optional } from "../../core/optional.ts";

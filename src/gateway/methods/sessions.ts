@@ -106,7 +106,7 @@ async function waitsOf(
   return found;
 }
 
-/** Returns the failure of each session whose last turn failed, unless it works again. */
+/** Returns the failure of each session whose last turn failed, unless another turn is running. */
 async function failuresOf(
   { access, deps }: CallContext,
   rows: readonly ListedSession[],

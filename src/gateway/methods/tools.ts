@@ -1,7 +1,7 @@
 // Owns the methods about tools: list a session's tools, and call one as the session.
 // A call has the rights of the session within those of the token, and takes the same path as an agent's call.
 // A call that must not be repeated reserves its key first.
-// A call with a session's pass is that session's own call, in its running run.
+// A call with a session's pass counts as that session's own call, as part of its current run.
 
 import { resolveSession } from "../../access/resolve.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";
@@ -62,7 +62,8 @@ async function invoke(
   const found = await actor(ctx, call.sessionKey, "send");
   if (!found.ok) return found;
   const { session, agent, settings, chain } = found.value;
-  // A removed agent takes the session's rights and sandbox with it: other agents' settings must not apply.
+  // A session of a removed agent has no rights and no sandbox. The settings of another agent must not apply
+  // to it.
   if (findAgent(settings, session.agentId) === undefined)
     return fail("agent_not_found", notConfigured(session.agentId));
   const sandbox = await ctx.deps.sandboxFor(chain);

@@ -1,9 +1,9 @@
-// Counters and histograms with labels, in memory. `metrics.ts` defines which there are.
+// Counters and histograms with labels, in memory. `metrics.ts` defines the list of metrics.
 // FI1: a figure has at most LABEL_SETS_MAX sets of labels; others are counted as "other", so that no input
 // makes the memory grow.
 // Counting costs a look-up and an addition: no package is loaded, and nothing is written.
 
-/** Sets of labels of one figure, including "other". */
+/** Maximum number of label sets of one figure, including "other". */
 const LABEL_SETS_MAX = 200;
 /** Characters of a label's value. */
 const LABEL_MAX_CHARS = 100;
@@ -101,7 +101,10 @@ export class Histogram {
   readonly #times = new Float64Array(NEWEST_MAX);
   #observed = 0;
 
-  /** `bounds`: rising; one above all of them is added. `now`: monotonic milliseconds. */
+  /**
+   * `bounds`: ascending upper bounds of the buckets; a bucket without an upper bound is added. `now`:
+   * monotonic milliseconds.
+   */
   constructor(spec: FigureSpec, bounds: readonly number[], now: () => number) {
     this.spec = spec;
     this.#bounds = bounds;

@@ -1,4 +1,4 @@
-// Keeps the metrics of the last hour in memory: one value of each every ten seconds.
+// Keeps the metrics of the last hour in memory: one value of each metric every ten seconds.
 // HI1: it is bounded: the oldest points go first, and the history ends with the process.
 // An unmeasurable value is a gap (null), never a zero.
 
@@ -7,7 +7,7 @@ import type { Timer, World } from "../../world.ts";
 import type { GaugeReadings, Metrics } from "./metrics.ts";
 
 const STEP_MS = 10_000;
-/** The first values come soon, for someone who has just started the gateway. */
+/** The first values are measured soon, because someone may watch the gateway's start. */
 const FIRST_MS = 1_000;
 const POINTS_MAX = 360;
 /** Rates and shares cover the last minute, so that an event per minute draws no spikes. */

@@ -20,7 +20,9 @@ import type { Clock, World } from "../../world.ts";
 import { Counter, Histogram } from "./figures.ts";
 import { EXPOSITION_TYPE, exposition, type Metric } from "./text.ts";
 
-/** Bounds in seconds: for the machine's work, and for waits of people and models. */
+/**
+ * Histogram bounds in seconds: `SHORT_S` for work of this machine, `LONG_S` for waits on people and models.
+ */
 const SHORT_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const LONG_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600];
 
@@ -108,12 +110,12 @@ export class Metrics {
   });
   readonly deliveriesSettled = new Counter({
     name: "parley_deliveries_settled_total",
-    help: "Texts for people that were settled by this process, by what they were and by state.",
+    help: "Texts to people whose delivery this process finished, by kind and by state.",
     labels: ["what", "state"],
   });
   readonly hookEventsDropped = new Counter({
     name: "parley_hook_events_dropped_total",
-    help: "Events for outgoing web hooks that were not kept, as too many waited, by hook.",
+    help: "Events for outgoing web hooks that were dropped because too many were waiting, by hook.",
     labels: ["hook"],
   });
   readonly refusals = new Counter({
@@ -123,7 +125,7 @@ export class Metrics {
   });
   readonly toolCalls = new Counter({
     name: "parley_tool_calls_total",
-    help: "Tool calls that were answered, by tool (an outside server's tools under one name) and by outcome.",
+    help: "Tool calls that were answered, by tool (all tools of an MCP server count as one) and by outcome.",
     labels: ["tool", "outcome"],
   });
   readonly commitSeconds: Histogram;
@@ -155,7 +157,7 @@ export class Metrics {
     this.#parts.process.stop();
   }
 
-  /** Counts the event bus's events of this process. */
+  /** Counts this process's events on the event bus. */
   follow(bus: Bus): () => void {
     return bus.subscribe((event, here) => {
       if (here) this.#note(event);

@@ -36,7 +36,7 @@ function linesOf({ name, help, type, samples }: Metric): string {
   return `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
-/** Returns the text of these metrics, each in a paragraph of its own. */
+/** Returns the text of these metrics, each with its own HELP and TYPE lines. */
 export function exposition(metrics: readonly Metric[]): string {
   return metrics.map(linesOf).join("\n");
 }

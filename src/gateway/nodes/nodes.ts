@@ -2,8 +2,8 @@
 // connected.
 // NH1: a node has one connection, the newest. When a device is unpaired its connection ends at once, or at
 // the latest at the next check of the rows.
-// A command is sent only if the row, the node's offer and the settings allow it at that moment (ND1 of
-// node.ts).
+// A command is sent only if the row, the node's list of commands and the settings allow it at that moment
+// (ND1 of node.ts).
 // NH3: processes send each other commands as messages, which may be lost: then the caller learns that the
 // outcome is unknown. A message never has an effect twice.
 // NH4: the runs that one node starts per minute are bounded.
@@ -35,13 +35,16 @@ import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./calls
 const LOOK_MS = 30_000;
 /** Maximum time for a message and its answer. */
 const MESSAGES_MS = 5_000;
-/** Runs that a node may start at once; one more each second. There are fewer paired devices. */
+/**
+ * A node may start `max` runs at once and one more each second. There are fewer paired devices than
+ * `usersMax`.
+ */
 const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 
 interface Parts {
   readonly settings: Settings;
   readonly world: World;
-  /** A function, because the engine is created later: it executes the tools that use nodes. */
+  /** A function, because the engine is created after the nodes: it executes the tools that use them. */
   engine(): Engine;
 }
 
@@ -231,7 +234,7 @@ export class NodeHub {
   #away({ name, lastSeenAt }: NodeRow): Failure {
     const seen = lastSeenAt === undefined ? "" : `; it was last seen ${new Date(lastSeenAt).toISOString()}`;
     return fail("node_unavailable", `node "${name}" is not connected${seen}; the command was not sent`, {
-      hint: "Start it there with: parley node run",
+      hint: "Start it on that device with: parley node run",
     });
   }
 
@@ -281,7 +284,7 @@ export class NodeHub {
     }
   }
 
-  /** Sends a command for another process, whose settings allow it: this one's must, too. */
+  /** Executes a command for another process. The settings of both processes must allow it. */
   async #serve({ from, id, call }: Extract<ProcessMessage, { kind: "node.ask" }>): Promise<void> {
     const gone = new AbortController();
     this.#forOthers.set(id, gone);

@@ -221,7 +221,7 @@ class OpenAiDoor {
     return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
   }
 
-  /** Reads a request and accepts its run. Its content is in the store then, and no longer in memory. */
+  /** Reads a request and accepts its run. After that its content is only in the store, not in memory. */
   async #accepted(
     c: Context<Env>,
     api: OpenAiApi,
@@ -316,7 +316,7 @@ class OpenAiDoor {
     const code = endCodeOf(run);
     if (code === undefined) {
       const { world, engine } = this.#deps;
-      // Other subscribers are notified in the same step; and the row may be large.
+      // Yields first: other subscribers are notified in the same step, and reading the row may take long.
       await world.gather?.();
       const cutShort = isCutShort(await readRun(engine.store.db, run.runId));
       await world.gather?.();

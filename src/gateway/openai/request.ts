@@ -1,6 +1,6 @@
 // Parses an OpenAI request: the agent, the history, the input, and how it runs. Pure.
-// OR1: only the messages after the last assistant message are run; those before it are history, which a named
-// session already has.
+// OR1: only the messages after the last assistant message are the run's input; those before it are history,
+// which a named session already has.
 // Instructions apply to this run only, wherever they appear.
 
 import { MESSAGE_MAX_CHARS } from "../../contract/methods/parts.ts";
@@ -17,7 +17,7 @@ import { checkFields, type OpenAiApi } from "./fields.ts";
 /** A request in Parley's terms. */
 export interface AgentRequest {
   readonly api: OpenAiApi;
-  /** As the client spelled it; `agentIn` reads it. */
+  /** The model name as the client wrote it; `agentIn` finds the agent in it. */
   readonly model: string;
   readonly user?: string;
   readonly previousRunId?: string;
@@ -131,7 +131,7 @@ function joined(texts: readonly string[]): string {
   return texts.filter((text) => text.trim() !== "").join("\n\n");
 }
 
-/** Joins consecutive messages without an answer between them to one. */
+/** Joins consecutive messages to one. */
 function inputOf(
   turns: readonly Turn[],
   param: string,

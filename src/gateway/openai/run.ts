@@ -35,7 +35,7 @@ export interface StreamShape {
   piece(text: string): string;
   /** `text`: all pieces together. */
   end(ended: EndedRun, text: string): string;
-  /** `hasEnded`: the run failed; false: it continues, and only the stream ends. */
+  /** `hasEnded`: true if the run failed; false if the run continues and only the stream ends. */
   fail(failure: Failure, hasEnded: boolean): string;
 }
 

@@ -1,5 +1,6 @@
 // Serves the web page's built files over HTTP, with the headers that restrict it.
-// WP1: only files of that folder are served, by names that were read from it: no path is ever joined.
+// WP1: only files of that folder are served. Their names come from listing the folder; a request's path is
+// never joined to it.
 // WP2: the page runs its own scripts and styles and connects to its own host only; it can't be framed, and
 // its address, which may have contained a token, is never sent as a referrer.
 // Nothing is read before the first request for the page.
@@ -108,7 +109,7 @@ export function createPage(dir: string): Page {
       found = await files;
       return found;
     } finally {
-      // A checkout may be built while the gateway runs, even at this moment.
+      // The folder is read again next time, because the page may be built while the gateway runs.
       if (found === undefined || found.size === 0) files = undefined;
     }
   };

@@ -39,7 +39,7 @@ import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
 
 /** A socket that does not close after this long is cut off. */
 const CLOSE_GRACE_MS = 5_000;
-/** The same for a client that floods: it is not read meanwhile. */
+/** The same for a client that sent too much. Its socket is not read during this time. */
 const FLOOD_GRACE_MS = 1_000;
 const CLOSE_REASON_MAX_BYTES = 120;
 
@@ -300,7 +300,7 @@ export class Connection {
       return;
     }
     this.#state = "connecting";
-    // The client does not control how long the rest takes.
+    // Ends the deadline: the client does not control how long the next steps take.
     this.#deadline.cancel();
     this.#parts.asked?.();
     void this.#connect(read.request);

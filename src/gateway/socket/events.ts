@@ -33,7 +33,7 @@ export type OutEvent = EventOf & {
     readonly sessionKey: string;
     readonly withoutIt: AgentEvent | EventPayloads["message.receipt"];
   };
-  /** Subscribers who may see this session get another event. */
+  /** Subscribers who may see this session do not get this event, since they get another one. */
   readonly unless?: string;
   readonly marks?: EventMarks;
 };
@@ -87,7 +87,7 @@ export class Translator {
       case "delivered":
         return this.#delivered(event);
       case "delivery":
-        // Subscribers of deliveries are notified of every change; programs have web hooks.
+        // Not sent as an event: subscribers get `outbox` events, and programs use web hooks.
         return [];
       case "receipt":
         return receiptEvents(event);
@@ -218,7 +218,7 @@ function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
 
 function flowData(event: Of<"flow">, redactor: Redactor): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
-  // In a refused step `to` may be the call's argument: an agent's text.
+  // In a refused step `to` may be an argument of the call, which is text of an agent.
   const named = step === "refused" ? redactor.mask(to) : to;
   const text = redactor.mask(event.text);
   return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };

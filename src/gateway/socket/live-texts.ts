@@ -1,7 +1,7 @@
 // Sends the text of running runs: only the new part to clients with `text-deltas`; the whole text so far, at
 // longer intervals, to all others.
-// A text is redacted once, in pieces (I14): at once while a client subscribes, else before so much has
-// accumulated that one step would take long.
+// A text is redacted once, in pieces (I14): immediately while a client subscribes, otherwise whenever
+// `UNREAD_CHARS_MAX` new characters have accumulated, so that no step takes long.
 // A delta continues the client's last text, or begins a message; otherwise the whole text is sent.
 // A whole text is sent at most every 150 ms, and less often the longer it is; before a run does something
 // else, its complete text is sent.

@@ -1,5 +1,4 @@
-// Keeps the state of runs that the translation of events needs: their event numbers, and which runs stay
-// quiet.
+// Keeps the state of runs that the translation of events needs: their event numbers and their flow steps.
 // RT1: numbers rise within a run, also over a restart of the gateway. Between gateways that share a store
 // they are taken from the database's clock, which all of them use.
 // Ended runs are kept for a while only.
@@ -30,7 +29,9 @@ export class RunTracks {
   readonly #live = new Map<string, Track>();
   readonly #past = new Map<string, number>();
   readonly #shown = new Set<string>();
-  /** Numbers are times: any process continues above the numbers of another one. */
+  /**
+   * Event numbers are times of the database's clock: any process continues above the numbers of another one.
+   */
   readonly #byClock: boolean;
 
   constructor(now: () => number, byClock: boolean) {

@@ -1,6 +1,6 @@
 // Limits the memory for bodies of unauthenticated senders: web hooks and platforms' calls, all together.
 // UP1: they are bounded in total and per address, and counted as they arrive: a slow sender reserves nothing.
-// A body is counted until its check has finished, in any way.
+// A body is counted until its check has succeeded or failed.
 
 import type { Context } from "hono";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -12,7 +12,7 @@ const BYTES = { ofOne: 48 * MIB, all: 64 * MIB };
 const RETRY_MS = 1_000;
 
 export interface UnprovenRoom {
-  /** Reads a body up to a limit, for `use`. A failure: it is too large, or there is no room. */
+  /** Reads a body up to a limit, for `use`. Fails if the body is too large or there is no room. */
   read<T>(
     c: Context<Env>,
     maxBytes: number,

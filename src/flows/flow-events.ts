@@ -1,5 +1,5 @@
-// Publishes the live event of a flow's step for both parties, each under its own key, so that the gate
-// decides for each.
+// Publishes the live event of a flow's step for both parties, each under its own key, so that visibility is
+// checked for each.
 
 import { optional } from "../core/optional.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";

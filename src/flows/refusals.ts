@@ -1,5 +1,5 @@
-// Records sends and spawns of a run that a rule refused, for readers of the chain. Every refused tool call
-// passes here. If a refusal can't be recorded, it is logged and the caller does not notice.
+// Records sends and spawns of a run that a rule refused, to show them in the chain. It is called for every
+// refused tool call. If recording fails, this is logged and the caller gets its answer all the same.
 // RU2: a run that has lost its lane records nothing (I1); the same call is recorded once.
 
 import { keyRulesOf } from "../access/access.ts";
@@ -51,7 +51,7 @@ const KEPT_MS = 7 * 24 * 3_600_000;
 
 type Arguments = ToolCallRequest["arguments"];
 
-/** Returns the target of a send: the name in the call, and the session that it names. */
+/** Returns the target of a send: the name in the call, and the session that has this name. */
 async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal, "named" | "toKey">> {
   const sessionKey = trimmedOf(args.sessionKey, NAMED_CHARS_MAX);
   const label = trimmedOf(args.label, NAMED_CHARS_MAX);

@@ -1,4 +1,4 @@
-// Implements the engine's port to the flows: finds the flow of an ended run and creates its successors.
+// Connects the engine to the flows: finds the flow of an ended run and creates the runs that follow it.
 
 import type { Provenance } from "../core/shapes/message.ts";
 import type { Run } from "../core/shapes/run.ts";
@@ -23,12 +23,12 @@ import {
 } from "./job/end.ts";
 import { planArchiving } from "./session/client-session.ts";
 
-/** Creates the successors of ended runs. */
+/** Returns the function that creates the successors of ended runs. */
 export function createSuccessors(parts: JobParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
       if (run.state === "aborted") {
-        // The requests of an aborted run get no answer: the peers only finish.
+        // The requests of an aborted run get no answer. The sessions that it asked only finish their work.
         const reason =
           run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
         for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
@@ -50,7 +50,7 @@ export function createSuccessors(parts: JobParts): Successors {
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);
-      // Runs before the jobs below are ended, because their outcome is no longer needed.
+      // This comes before the jobs below are ended, because their outcome is no longer needed.
       if (session !== undefined && aborted.runId === undefined) {
         await jobStopped(parts, acceptor, unit, session);
       }
@@ -78,7 +78,7 @@ export function createSuccessors(parts: JobParts): Successors {
   };
 }
 
-/** Ends the waits of a run that failed while it waited for answers. */
+/** Ends the waits of a run that failed while it was waiting for answers. */
 async function endItsUnanswered(unit: Unit, run: Run): Promise<void> {
   for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
     const target = flow.kind === "send" ? await getSession(unit.tx, flow.targetKey) : undefined;

@@ -164,7 +164,7 @@ export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit<n
     const whole = Math.floor(value);
     if (whole >= min) return ok(Math.min(whole, max));
     return fail("invalid_argument", `${name} must be at least ${min}, got ${value}`, {
-      hint: `Leave ${name} out for ${fallback}; the most is ${max}.`,
+      hint: `Leave ${name} out for ${fallback}; the maximum is ${max}.`,
     });
   };
 }
@@ -175,7 +175,7 @@ export function textLimit(charsMax: number): ArgumentLimit<string | undefined> {
     if (typeof value !== "string") return ok(undefined);
     if (value.trim() === "") return fail("invalid_argument", `${name} must not be empty`);
     if (value.length <= charsMax) return ok(value);
-    return fail("invalid_argument", `${name} has ${value.length} characters; the most is ${charsMax}`);
+    return fail("invalid_argument", `${name} has ${value.length} characters; the maximum is ${charsMax}`);
   };
 }
 
@@ -188,7 +188,7 @@ export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit<string
     const bytes = Buffer.byteLength(value);
     if (bytes <= bytesMax) return ok(value);
     const more = hint === undefined ? {} : { hint };
-    return fail("too_large", `${name} has ${bytes} bytes; the most is ${bytesMax}`, more);
+    return fail("too_large", `${name} has ${bytes} bytes; the maximum is ${bytesMax}`, more);
   };
 }
 

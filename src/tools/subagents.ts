@@ -74,7 +74,7 @@ async function jobsToWaitFor(
     return ok(jobs.filter((job) => job !== undefined).slice(0, WAITED_MAX));
   }
   if (keys.size > WAITED_MAX) {
-    return fail("invalid_argument", `sessionKeys has ${keys.size} keys; the most is ${WAITED_MAX}`);
+    return fail("invalid_argument", `sessionKeys has ${keys.size} keys; the maximum is ${WAITED_MAX}`);
   }
   const jobs: Flow[] = [];
   for (const key of keys) {

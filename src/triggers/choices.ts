@@ -36,7 +36,7 @@ export function checkWords(name: string, text: string, charsMax: number): Result
     return fail("invalid_argument", `${name} must not be empty: the agent gets this text`);
   }
   if (text.length > charsMax) {
-    return fail("too_large", `${name} has ${text.length} characters; the most is ${charsMax}`);
+    return fail("too_large", `${name} has ${text.length} characters; the maximum is ${charsMax}`);
   }
   return text.isWellFormed() ? ok(undefined) : fail("invalid_argument", `${name} holds half a character`);
 }

@@ -178,7 +178,7 @@ function checkName(name: string | undefined): Result<string | undefined> {
   if (checked.value.length <= NAME_MAX_CHARS) return checked;
   return fail(
     "invalid_argument",
-    `name has ${checked.value.length} characters; the most is ${NAME_MAX_CHARS}`,
+    `name has ${checked.value.length} characters; the maximum is ${NAME_MAX_CHARS}`,
   );
 }
 

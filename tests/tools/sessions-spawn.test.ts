@@ -47,7 +47,7 @@ describe.each<[string, Refusal[]]>([
         "a task too long",
         { task: big(256 * 1024 + 1) },
         "too_large",
-        "task has 262145 bytes; the most is 262144",
+        "task has 262145 bytes; the maximum is 262144",
       ],
       [
         "an unknown name",

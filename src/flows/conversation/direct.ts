@@ -1,11 +1,13 @@
-// Messages of people and programs to a session, and the answers that go back to their places.
-// `chat.send`, `agent` and the terminal: send policy, route and acceptance are decided here for all of them.
-// Only these messages change a session's route (I10).
+// Accepts messages of people and programs to a session, and delivers the answers to the chats that they came
+// from.
+// Decides on send policy, route and acceptance for `chat.send`, `agent` and the terminal. Only these messages
+// change a session's route (I10).
 // The answer of a run that came from a channel is queued by the transaction that ends the run (I4, I5), for
 // the route of the run's first message, so one person never gets another's answer.
 // DR2: silence is not delivered; a failed run reports its error in one sentence; an aborted run sends
 //      nothing.
-// DR3: the send policy is checked for the place of the answer. If it denies, the row is `skipped`.
+// DR3: the send policy is checked for the chat that gets the answer. If it denies, the outbox row is
+// `skipped`.
 
 import { optional } from "../../core/optional.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
@@ -39,15 +41,21 @@ export interface DirectMessage {
   readonly runId?: string;
   /** The owner of the idempotency key. */
   readonly askedBy?: string;
-  /** Aborts the run this long after it started. Default 0: never. */
+  /** Aborts the run this long after it started. Default 0: no limit. */
   readonly timeoutMs?: number;
-  /** Where the writer reads the answer; becomes the session's route. Absent: the route stays. */
+  /**
+   * The chat in which the writer reads the answer; it becomes the session's route. If absent, the route stays
+   * as it is.
+   */
   readonly route?: Route;
-  /** An additional place for the answer, besides the transcript; the session's route stays as it is. */
+  /** An additional destination for the answer, besides the transcript. The session's route stays as it is. */
   readonly deliverTo?: Route;
-  /** Called first in the accepting transaction: makes the session for its first message. */
+  /** Called first in the accepting transaction: creates the session if this is its first message. */
   readonly before?: (unit: Unit) => Promise<Result<void>>;
-  /** Called in the accepting transaction, so that the same request gets the same answer after a crash. */
+  /**
+   * Called in the accepting transaction. It stores the answer, so that a repeated request gets the same one
+   * after a crash.
+   */
   readonly remember?: (unit: Unit, accepted: Accepted) => Promise<void>;
 }
 
@@ -99,7 +107,7 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
   return `I could not finish this: ${cut(cause, CAUSE_CHARS_MAX)}`;
 }
 
-/** Returns the text to deliver at the end of a run; undefined: none. */
+/** Returns the text to deliver at the end of a run, or undefined if there is none. */
 async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined> {
   switch (run.state) {
     case "ok": {
@@ -108,7 +116,7 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
     }
     case "error":
     case "timeout": {
-      // The run was to report a sub-agent's result, which is now reported in another way.
+      // The run would have reported a sub-agent's result, but the result is now reported in another way.
       const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
       return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }
@@ -129,13 +137,13 @@ export async function directRunEnded(
   const { route, flow, kind, runId } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
   const origin = run.input.provenance?.kind;
-  // The hook or job decides where replies of these runs go.
+  // The hook or job has its own destination for the replies of its runs.
   if (origin === "hook" || origin === "cron") return;
   const text = await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;
-  // The place of the question counts, not where others have written since. An operator's choice is checked in
-  // full.
+  // The answer goes to the chat of the question, even if others have written since. An operator's choice is
+  // checked in full.
   const asked = run.input.sender === undefined ? session : { ...session, lastRoute: route };
   await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId, isAnswer: true });
 }

@@ -1,6 +1,6 @@
-// Owns the states of a message in the inbox of a program without a model of ours: offered, acknowledged, and
-// its end (docs/DELIVERY.md). Each change publishes its event in the transaction that stores it.
-// A message expires by its stored deadline, or when its inbox loses its transcript; its sender learns it
+// Owns the states of a message in the inbox of an external program: offered, acknowledged, and answered or
+// expired (docs/DELIVERY.md). Each change publishes its event in the transaction that stores it.
+// A message expires by its stored deadline, or when its inbox loses its transcript; the sender is notified
 //      once, unless it still waits.
 
 import { INBOX_EXPIRES_MS } from "../../core/rules/receipt.ts";
@@ -33,7 +33,7 @@ interface ExpiryParts {
   readonly acceptor: Pick<Acceptor, "acceptIn" | "setDeadline">;
 }
 
-/** Sets the date at which a message in an inbox expires. */
+/** Stores the time at which a message in an inbox expires. */
 export async function planExpiry(
   acceptor: Pick<Acceptor, "setDeadline">,
   unit: Unit,
@@ -60,14 +60,14 @@ export async function offered(engine: Engine, runIds: readonly string[]): Promis
   );
 }
 
-/** Records that the client has read these messages. Repeating it does no harm. */
+/** Records that the client has read these messages. May be repeated. */
 export async function acknowledge(engine: Engine, runIds: readonly string[]): Promise<void> {
   await engine.commit(async (unit) =>
     publishAll(unit, await acknowledgeMarks(unit.tx, runIds, unit.now), "in_turn"),
   );
 }
 
-/** Records the program's answer to a message. A skip token is silence. */
+/** Records the program's answer to a message. An answer of only a skip token counts as silence. */
 export async function answeredInInbox(unit: Unit, run: Run, reply: string): Promise<void> {
   const outcome = isSilent(reply) ? "declined" : "answered";
   if (await endMark(unit.tx, run, outcome, unit.now)) publishReceipt(unit, run, outcome);
@@ -76,7 +76,7 @@ export async function answeredInInbox(unit: Unit, run: Run, reply: string): Prom
 async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string): Promise<void> {
   const { settings, acceptor } = parts;
   const run = await getRun(unit.tx, runId);
-  // An end other than `ok` was already reported when it happened.
+  // Any other end than `ok` was reported when it happened.
   if (run?.flow === undefined || run.state !== "ok") return;
   if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");
@@ -88,7 +88,7 @@ async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string
   await notifySender({ acceptor, unit, settings, flow, run, requester, target }, why);
 }
 
-/** Expires a message whose date has come. */
+/** Handles the deadline of a message in an inbox: expires it. */
 export function createInboxExpiry(parts: {
   readonly settings: Settings;
   engine(): ExpiryParts["acceptor"];

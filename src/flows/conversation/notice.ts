@@ -1,6 +1,6 @@
-// Tells the sender of a message its outcome, once, if the sender no longer waits and no reply turn brings it.
-// A failure wakes the sender. A success does not, and neither does a message that expired in an inbox. A
-// notice has no receipt, so it causes no further notice.
+// Notifies the sender of a message of its outcome, once, if the sender no longer waits and gets no reply
+// turn. A failure wakes the sender. A success does not, and neither does a message that expired in an inbox.
+// A notice has no receipt, so it causes no further notice.
 
 import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -19,7 +19,7 @@ export interface Sent {
   readonly settings: Settings;
   readonly flow: Flow;
   readonly run: Run;
-  /** Absent: deleted meanwhile. */
+  /** Absent if the session was deleted in the meantime. */
   readonly requester: Session | undefined;
   readonly target: Session | undefined;
 }
@@ -42,7 +42,7 @@ function noticeText({ flow, run }: Sent, to: string, expired: string | undefined
 export async function notifySender(sent: Sent, expired?: string): Promise<void> {
   const { acceptor, unit, settings, flow, run, requester, target } = sent;
   if (requester === undefined || requester.key === flow.targetKey) return;
-  // After a reset the sender no longer knows the question.
+  // After a reset the sender's transcript no longer has the question.
   if (requester.sessionId !== flow.requesterSessionId) return;
   const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
   const chain = { chainId: run.chainId, hop: run.hop };
@@ -55,12 +55,12 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
   const request: AcceptRequest = {
     sessionKey: requester.key,
     kind: run.state !== "ok" && flow.open ? "turn" : "append",
-    // It is about another session, so it is redacted like the result of a wait (I14).
+    // The text comes from another session, so it is redacted like the result of a wait (I14).
     input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
     chain,
     successor: true,
   };
   const accepted = await acceptor.acceptIn(unit, request);
-  // At a chain limit the notice does not wake the sender, but is still written.
+  // If a chain limit forbids a turn, the notice is still written, but does not wake the sender.
   if (!accepted.ok && request.kind === "turn") await acceptor.acceptIn(unit, { ...request, kind: "append" });
 }

@@ -1,5 +1,5 @@
-// Answers questions about a session in a flow: its name for others, whether it takes reply turns, and its
-// announcement's destination.
+// Describes a session that takes part in a flow: its name for others, whether it takes reply turns, and the
+// destination of its announcements.
 
 import { keyRulesOf } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -10,7 +10,7 @@ import type { Route, Session } from "../../core/shapes/session.ts";
 import { channelOf, displayKey, isTemporaryKey, routeOfKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 
-/** Returns a session as `reader`'s agent sees it. */
+/** Returns the description of a session for the agent of `reader`. */
 export function partyOf(settings: Settings, session: Session, reader: Session): Party {
   return {
     key: displayKey(session.key, reader.agentId, keyRulesOf(settings)),
@@ -32,8 +32,8 @@ export function announceRoute(session: Session): Route | undefined {
 }
 
 /**
- * Returns the place of the people behind a run: that of its message, else the session's own, which other
- * messages may have changed meanwhile.
+ * Returns the chat of the people behind a run: the one of the run's message, else the session's own, which
+ * may have changed since.
  */
 export function placeOfRun(session: Session, run: Run | undefined): Route | undefined {
   const kind = run?.input.provenance?.kind;

@@ -1,6 +1,7 @@
 // Handles a message that arrives while another run of the session is under way.
-// QM1: every message is accepted and has its position in the lane, in any mode (I2, I3).
-// QM2: the transaction that accepts a message ends the current run for it, and only if the message is new.
+// QM1: in every mode, each message is accepted and gets its position in the lane (I2, I3).
+// QM2: if the mode ends the current run, the transaction that accepts the message does so, and only if the
+// message is new.
 
 import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
@@ -11,7 +12,7 @@ import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort, holdSessions } from "../../store/locks.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 
-/** Accepts a message by the mode of its account. A failure undoes the whole transaction. */
+/** Accepts a message by the queue mode of its account. On a failure the whole transaction is rolled back. */
 export async function acceptByMode(
   engine: Acceptor,
   unit: Unit,
@@ -28,7 +29,10 @@ export async function acceptByMode(
   }
 }
 
-/** Only marks the message: the current run reads it between two steps; otherwise it becomes the next run. */
+/**
+ * Marks the message as steering: the current run reads it between two steps. If the run ends first, the
+ * message becomes the next run.
+ */
 async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route, input } = request;
   await holdSessions(unit.tx, [sessionKey]);
@@ -38,7 +42,8 @@ async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Prom
 
 async function interrupt(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route } = request;
-  // Locked before the lane itself, which is one of them, to keep the order of locks.
+  // All sessions of the abort are locked here, before the lane, which is one of them: this keeps the order of
+  // locks.
   await holdForAbort(unit.tx, sessionKey);
   const run = interruptedBy(await activeRuns(unit.tx, sessionKey), route);
   const accepted = await engine.acceptIn(unit, request);

@@ -1,7 +1,8 @@
 // Creates the successors of a run in a conversation: reply turns, the announce step, and the notice to a
 // sender (notice.ts). All of it is written in the transaction that ends the run, so a crash neither loses nor
 // repeats a step (I4).
-// RB2: an outcome reaches the sender by exactly one route: its wait, a reply turn, or a notice.
+// RB2: the sender gets an outcome in exactly one way: as the result of its wait, as a reply turn, or as a
+// notice.
 // The target's agent writes the announcement for the target's channel. Silence is not delivered; any other
 // text becomes one outbox row (I5).
 
@@ -35,17 +36,17 @@ interface FlowContext {
   readonly outbound: OutboxListener;
   readonly flow: Flow;
   readonly run: Run;
-  /** Absent: deleted meanwhile. */
+  /** Absent if the session was deleted in the meantime. */
   readonly requester: Session | undefined;
   readonly target: Session | undefined;
 }
 
-/** The input of an announce turn; the context holds its subject. */
+/** The input of an announce turn. The turn's context names the subject. */
 const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
 
 /**
- * Accepts the announce turn. Returns `limit` if the chain has no run left; any other value is the reason for
- * which there is none.
+ * Accepts the announce turn. Returns `limit` if the chain may have no more runs; any other value is the
+ * reason why no turn was accepted.
  */
 async function announceTurn(context: FlowContext): Promise<"accepted" | "limit" | "no_route" | "refused"> {
   const { acceptor, unit, settings, flow, run, requester, target } = context;
@@ -95,7 +96,9 @@ async function deliverAnnouncement(context: FlowContext, text: string): Promise<
   await queueDelivery(context, unit, { session: target, route, text, kind: "announce", runId: run.runId });
 }
 
-/** Announces without a model call, at a chain limit (I8): writes a transcript row and an outbox row. */
+/**
+ * Announces without a model call if a chain limit is reached (I8): writes a transcript row and an outbox row.
+ */
 async function announceByRuntime(context: FlowContext): Promise<void> {
   const { acceptor, unit, settings, flow, requester, target } = context;
   const route = target === undefined ? undefined : announceRoute(target);
@@ -118,8 +121,8 @@ async function close(context: FlowContext, reason: string): Promise<void> {
 }
 
 /**
- * Accepts the next reply turn: the other party's last text, in the session whose turn it is. False: it was
- * refused.
+ * Accepts the next reply turn: the session whose turn it is gets the other party's last text. Returns false
+ * if the turn was refused.
  */
 async function acceptReplyTurn(context: FlowContext, turn: number, words: string): Promise<boolean> {
   const { acceptor, unit, settings, flow, run, requester, target } = context;
@@ -164,7 +167,7 @@ async function announce(context: FlowContext): Promise<void> {
   await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
 }
 
-/** Executes the next step of the rules. True: a reply turn carries this run's text to the other party. */
+/** Executes the next step. Returns true if a reply turn carries this run's text to the other party. */
 async function takeStep(context: FlowContext, next: NextStep, words: string): Promise<boolean> {
   switch (next.next) {
     case "reply": {
@@ -184,7 +187,7 @@ async function takeStep(context: FlowContext, next: NextStep, words: string): Pr
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
   const { unit, flow, run } = context;
   if (isInInbox(run)) {
-    // The reader of an inbox answers with its own send.
+    // The reader of an inbox answers with a send of its own, so there is no reply turn.
     if (!(await isAwaited(unit.tx, run))) await close(context, "inbox");
     return;
   }
@@ -232,12 +235,15 @@ export async function conversationRunEnded(
   await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
 }
 
-/** The client that waited for the first round is gone: writes an existing outcome into its session. */
+/**
+ * Called if the client that waited for the first round has disconnected: writes an existing outcome into its
+ * session.
+ */
 export async function conversationAnswerLost(
   parts: { settings: Settings; outbound: OutboxListener },
   ended: EndedRun,
 ): Promise<void> {
-  // An answer to a message in an inbox ends its flow, so no flow is open yet.
+  // A message in an inbox has no open flow once it is answered.
   if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
   else await notifySender(await flowContextOf(parts, ended));
 }

@@ -1,11 +1,11 @@
 // Implements `sessions_send`, from the sender's call to its result. Flow, message, run and wait are one
-// transaction: all of it is kept, or the sender gets the reason (I2, I7). The same transaction writes an
-// external session's message into its own transcript (external.ts). The same tool call, repeated after a
-// crash, finds its run and its deadline again (I4).
+// transaction: all of it is stored, or nothing is and the sender gets the reason (I2, I7). The same
+// transaction writes an external session's message into its own transcript (external.ts). A tool call that is
+// repeated after a crash finds its run and its deadline again (I4).
 // The answer of an external session comes through its inbox: the conversation stays open until the answer, or
-// until its sender gives up, and ends in that transaction. The waiting sender watches for this end, in every
-// process. The sender gets an answer once: as the reply of its wait or, if the wait has ended, as a new
-// message.
+// until its sender gives up, and ends in the transaction of either. The waiting sender watches for this end,
+// in every process. The sender gets an answer once: as the reply of its wait or, if the wait has ended, as a
+// new message.
 
 import { optional } from "../../core/optional.ts";
 import { receiptOf } from "../../core/rules/receipt.ts";
@@ -41,18 +41,20 @@ import { announceRoute, converses, partyOf, provenanceFrom } from "./party.ts";
 
 export interface SendRequest {
   readonly requester: Session;
-  /** The run that makes this tool call; absent when an operator acts as the session. */
+  /** The run that makes this tool call. Absent if an operator acts as the session. */
   readonly requesterRun?: Run;
   /** The stable id of the tool call. */
   readonly callId: string;
   readonly target: Session;
   readonly text: string;
-  /** 0: do not wait. Counted from acceptance. */
+  /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
-  /** How the calling run waits; absent when an operator acts as the session. */
+  /** The wait of the calling run. Absent if an operator acts as the session. */
   readonly wait?: RunWait;
-  /** The caller reports to the engine whether the answer reached the client (`Engine.confirmAnswer`). */
+  /**
+   * True if the caller reports to the engine whether the answer reached the client (`Engine.confirmAnswer`).
+   */
   readonly confirmsAnswers?: boolean;
 }
 
@@ -61,7 +63,10 @@ interface SendParts {
   readonly settings: Settings;
 }
 
-/** Follows the reply: the announcement of the target's agent, or an answer from its inbox. */
+/**
+ * The message that the sender may expect after the reply: the announcement of the target's agent, or an
+ * answer from its inbox.
+ */
 export type FollowUp = "announcement" | "inbox_answer" | "none";
 
 /**
@@ -70,9 +75,12 @@ export type FollowUp = "announcement" | "inbox_answer" | "none";
  */
 export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does not wait. */ & (
   | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
-  /** The text was the reply that the target waited for. The target has it and does not reply to it. */
+  /**
+   * The text was the reply that the target was waiting for. The target has received it and does not reply to
+   * it.
+   */
   | { readonly kind: "answered_waiter"; readonly run: Run }
-  /** The redacted reply. Empty: the target chose silence. */
+  /** The redacted reply. Empty if the target chose not to reply. */
   | { readonly kind: "replied"; readonly run: Run; readonly reply: string; readonly followUp: FollowUp }
   /** The run failed, or the conversation ended before a reply. */
   | { readonly kind: "failed"; readonly run: Run; readonly code: Code; readonly error: string }
@@ -81,7 +89,7 @@ export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does
       readonly kind: "still_running";
       readonly run: Run;
       readonly waitedSeconds: number;
-      /** Number of runs ahead of it in its lane. */
+      /** Number of runs ahead of the message's run in its lane. */
       readonly queuedBehind: number;
       readonly followUp: FollowUp;
     }
@@ -94,17 +102,17 @@ export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does
     }
 );
 
-/** The part of a call that its wait needs. */
+/** The fields of a call that waiting for its answer needs. */
 type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait">;
 
 /** A sent message and its run. */
 interface SentRun {
   readonly run: Run;
-  /** Undefined: deleted meanwhile. */
+  /** Undefined if the session was deleted in the meantime. */
   readonly target: Session | undefined;
 }
 
-/** The reason for which the conversation of an answer ends at once: an answer gets no reply. */
+/** The reason why the conversation of an answer ends at once: an answer gets no reply. */
 const IS_ANSWER = "is_answer";
 
 /** Whether this run wrote a message into the inbox of an external session. */
@@ -137,7 +145,7 @@ interface SentBack {
 
 /**
  * Gives the text of an external session to the sender in `target` who has waited longest. Returns the
- * answered message; undefined: no one waits, or this call was accepted before.
+ * answered message, or undefined if no one waits or this call was accepted before.
  */
 async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefined> {
   const { requester, target, text, callId } = sent;
@@ -209,7 +217,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
   await holdSessions(unit.tx, [requester.key, target.key]);
-  // An abort or a time-out may have come first. Then the run sends nothing more (I1).
+  // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
@@ -235,7 +243,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
     ...optional({ parentRunId: requesterRun?.runId }),
-    // The waiting caller gets the text as its reply, so the text starts no run there.
+    // The waiting caller gets the text as its reply, so the text starts no run in the caller's session.
     ...(answered === undefined ? {} : { kind: "append", successor: true }),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
@@ -274,7 +282,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   return accepted;
 }
 
-/** Ends the run and the conversation of a text that the waiting caller has as its reply. */
+/** Ends the run and the conversation of a text that the waiting caller has received as its reply. */
 async function endAnswer({ engine }: SendParts, unit: Unit, flow: Flow, run: Run): Promise<void> {
   await answeredInInbox(unit, run, run.input.text);
   await endFlow(unit.tx, flow.flowId, IS_ANSWER, unit.now);
@@ -345,7 +353,7 @@ async function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun): 
   return { kind: "still_running", run, waitedSeconds, queuedBehind, followUp: followUpOf(target), receipt };
 }
 
-/** Returns the outcome of a message without a wait. */
+/** Returns the outcome of a message whose sender does not wait. */
 async function notAwaited({ engine }: SendParts, { run, target }: SentRun): Promise<SendOutcome> {
   const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
   return flow?.endReason === IS_ANSWER
@@ -354,7 +362,7 @@ async function notAwaited({ engine }: SendParts, { run, target }: SentRun): Prom
         kind: "accepted",
         run,
         followUp: followUpOf(target),
-        // At acceptance: a repeated call gets the same answer.
+        // The state at acceptance, so that a repeated call gets the same answer.
         receipt: "queued",
       };
 }
@@ -393,8 +401,8 @@ export async function stopWaiting(parts: SendParts, callId: string): Promise<voi
 }
 
 /**
- * Returns the outcome of a call that was accepted before a crash; undefined: it was not accepted. The call is
- * not checked again, even if settings or sessions have changed: it only continues to wait.
+ * Returns the outcome of a call that was accepted before a crash, or undefined if it was not accepted. The
+ * call is not checked again, even if settings or sessions have changed: it only continues to wait.
  */
 export async function sentBefore(parts: SendParts, request: WaitingCall): Promise<SendOutcome | undefined> {
   const { db } = parts.engine.store;
@@ -404,7 +412,8 @@ export async function sentBefore(parts: SendParts, request: WaitingCall): Promis
 }
 
 /**
- * Sends a message into another session. The target has passed the gate, and `sentBefore` returned undefined.
+ * Sends a message into another session. The caller has checked that the target is visible and that
+ * `sentBefore` returned undefined.
  */
 export async function sendToSession(parts: SendParts, request: SendRequest): Promise<Result<SendOutcome>> {
   const { engine, settings } = parts;

@@ -1,10 +1,10 @@
-// Binds places of channels to sessions: how long a binding lasts, and how it ends.
-// BD1: a message from a bound place goes to the bound session; from a place whose binding has ended, to the
-//      ordinary session of the place.
+// Binds chats and threads of channels to sessions. Owns how long a binding lasts and how it ends.
+// BD1: a message from a bound chat goes to the bound session; from a chat whose binding has ended, to the
+//       ordinary session of that chat.
 // BD2: the end date of a binding is a row, so a restart keeps it, and each message postpones it.
-// BD3: the people in a place are notified once that it is no longer bound, in the transaction that ends the
+// BD3: the people in a chat are notified once that it is no longer bound, in the transaction that ends the
 //      binding.
-// BD4: a sub-agent that was made for its thread is archived when its binding has ended.
+// BD4: a sub-agent that was created for a thread is archived when the thread's binding has ended.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isSameRoute } from "../../core/shapes/route.ts";
@@ -34,7 +34,7 @@ import { type OutboxListener, queueDelivery } from "./outbox.ts";
 export const BINDING_DEADLINE = "binding";
 
 const HOUR_MS = 3_600_000;
-/** Upper limit of any setting, so that dates stay numbers that every database stores. */
+/** Upper limit of every such setting: larger dates might not fit into the databases' numbers. */
 const LIMIT_MAX_MS = 100 * 8_760 * HOUR_MS;
 /** The longest time that a command may set. */
 const HOURS_MAX = 8_760;
@@ -46,23 +46,23 @@ export interface BindingParts {
 
 type Deadlines = Pick<Acceptor, "setDeadline">;
 
-/** Makes places for sub-agents. The channels implement it. */
+/** Creates threads for sub-agents. The channels implement it. */
 export interface Threads {
   /** Whether a channel has threads. */
   has(channel: string): boolean;
-  /** Makes a thread below or beside this place, or returns the place itself. */
+  /** Creates a thread below or beside this chat, or returns the chat itself. */
   open(at: Route, title: string): Promise<Result<Pick<ThreadBinding, "route" | "kind">>>;
 }
 
-/** The reason for which a binding ended. */
+/** The reason why a binding ended. */
 type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "requester" | "disabled";
 
-/** Returns the settings for bindings of places like this one. Undefined: its account is not configured. */
+/** Returns the binding settings for chats like this one, or undefined if its account is not configured. */
 export function bindingSettingsOf(settings: Settings, route: Route): ThreadBindingSettings | undefined {
   return accountOf(settings.channels, route)?.threadBindings;
 }
 
-/** Returns when and why a binding ends if no further message comes; undefined: never. */
+/** Returns when and why a binding ends if no further message comes, or undefined if it never does. */
 function endDateOf(binding: ThreadBinding): { dueAt: number; why: "idle" | "age" } | undefined {
   const { idleMs, maxAgeMs, usedAt, createdAt } = binding;
   const idleAt = idleMs === 0 ? undefined : usedAt + idleMs;
@@ -85,7 +85,7 @@ function limitMs(hours: number): number {
   return Math.min(Math.round(hours * HOUR_MS), LIMIT_MAX_MS);
 }
 
-/** Binds a place in the transaction that makes its session. */
+/** Binds a chat in the transaction that creates its session. */
 export async function bindPlace(
   parts: Pick<BindingParts, "settings">,
   acceptor: Deadlines,
@@ -100,7 +100,10 @@ export async function bindPlace(
   return ok(undefined);
 }
 
-/** Refuses a place that is already bound. Names its session only to the one that spawned it (I9). */
+/**
+ * Returns the failure for a chat that is already bound. Names its session only to the session that spawned it
+ * (I9).
+ */
 async function taken(
   db: Db,
   { route, sessionKey }: Pick<ThreadBinding, "route" | "sessionKey">,
@@ -124,13 +127,13 @@ const REASONS: Readonly<Record<EndOfBinding, string>> = {
   disabled: "bindings are switched off",
 };
 
-/** Returns the notice for the people in a place whose binding has ended. */
+/** Returns the notice for the people in a chat whose binding has ended. */
 export function endedText({ kind, sessionKey }: ThreadBinding, session: Session | undefined): string {
   const place = kind === "created" ? "This thread" : "This chat";
   return `${place} is no longer bound to ${JSON.stringify(session?.label ?? sessionKey)}`;
 }
 
-/** Ends a binding that the transaction holds. `tell`: its place is notified. */
+/** Ends a binding that this transaction has locked. `tell`: whether the people in the chat are notified. */
 async function end(
   parts: BindingParts,
   acceptor: Deadlines,
@@ -145,7 +148,7 @@ async function end(
     const text = `${ended} What is written here is for the agent again.`;
     await queueDelivery(parts, unit, { session, route, text, kind: "send" });
   }
-  // Later text for this session must not go to this place.
+  // Later text of this session must not go to this chat.
   if (isSameRoute(session.lastRoute, route)) await updateSession(unit.tx, sessionKey, { lastRoute: null });
   unit.publish({ kind: "session", sessionKey, change: "updated" });
   const goes = why !== "archived" && why !== "deleted" && session.spawn?.mode === "session";
@@ -154,8 +157,8 @@ async function end(
 }
 
 /**
- * Returns the session that a message from a bound place is for, held, and postpones the binding's end.
- * Expires an old binding. Undefined: the message is for the ordinary session of the place.
+ * Returns and locks the session for a message from a bound chat, and postpones the binding's end. Ends a
+ * binding that has expired. Returns undefined if the message is for the ordinary session of the chat.
  */
 export async function boundSession(
   parts: BindingParts,
@@ -208,8 +211,8 @@ export function createBindingEnd(
 }
 
 /**
- * Ends the binding of a place, or those of a session. Returns the ended ones. `tell` false: the caller
- * answers in that place itself (`endedText`).
+ * Ends the binding of a chat, or all bindings of a session. Returns the ended ones. `tell` false: the caller
+ * notifies the people in the chat itself (`endedText`).
  */
 export async function unbind(
   parts: BindingParts,
@@ -238,7 +241,7 @@ export async function unbind(
   return ended;
 }
 
-/** Changes the limits of one binding. An absent limit stays; 0 means never. */
+/** Changes the limits of one binding. An absent limit stays as it is; 0 means no limit. */
 export async function setBindingLimits(
   acceptor: Deadlines,
   unit: Unit,
@@ -255,7 +258,7 @@ export async function setBindingLimits(
     ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
   });
   const found = await getBinding(unit.tx, route);
-  // The date is planned first, because its handler locks the date before the binding.
+  // Locks the deadline before the binding, as its handler does.
   if (found !== undefined) await planEnd(acceptor, unit, limited(found));
   const before = await holdBinding(unit.tx, route);
   if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
@@ -264,7 +267,7 @@ export async function setBindingLimits(
   return ok(binding);
 }
 
-/** Returns the binding of a place together with the bound session. */
+/** Returns the binding of a chat and the bound session. */
 export async function bindingOf(
   db: Db,
   route: Route,

@@ -1,10 +1,13 @@
-// Owns the places to which text can be sent: which exist, whose they are, and who may write there.
-// DE1: a channel or an account that is not configured is refused when it is named; text for a place that no
+// Owns the destinations of text: the configured channels, the people at a destination, and the right to write
+// there.
+// DE1: a channel or an account that is not configured is refused when it is named; text for a destination
+// that no
 //      longer exists becomes a failed delivery that operators see. A viewer that may not write to every
-//      session may write only to places whose people it may write to (I9). All other places get the same
+//      session may write only to destinations whose people it may write to (I9). All other destinations get
+//      the same
 //      refusal, whether or not they exist.
-// DE3: text leaves only if the send policy lets it leave its session and lets it reach the place.
-// DE4: `last` is the place where the people of a session were last, at the time of the delivery.
+// DE3: text is sent only if the send policy allows it for its session and for the destination.
+// DE4: `last` is the chat that the people of a session used last, at the time of the delivery.
 
 import { type AccessContext, openGate } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
@@ -27,9 +30,9 @@ import { sessionsOfChat } from "../../store/queries/sessions/sessions-of-chat.ts
 import type { Db } from "../../store/sql.ts";
 import { announceRoute } from "../conversation/party.ts";
 
-/** A place as a caller names it. */
+/** A destination as a caller names it. */
 export interface NamedPlace {
-  /** Default: webchat, where `to` is a session. */
+  /** Default: webchat, with a session as `to`. */
   readonly channel?: string | undefined;
   readonly to: string;
   readonly accountId?: string | undefined;
@@ -38,7 +41,7 @@ export interface NamedPlace {
 
 const ID_CHARS_MAX = 512;
 
-/** Returns the configured channels to people elsewhere. */
+/** Returns the configured channels other than webchat. */
 function channelsOf({ channels }: Settings): string[] {
   return [...new Set(channels.map(({ channel }) => channel))];
 }
@@ -56,8 +59,8 @@ function checkId(name: string, text: string): Result<string> {
 }
 
 /**
- * Returns the route of a place on a configured channel, with its account. It does not check that the place
- * exists.
+ * Returns the route of a destination on a configured channel, with its account. Does not check that the
+ * destination exists.
  */
 export function checkPlace(
   settings: Settings,
@@ -77,7 +80,7 @@ export function checkPlace(
     const shown = quoted(accountId, 60);
     return fail("channel_unknown", `the channel ${channel} has no account ${shown}; configured: ${ids}`);
   }
-  // Owners and allow lists write it with this prefix.
+  // In settings, owners and allow lists have this prefix before an id.
   const prefix = `${channel}:`;
   const to = checkId("to", place.to.startsWith(prefix) ? place.to.slice(prefix.length) : place.to);
   if (!to.ok) return to;
@@ -87,12 +90,12 @@ export function checkPlace(
   return ok({ channel, to: to.value, accountId, ...thread });
 }
 
-/** Whether two routes lead to one place, with or without the account's name. */
+/** Whether two routes lead to one destination, with or without the account's name. */
 export function leadToSamePlace({ channels }: Settings, one: Route, other: Route): boolean {
   return isSameRoute(withAccount(channels, one), withAccount(channels, other));
 }
 
-/** Returns the possible keys of a place's own sessions, for each agent. */
+/** Returns the possible keys of a chat's own sessions, one for each agent. */
 function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): string[] {
   const rooms = (agentId: string) => [
     { form: "group", agentId, channel, id } as const,
@@ -109,7 +112,8 @@ function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): str
 }
 
 /**
- * Returns the sessions whose people read at a place: bound to it, its own, or last used there, in this order.
+ * Returns the sessions whose people read at a destination: bound to it, its own, or last used there, in this
+ * order.
  */
 export async function sessionsAt(db: Db, settings: Settings, route: Route): Promise<Session[]> {
   const keys = keysAt(settings, route);
@@ -122,19 +126,21 @@ export async function sessionsAt(db: Db, settings: Settings, route: Route): Prom
   return [...new Map(found.map((session) => [session.key, session])).values()];
 }
 
-/** Whether a person was let in or is named in the settings, for direct messages. */
+/** Whether a person was approved or is named in the settings, for direct messages. */
 export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
   const { channel, to, accountId } = withAccount(settings.channels, route);
   if (accountId === undefined || route.threadId !== undefined) return false;
   const account = accountOf(settings.channels, { channel, accountId });
-  // A wildcard names no one.
+  // A wildcard names no person.
   if (to === "*") return false;
   const isMeant = (entry: string): boolean => plainId(idIn(entry, channel)) === plainId(to);
   if (account?.allowFrom.some(isMeant) === true) return true;
   return (await getPeer(db, { channel, accountId, peerId: to }))?.state === "approved";
 }
 
-/** Returns the chat types that a place may have. Rules for a chat type do not apply to an unknown one. */
+/**
+ * Returns the chat types that a destination may have. Rules for a chat type do not apply to an unknown one.
+ */
 async function chatTypesAt(
   db: Db,
   settings: Settings,
@@ -149,7 +155,10 @@ async function chatTypesAt(
   return ["thread", ...above.flatMap(({ key }) => chatTypeOf(key)).filter((type) => type !== "direct")];
 }
 
-/** Whether the send policy lets text reach this place. The policy of a session of its own applies first. */
+/**
+ * Whether the send policy allows text to this destination. The policy of the destination's own session
+ * applies first.
+ */
 async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<SendVerdict> {
   const policy = settings.session.sendPolicy;
   if (route.channel === WEBCHAT) {
@@ -166,8 +175,8 @@ async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<S
 }
 
 /**
- * Whether the send policy allows text of this session to this place (DE3). `isAnswer`: the text answers a
- * message from this place, so the session counts as used here, even if it was used elsewhere since.
+ * Whether the send policy allows text of this session to this destination (DE3). `isAnswer`: the text answers
+ * a message from there, so the session counts as used there, even if it was used elsewhere since.
  */
 export async function leaveVerdict(
   db: Db,
@@ -183,14 +192,14 @@ export async function leaveVerdict(
   return reachVerdict(db, settings, route);
 }
 
-/** Whether a viewer may write anywhere: only an operator whose token covers all sessions. */
+/** Whether a viewer may write to any destination: only an operator whose token covers all sessions may. */
 function coversEverything(viewer: Viewer): boolean {
   return viewer.kind === "operator" && viewer.patterns === undefined && viewer.as === undefined;
 }
 
 /**
- * Returns the session of the people at a place, for a viewer who may write to them. Undefined: there is none,
- * and the viewer may write anywhere.
+ * Returns the session of the people at a destination, for a viewer who may write to them. Returns undefined
+ * if there is none and the viewer may write to any destination.
  */
 export async function addressee(
   ctx: AccessContext,
@@ -203,12 +212,12 @@ export async function addressee(
   }
   if (coversEverything(viewer)) return ok(undefined);
   const shown = quoted(route.to, 60);
-  return fail("not_visible", `${route.channel} ${shown} is no place of a session that you may write to`, {
-    hint: "Name a place where the people of such a session read, or let the token cover more sessions.",
+  return fail("not_visible", `${route.channel} ${shown} is not a chat of a session that you may write to`, {
+    hint: "Name a chat of such a session, or let the token cover more sessions.",
   });
 }
 
-/** Returns the route of the place that a caller names, if it may write there. */
+/** Returns the route of the destination that a caller names, if the caller may write there. */
 export async function resolvePlace(
   ctx: AccessContext,
   viewer: Viewer,
@@ -234,7 +243,7 @@ export async function resolvePlace(
   });
 }
 
-/** Returns the place where the people of a session were last (DE4). */
+/** Returns the chat that the people of a session used last (DE4). */
 export function lastPlace(session: Session): Route {
   return announceRoute(session) ?? { channel: WEBCHAT, to: session.key };
 }
@@ -274,13 +283,13 @@ export async function destinationOf(
   return session.ok ? ok({ route: route.value, session: session.value }) : session;
 }
 
-/** The place that a caller names for the answer of a run. */
+/** The destination that a caller names for the answer of a run. */
 interface NamedAnswerPlace extends Omit<NamedPlace, "to"> {
   readonly deliver?: boolean | undefined;
   readonly to?: string | undefined;
 }
 
-/** Returns where a person or a program reads the answer of its run, besides the transcript. */
+/** Returns the additional destination for the answer of a run, besides the transcript. */
 export async function answerPlace(
   { db, settings }: AccessContext,
   viewer: Viewer,
@@ -289,7 +298,7 @@ export async function answerPlace(
 ): Promise<Result<{ readonly route?: Route; readonly deliverTo?: Route }>> {
   const here = ok({ route: { channel: WEBCHAT, to: session.key } });
   if (channel === WEBCHAT) return here;
-  // Clients name their own default channel in every request, so without `deliver` it is ignored.
+  // Clients put their default channel into every request, so it counts only with `deliver`.
   if (deliver !== true) return ok({});
   const last = announceRoute(session);
   if (channel === LAST) {

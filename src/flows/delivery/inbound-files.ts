@@ -1,6 +1,7 @@
-// Owns two stored deadlines of channel messages: when messages of one person are joined, and how long files
-// that people sent are kept.
-// FI1: the transaction that keeps the message also writes the date. After a crash before it, the next start
+// Owns two stored deadlines for channel messages: joining consecutive messages of one person, and removing
+// files that people sent.
+// FI1: the transaction that stores the message also stores the deadline. After a crash before it, the next
+// start
 //      removes the folder.
 // FI2: the files are removed with their session, or after a month.
 
@@ -22,9 +23,7 @@ const KEPT_MS = 30 * 24 * 3_600_000;
 const PREFIX = "in-";
 /** Length of a folder's name: the prefix and a UUID. */
 const FOLDER_CHARS = PREFIX.length + 36;
-/**
- * The key of a deadline is the folder, a space, and the session. Position counted from 1, as databases do.
- */
+/** The key of a deadline is the folder, a space, and the session. The position counts from 1, as in SQL. */
 const SESSION_AT = FOLDER_CHARS + 2;
 
 type Dates = Pick<Acceptor, "setDeadline">;
@@ -44,7 +43,7 @@ export function hasInboundFiles(db: Db, id: string): Promise<boolean> {
   return hasDeadlineOf(db, INBOUND_FILES_DEADLINE, id);
 }
 
-/** Keeps the folder for this session. */
+/** Stores that the folder belongs to this session, and when it is removed. */
 export async function keepInboundFiles(
   dates: Dates,
   unit: Unit,

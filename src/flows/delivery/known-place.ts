@@ -1,13 +1,14 @@
-// Decides which places on channels an agent may write to, and queues its text there. A place is known through
-// a session, the agent's own or one that it may write to (I9), or through the settings: a person who was let
-// in, or a group named there.
+// Decides to which chats on channels an agent may write, and queues its text. A chat is known through a
+// session (the agent's own, or one that it may write to, I9) or through the settings: a person who was
+// approved, or a group named there.
 // ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). The same call makes one
 //      row.
-// ME2: a text goes to a known place only, and only if the send policy allows it.
+// ME2: a text is sent only to a known chat, and only if the send policy allows it.
 // ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
 //      knows what they refer to.
-// KP2: a contained session, and a token that covers some sessions only, know places through sessions only.
-// KP3: an unknown place always gets the same answer, whether or not it exists, with the settings that would
+// KP2: for a contained session, and for a token that covers only some sessions, chats are known through
+// sessions only.
+// KP3: an unknown chat always gets the same answer, whether or not it exists, with the settings that would
 //      make it known.
 
 import { type AccessContext, openGate } from "../../access/access.ts";
@@ -44,7 +45,7 @@ interface Writer {
   readonly session: Session;
   /** The session and its ancestors. */
   readonly chain: SpawnChain;
-  /** The run that writes. Absent: an operator acts as the session. */
+  /** The run that writes. Absent if an operator acts as the session. */
   readonly run?: Run;
 }
 
@@ -54,20 +55,20 @@ export interface PlaceText extends Writer {
   readonly callId: string;
   readonly place: NamedPlace & { readonly channel: string };
   readonly text: string;
-  /** How the run holds its lane. */
+  /** The wait of the calling run. */
   readonly wait?: RunWait;
 }
 
-/** A text in the outbox, and its place. */
+/** A text in the outbox, and its route. */
 export type QueuedText = Pick<Delivery, "id" | "route">;
 
 interface PlaceParts extends AccessContext {
   readonly engine: Engine;
-  /** Absent: this process delivers nothing. */
+  /** Absent if this process delivers nothing. */
   readonly outbound?: OutboxListener | undefined;
 }
 
-/** A place that may be written to; `reader`: the session of the people there, if it is another one. */
+/** A chat that the writer may write to. `reader`: the session of the people there, if it is another one. */
 interface KnownPlace {
   readonly route: Route;
   readonly reader?: Session;
@@ -79,19 +80,19 @@ function unknown({ channel, to }: Route, account: ChannelAccount | undefined): F
   const settings = [`channels.${channel}${at}.groups`, `channels.${channel}${at}.allowFrom`].map(
     (name) => `${name} with ${shown}`,
   );
-  return fail("not_visible", `${channel} ${shown} is not a place that you may write to`, {
+  return fail("not_visible", `${channel} ${shown} is not a chat that you may write to`, {
     hint:
-      "You may write where your own people are, and those of sessions that you may send to. " +
+      "You may write to the chats of your own session, and of sessions that you may send to. " +
       `A group or a person can be made known by ${settings.join(" or ")}.`,
     details: { settings },
   });
 }
 
-/** Returns the route of a place that the settings or an operator have made known. */
+/** Returns the route of a chat that the settings or an operator have made known. */
 async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route | undefined> {
   const { channel, to, threadId } = route;
   const account = accountOf(ctx.settings.channels, route);
-  // A wildcard names no one.
+  // A wildcard names no person.
   if (account === undefined || to === "*") return undefined;
   const entry = Object.entries(account.groups).find(([name]) => idIn(name, channel) === to);
   if (entry?.[1].enabled === true) return route;
@@ -117,7 +118,7 @@ async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promis
   return place === undefined ? undefined : { route: place };
 }
 
-/** Returns the named place, if it is known. Default account: the first one that knows it. */
+/** Returns the named chat, if it is known. Default account: the first one for which the chat is known. */
 async function knownPlace(
   ctx: AccessContext,
   writer: Writer,
@@ -136,7 +137,7 @@ async function knownPlace(
   return unknown(meant.value, accounts[0]);
 }
 
-/** Returns the id of the delivery that a call makes. */
+/** Returns the id of the delivery of a call. */
 function deliveryIdOf(callId: string): string {
   return `message-${callId}`;
 }
@@ -177,12 +178,12 @@ async function queue(
   return ok({ id, route });
 }
 
-/** Returns the text that this call queued before a crash; undefined: none. */
+/** Returns the text that this call queued before a crash, or undefined if it queued none. */
 export function sentToPlace(db: Db, callId: string): Promise<QueuedText | undefined> {
   return getDelivery(db, deliveryIdOf(callId));
 }
 
-/** Queues a text for a known place. `sentToPlace` returned undefined. */
+/** Queues a text for a known chat. The caller has checked that `sentToPlace` returned undefined. */
 export async function sendToPlace(parts: PlaceParts, request: PlaceText): Promise<Result<QueuedText>> {
   const known = await knownPlace(parts, request, request.place);
   if (!known.ok) return known;

@@ -1,6 +1,6 @@
-// Writes the outbox row of text for a channel, in the transaction that ends the run (I5). Queued is not
-// delivered: this code talks to no channel.
-// O2: text other than the answers of runs waits in bounded numbers for each place: neither an agent in a loop
+// Writes the outbox row of text for a channel, in the transaction that ends the run (I5). A queued text is
+// not delivered yet: this code talks to no channel.
+// O2: except for answers of runs, the texts that wait for one chat are limited: neither an agent in a loop
 //     nor a person who writes command after command fills the outbox. Answers of runs, bounded by the lanes,
 //     are always accepted.
 
@@ -33,19 +33,19 @@ export interface OutgoingText {
   readonly kind: "announce" | "send";
   readonly runId?: string;
   /**
-   * The text goes to the place of its question, although a shared session may be used elsewhere meanwhile.
+   * An answer goes to the chat of its question, although a shared session may have been used elsewhere since.
    */
   readonly isAnswer?: boolean;
 }
 
-/** Maximum number of texts that may wait for one place (O2). */
+/** Maximum number of texts that may wait for one chat (O2). */
 const WAITING_MAX = 200;
 
-/** Checks that a place may get another text that is not the answer of a run. */
+/** Checks that a chat may get another text that is not the answer of a run. */
 export async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
   if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
   return fail("queue_full", `${WAITING_MAX} texts already wait for this chat, which is the limit`, {
-    hint: "Nothing was sent. See why they wait (parley deliveries), or send again later.",
+    hint: "Nothing was sent. Find the cause with parley deliveries, or send again later.",
   });
 }
 
@@ -60,7 +60,7 @@ export function publishOutbox(
   unit.publish({ kind: "outbox", deliveryId, sessionKey, state });
 }
 
-/** Writes the outbox row: pending, or skipped if the send policy forbids that text leaves. Returns its id. */
+/** Writes the outbox row: pending, or skipped if the send policy forbids the text. Returns its id. */
 export async function queueDelivery(
   ports: { settings: Settings; outbound: OutboxListener },
   unit: Unit,
@@ -88,11 +88,11 @@ export async function queueDelivery(
 
 /** A text of the gateway itself to a person at a channel. */
 interface Note {
-  /** The session that it is about. */
+  /** The session that the note is about. */
   readonly sessionKey: string;
   readonly route: Route;
   readonly text: string;
-  /** The kind of the note, which its id begins with. */
+  /** The kind of the note; its id begins with it. */
   readonly about: "pairing" | "command" | "trouble";
 }
 
@@ -102,9 +102,9 @@ export function notePrefix(about: Note["about"]): string {
 }
 
 /**
- * Writes the outbox row for an answer that comes from the gateway itself: to a command, to a stranger, or
- * about a message that can't be accepted. No session is the sender, so no send policy applies. Returns
- * false, and writes nothing, if too many texts already wait for the same destination.
+ * Writes the outbox row for an answer of the gateway itself: to a command, to an unknown person, or about a
+ * message that can't be accepted. No session is the sender, so no send policy applies. Returns false, and
+ * writes nothing, if too many texts already wait for the same chat.
  */
 export async function queueNote(
   ports: { outbound: OutboxListener },
@@ -129,7 +129,7 @@ export async function queueNote(
 }
 
 /**
- * Sends text of an operator to a channel target (RPC `send`) and keeps it in the session's transcript, too.
+ * Sends an operator's text to a chat on a channel (RPC `send`), and appends it to the session's transcript.
  */
 export async function sendText(
   ports: { settings: Settings; outbound: OutboxListener; engine: Engine },
@@ -165,7 +165,7 @@ interface SettleRequest {
   covers(sessionKey: string): boolean;
 }
 
-/** Retries or dismisses a failed delivery. Returns it as it is then. */
+/** Retries or dismisses a failed delivery. Returns its new state. */
 export async function settleFailed(
   ports: { outbound: OutboxListener },
   unit: Unit,

@@ -1,7 +1,7 @@
 // Writes one outbox row for each outgoing hook and event, in the transaction that caused the event. So an
-// event is in the outbox exactly if it is committed. The backlog of a hook is bounded and on disk, so a
-// restart keeps it. Over the bound, events are dropped and counted, and one failed row reports the number to
-// operators, who can have it sent.
+// event is in the outbox if and only if it is committed. The backlog of a hook is stored and limited. Over
+// the limit, events are dropped and counted. One failed row reports their number to operators, who can send
+// it.
 
 import { HOOK_VERSION, type HookEvent, hookEventOf } from "../../core/shapes/hook-event.ts";
 import type { Route } from "../../core/shapes/session.ts";
@@ -90,7 +90,7 @@ interface Lost {
 /** Caches the free space of each backlog, so that not every event counts its rows. */
 function createRooms(pendingMax: number) {
   const rooms = new Map<string, { left: number; readonly countedAt: number }>();
-  /** Reserves space for one event. False: there is none. */
+  /** Reserves space for one event. Returns false if there is none. */
   return async (unit: Unit, hook: OutgoingHook): Promise<boolean> => {
     let room = rooms.get(hook.name);
     const isOld = room === undefined || (room.left === 0 && unit.now - room.countedAt >= COUNT_EVERY_MS);
@@ -106,8 +106,9 @@ function createRooms(pendingMax: number) {
 }
 
 /**
- * Writes the outbox rows for a transaction's events; undefined: no hook is configured. `pendingMax`: maximum
- * number of waiting events per hook. Default 100,000. `dropped`: called for each dropped event.
+ * Writes the outbox rows for a transaction's events, or returns undefined if no hook is configured.
+ * `pendingMax`: maximum number of waiting events per hook. Default 100,000. `dropped`: called for each
+ * dropped event.
  */
 export function createHookRecorder(
   hooks: readonly OutgoingHook[],

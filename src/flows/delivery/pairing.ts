@@ -1,9 +1,9 @@
-// Lets strangers in at a channel: the stranger gets a code, and an operator approves it.
+// Pairs unknown people with a channel account: the person gets a code, and an operator approves it.
 // PR1: an unknown person can cause at most one row and one sentence in ten minutes, and an account has a
-//      bounded number of open pairings, so strangers can't fill a disk by writing. At the limit, the person
+//      limited number of open pairings, so strangers can't fill a disk by writing. At the limit, the person
 //      who was notified longest ago is forgotten after ten minutes, so a crowd of strangers locks no one out
 //      for long.
-// PR2: a code is decided on once, within an hour; afterwards it is unknown.
+// PR2: a code can be approved or rejected once, within an hour; afterwards it is unknown.
 // PR3: messages to the person go through the outbox, in the transaction that decides (I5).
 
 import { createHash } from "node:crypto";
@@ -42,7 +42,10 @@ const LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_LENGTH = 8;
 const CODE_MS = 3_600_000;
 const TELL_AGAIN_MS = 600_000;
-/** Per account. At the limit a new stranger gets no answer until a pairing is decided or ten minutes old. */
+/**
+ * The limit per account. At the limit a new stranger gets no answer until a pairing is decided or ten minutes
+ * old.
+ */
 const OPEN_MAX = 20;
 const LISTED_MAX = 1_000;
 
@@ -57,7 +60,7 @@ function newCode(unit: Unit): string {
   return code;
 }
 
-/** An unknown person who writes directly. */
+/** An unknown person who writes a direct message. */
 interface Stranger extends PeerId {
   readonly name?: string;
   /** The route for the answer. */
@@ -79,7 +82,7 @@ function filedUnder(settings: Settings, who: PeerId): string {
   return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
 }
 
-/** Whether a person was notified recently, so that no message is sent again. */
+/** Whether a person was notified recently, so that the notice is not sent again. */
 export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, now: number): boolean {
   return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
 }
@@ -91,7 +94,7 @@ async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boo
   return forgetStalestAsk(tx, account, now - TELL_AGAIN_MS);
 }
 
-/** Sends a stranger a code and how to be let in, unless that was done recently. */
+/** Sends a stranger a code and the steps to be approved, unless that was done recently. */
 export async function askToPair(
   parts: Pick<PairingParts, "settings" | "outbound">,
   unit: Unit,
@@ -130,7 +133,7 @@ function typed(code: string): string {
   return code.toUpperCase().replaceAll(/[\s-]/g, "");
 }
 
-/** Decides on the person who has the code, in the given transaction or its own. */
+/** Approves or rejects the person who has the code, in the given transaction or in its own. */
 async function decide(
   parts: PairingParts,
   code: string,
@@ -154,17 +157,17 @@ async function decide(
   return unit === undefined ? parts.engine.commit(work) : work(unit);
 }
 
-/** Lets in the person who has this code. In a given transaction, a failure has changed nothing. */
+/** Approves the person who has this code. If it fails, a given transaction is unchanged. */
 export function approvePairing(parts: PairingParts, code: string, unit?: Unit): Promise<Result<ChannelPeer>> {
   return decide(parts, code, "approved", unit);
 }
 
-/** Blocks the person who has this code, for good, without a message. */
+/** Blocks the person who has this code permanently. The person is not notified. */
 export function rejectPairing(parts: PairingParts, code: string, unit?: Unit): Promise<Result<ChannelPeer>> {
   return decide(parts, code, "blocked", unit);
 }
 
-/** Makes a person who was let in or blocked a stranger again. */
+/** Removes an approved or blocked person, who is unknown again. */
 export async function removePeer(unit: Unit, who: PeerId): Promise<Result<ChannelPeer>> {
   const known = await holdPeer(unit.tx, who);
   if (known !== undefined && (await deletePeer(unit.tx, who))) return ok(known);
@@ -173,7 +176,7 @@ export async function removePeer(unit: Unit, who: PeerId): Promise<Result<Channe
   return fail("pairing_not_found", `${shown} is unknown at ${channel}:${accountId}`);
 }
 
-/** Lists every known person at any account, and those who wait with a valid code. */
+/** Lists the known people of all accounts, and those who wait with a valid code. */
 export async function listPairings(db: Db, now: number): Promise<ChannelPeer[]> {
   const peers = await listPeers(db, LISTED_MAX);
   return peers.filter(({ state, askedAt }) => state !== "pending" || askedAt > now - CODE_MS);

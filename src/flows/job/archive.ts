@@ -1,6 +1,6 @@
 // Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones this.
-// The date is a row, so a restart keeps it. The binding of its thread ends with it, and the people in bound
-// places are notified.
+// The date is stored, so it survives a restart. The binding of its thread ends with it, and the people in
+// bound chats are notified.
 // AR1: a child is archived or deleted only after its announcement is settled: sent, skipped, failed or
 //      dismissed.
 
@@ -23,7 +23,7 @@ import { attachmentDirs, attachmentOwner } from "./attachments.ts";
 /** Delay before a postponed clean-up is tried again. */
 const AGAIN_MS = 1_000;
 
-/** Far longer than the time from the first file of a job to its acceptance. */
+/** The age at which a job's files count as abandoned: far longer than a job's acceptance takes. */
 const ACCEPTING_MS = 600_000;
 
 export interface ArchiveParts extends BindingParts {
@@ -52,7 +52,9 @@ function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void 
   if (dir !== undefined && workspace !== undefined) unit.after(() => parts.removeAttachments(workspace, dir));
 }
 
-/** Returns when a child with attachments to remove is archived; undefined: not now, or not by date. */
+/**
+ * Returns when a child with attachments is archived. Returns undefined if it is archived now, or not by date.
+ */
 async function archivingAt(unit: Unit, child: Session): Promise<number | undefined> {
   const { mode, archiveAfterMinutes } = child.spawn ?? { mode: "run", archiveAfterMinutes: 0 };
   if (mode === "session") {
@@ -98,8 +100,8 @@ async function isLost(db: Db, runId: string): Promise<boolean> {
 
 /**
  * Returns, by workspace, attachments that a crash left behind: their job was never accepted, or their removal
- * was cut off. If other gateways share the store, only those too old to belong to a job that is being
- * accepted.
+ * was interrupted. If other gateways share the store, attachments that may belong to a job that is being
+ * accepted are left out.
  */
 export async function lostAttachments(
   db: Db,
@@ -112,7 +114,7 @@ export async function lostAttachments(
     const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store), beforeMs);
     for (const dir of dirs.ok ? dirs.value : []) {
       const id = dir.slice(dir.lastIndexOf("/") + 1);
-      // A folder has the name of its run, or holds files that people sent.
+      // A folder is named after its run, or holds files that people sent.
       const isKept = isInboundFolder(id) ? await hasInboundFiles(db, id) : !(await isLost(db, id));
       if (!isKept) lost.push({ workspace, dir });
     }

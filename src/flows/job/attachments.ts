@@ -1,6 +1,6 @@
 // Owns the files that come with a sub-agent's task: `.parley/attachments/<uuid>/` in its workspace.
 // `core/rules/attachment-rules` decides what may be attached.
-// AF1: all or nothing: after any failure no file of the task is left, and no other file is changed.
+// AF1: after any failure no file of the task is left, and no other file is changed.
 // AF2: no folder in the path is a link or can become one: each folder is opened, then addressed by its open
 //      handle (Linux), so that swapping its path has no effect.
 // AF3: removal deletes links and follows none; it never leaves the attachments folder.
@@ -42,10 +42,10 @@ const FOLDER = "attachments";
 const ID = /^[A-Za-z0-9-]{1,64}$/;
 /** Maximum depth of folders below an attachments folder that removal accepts. */
 const DEPTH_MAX = 64;
-/** Maximum number of attempts to make a folder that a failed spawn removes at the same time. */
+/** Maximum attempts to create a folder, while a failed spawn may remove it at the same time. */
 const TRIES_MAX = 5;
 
-/** Makes a planned file. Its name must have passed `nameProblem`. */
+/** Returns a file for the plan. Its name must have passed `nameProblem`. */
 export function plannedFile(name: string, mimeType: string, data: Buffer): PlannedFile {
   const sha256 = createHash("sha256").update(data).digest("hex");
   return { name, bytes: data.length, mimeType, data, sha256 };
@@ -134,7 +134,7 @@ class Work {
     try {
       await handle.chmod(0o600);
       await handle.writeFile(data);
-      // A spawn is answered as accepted only when its files are as durable as its rows.
+      // The files must be as durable as the rows before the spawn is answered as accepted.
       await handle.sync();
     } finally {
       await handle.close();
@@ -145,7 +145,7 @@ class Work {
     for (const { handle } of this.folders) await handle.sync();
   }
 
-  /** Removes in reverse order. A folder that others use is not empty, and stays. */
+  /** Removes everything in reverse order. A folder that others use is not empty, and stays. */
   async undo(): Promise<void> {
     for (const take of this.made.splice(0).reverse()) await take().catch(onlyErrno);
   }
@@ -173,26 +173,29 @@ async function writeAll(
   const root = await work.open(await realpath(workspace));
   const own = await work.make(await work.make(await work.make(root, TOP), FOLDER), folder.id, true);
   const files = plan.files.map(({ name, bytes, sha256, mimeType }) => ({ name, bytes, sha256, mimeType }));
-  // Written first, so that a folder left by a crash names its owner (AF4).
+  // The manifest is written first, so that a folder left by a crash names its owner (AF4).
   const manifest = { owner: folder.owner, files };
   await work.write(own, MANIFEST_NAME, `${JSON.stringify(manifest, null, 2)}\n`);
   for (const { name, data } of plan.files) await work.write(own, name, data);
   await work.sync();
 }
 
-/** Returns the mark for a store's own folders. Gateways of several stores may share a workspace. */
+/** Returns the value that marks folders of this store. Gateways of several stores may share a workspace. */
 export function attachmentOwner(store: StoreSettings): string {
   return createHash("sha256").update(storeName(store)).digest("hex").slice(0, 32);
 }
 
-/** Writes a plan into the workspace. `id`: a new one for each plan; `owner`: see `attachmentOwner`. */
+/**
+ * Writes the planned files into the workspace. `id`: must be new for each plan; `owner`: see
+ * `attachmentOwner`.
+ */
 export async function writeAttachments(
   workspace: string,
   plan: AttachmentPlan,
   id: string,
   owner: string,
 ): Promise<Result<AttachmentReceipt>> {
-  if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} is no id for a folder`);
+  if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} is not a valid folder id`);
   for (let tries = 1; ; tries += 1) {
     const work = new Work();
     try {
@@ -201,7 +204,7 @@ export async function writeAttachments(
       return ok({ dir: attachmentDir(id), files });
     } catch (error) {
       await work.undo();
-      // A spawn that failed at the same time has removed the folders that it had made.
+      // Another spawn that failed has just removed the folders that it had created.
       if (errnoOf(error) === "ENOENT" && tries < TRIES_MAX) continue;
       return fileFailure(`the attachments could not be written to ${TOP}/${FOLDER}, and none was`, error);
     } finally {
@@ -266,8 +269,8 @@ async function removeEntry(above: Folder, name: string, depth: number): Promise<
 const OWNER_LINE = /"owner": "([^"]*)"/;
 
 /**
- * Whether this owner made the folder before `beforeMs`. A folder that a crash left empty, or with only a torn
- * manifest, has no owner and counts, too: a manifest is synced before any other file is written.
+ * Whether this owner created the folder before `beforeMs`. A folder that a crash left empty, or with an
+ * incomplete manifest, has no owner and counts, too: a manifest is on disk before any other file is written.
  */
 async function isOwned(above: Folder, id: string, owner: string, beforeMs: number): Promise<boolean> {
   const work = new Work();

@@ -1,5 +1,5 @@
 // Cancels a session's work with others: its conversations and its sub-agents' jobs. A cancelled job is not
-// announced, since the canceller knows. The jobs below it are cancelled, too.
+// announced to the one who cancelled it. The jobs below it are cancelled, too.
 // CN1: a message that another session has accepted is still processed; only its successors are cancelled.
 
 import { optional } from "../../core/optional.ts";
@@ -38,7 +38,7 @@ export async function cancelJob(
   reason?: AbortReason,
 ): Promise<readonly string[]> {
   await holdForAbort(unit.tx, job.targetKey);
-  // Closed first, so that the end of its runs announces nothing.
+  // The job is closed first, so that the end of its runs announces nothing.
   const outcome = { status: "aborted", result: "", notes: "it was cancelled" } as const;
   if (!(await endJob(unit.tx, job.flowId, { reason: "cancelled", outcome, at: unit.now }))) return [];
   const { runIds } = await acceptor.abortIn(unit, {

@@ -1,5 +1,5 @@
-// Finds the sub-agents that a session has spawned, and their jobs, for those who list, await or cancel them.
-// A sub-agent of another session is answered like a missing one.
+// Finds the sub-agents that a session has spawned, and their jobs, so that they can be listed, awaited or
+// cancelled. For a sub-agent of another session the answer is the same as for a missing one.
 
 import { type AccessContext, mayAccess } from "../../access/access.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
@@ -22,7 +22,7 @@ const LISTED_MAX = 100;
 export interface Parent extends AccessContext {
   readonly viewer: Viewer;
   readonly session: Session;
-  /** The calling run. Absent: an operator acts as the session. */
+  /** The calling run. Absent if an operator acts as the session. */
   readonly run?: Run;
 }
 
@@ -36,7 +36,7 @@ export async function jobOf(db: Db, { spawn }: Session): Promise<Flow | undefine
   return spawn === undefined ? undefined : getFlow(db, spawn.flowId);
 }
 
-/** Returns all unfinished sub-agents of the session, beyond the limit of a list. */
+/** Returns all unfinished sub-agents of the session, without the limit of a list. */
 export async function unfinishedChildren(parent: Parent): Promise<Session[]> {
   const jobs = await openSpawnsOf(parent.db, { sessionKey: parent.session.key });
   const found = await Promise.all(jobs.map((job) => childOf(parent, job.targetKey)));
@@ -76,7 +76,7 @@ async function notOwn(parent: Parent, key: string): Promise<Failure> {
   return fail("not_visible", error, { hint });
 }
 
-/** Cancels a sub-agent. Returns the aborted runs. Undefined: its job was already finished. */
+/** Cancels a sub-agent. Returns the aborted runs, or undefined if its job was already finished. */
 export async function cancelChild(engine: Engine, child: Session): Promise<readonly string[] | undefined> {
   return engine.commit(async (unit) => {
     const job = await jobOf(unit.tx, child);

@@ -1,8 +1,9 @@
 // Ends a sub-agent's job: decides whether it has ended, and announces its outcome. Its status comes from the
-// runtime (I12), and it is announced once, in the transaction that ends the run (I4). The result is kept even
-// if the requester is gone: posted, appended, or as a failed delivery for operators.
+// runtime (I12), and it is announced once, in the transaction that ends the run (I4). If the requester no
+// longer exists, the result is still kept: it is posted, appended, or stored as a failed delivery for
+// operators.
 // JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
-// The result is the child's own text, also what it had written when it was stopped.
+// The result is the child's own text. If the child was stopped, it is the text written so far.
 
 import { optional } from "../../core/optional.ts";
 import {
@@ -57,10 +58,10 @@ interface JobContext extends JobParts {
   readonly child: Session;
 }
 
-/** The input of an announce turn; the context holds its subject. */
+/** The input of an announce turn. The turn's context names the subject. */
 const ANNOUNCE_INPUT = "Sub-agent announce step.";
 
-/** Lets the child itself announce. False: it has no run left. */
+/** Starts the child's own announce turn. Returns false if the chain may have no more runs. */
 async function askChild(context: JobContext, last: Run, result: string): Promise<boolean> {
   const { acceptor, unit, settings, flow, child } = context;
   const requester = (await getSession(unit.tx, flow.requesterKey)) ?? child;
@@ -80,7 +81,7 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
     },
     chain,
     flow: { flowId: flow.flowId, step: "announce", turn: 1 },
-    // An announce turn without a limit could keep the result back for ever.
+    // Without a limit, the announce turn could hold the result back forever.
     timeoutMs: last.timeoutMs,
     successor: true,
   });
@@ -115,7 +116,7 @@ async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
   publishOutbox(unit, { id: deliveryId, sessionKey }, "failed");
 }
 
-/** Puts the result into the requester's lane. False: it was refused. */
+/** Puts the result into the requester's lane. Returns false if it was refused. */
 async function hand(
   context: JobContext,
   requester: Session,
@@ -135,7 +136,10 @@ async function hand(
   return accepted.ok;
 }
 
-/** Sends the result to the requester's agent as a message. A sub-agent's own job continues with it. */
+/**
+ * Sends the result to the requester's agent as a message. If the requester is a sub-agent, its own job
+ * continues.
+ */
 async function wake(
   context: JobContext,
   requester: Session,
@@ -156,8 +160,8 @@ async function wake(
 
 /**
  * Announces in the child's own thread. A successful result was already posted there as the reply of its run
- * (`postReply`); a failure is posted now. The requester gets the result as an
- * entry of its transcript, or as the input of a new turn.
+ * (`postReply`), so only a failure is posted now. The requester gets the result as an entry of its
+ * transcript, or as the input of a new turn.
  */
 async function announceToThread(
   context: JobContext,
@@ -186,7 +190,7 @@ async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session):
   await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 
-/** Announces to the requester by the route agreed at the spawn, or another that is still open. */
+/** Announces to the requester in the way agreed at the spawn, or in another one that is still possible. */
 async function announceResult(context: JobContext, text: string, last: Run | undefined): Promise<void> {
   const { unit, flow, child } = context;
   if (child.spawn?.thread !== undefined) return announceToThread(context, child.spawn.thread, text, last);
@@ -215,12 +219,12 @@ async function announceResult(context: JobContext, text: string, last: Run | und
   if (!appended && route === undefined) await keep("requester_refused");
 }
 
-/** Whether a run gives its session's agent the result of a sub-agent. */
+/** Whether a run passes the result of a sub-agent to its session's agent. */
 function isWake(run: Run, session: Session): boolean {
   const { provenance } = run.input;
   if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
   const { sourceTool, sourceSessionKey } = provenance;
-  // A job's own runs come from its requester.
+  // A spawn's message comes from the child's requester: it starts the child's job and brings no result.
   return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
 }
 
@@ -240,7 +244,7 @@ export async function writeDownWakes(
   }
 }
 
-/** Announces by the other open routes to a requester that could not be woken. */
+/** Announces in the remaining ways to a requester that could not be woken. */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   const overLimit = run.code === "chain_limit";
   if (!overLimit && run.startedAt !== undefined) return;
@@ -260,7 +264,7 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   }
 }
 
-/** Sets the date of a finished child's clean-up: now for a child to delete, else its archiving date. */
+/** Stores the date of a finished child's clean-up: now for a child to delete, else its archiving date. */
 export async function planChildCleanup(
   acceptor: Pick<Acceptor, "setDeadline">,
   unit: Unit,
@@ -276,9 +280,9 @@ export async function planChildCleanup(
 }
 
 interface Settlement {
-  /** The text of the child's announce turn. Absent: the runtime composes the announcement. */
+  /** The text of the child's announce turn. If absent, the runtime composes the announcement. */
   readonly words?: string;
-  /** The child chose to announce nothing. */
+  /** True if the child chose to announce nothing. */
   readonly isQuiet?: boolean;
   /** True if the child was stopped, even while it only waited. */
   readonly stopped?: boolean;
@@ -314,7 +318,7 @@ async function settle(
   await lookAbove(context, context.acceptor, unit, context.child);
 }
 
-/** Ends the job above if it only waited for this child and no run wakes there. */
+/** Ends the parent's job if it only waited for this child and no run wakes the parent. */
 export async function lookAbove(
   parts: JobParts,
   acceptor: Acceptor,
@@ -325,7 +329,7 @@ export async function lookAbove(
   if (above !== undefined) await jobMayHaveEnded(parts, acceptor, unit, above);
 }
 
-/** Returns a child's job, if it is unfinished. */
+/** Returns a child's job if it is unfinished. */
 async function openJobOf(unit: Unit, child: Session): Promise<Flow | undefined> {
   const flow = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
   return flow?.open === true ? flow : undefined;
@@ -344,13 +348,14 @@ export async function jobMayHaveEnded(
   unit: Unit,
   child: Session,
 ): Promise<void> {
-  // Two of its children may end at the same time: the later one sees that it is the last.
+  // Two of the child's children may end at the same time. The lock lets the later one see that it is the
+  // last.
   await holdSessions(unit.tx, [child.key]);
   const flow = await openJobOf(unit, child);
   if (flow === undefined || (await isAtWork(unit, flow))) return;
   const context: JobContext = { ...parts, acceptor, unit, flow, child };
   const { last, result } = await outcomeOf(context);
-  // A child with its own thread has already posted there.
+  // A child with its own thread has already posted its result there.
   const asks = last?.state === "ok" && child.spawn?.thread === undefined;
   const asked = asks && (await askChild(context, last, result));
   if (!asked) await settle(context);
@@ -385,7 +390,7 @@ export async function jobRunEnded(
   const child = await getSession(unit.tx, flow.targetKey);
   if (child === undefined || !flow.open) return;
   await postReply(parts, unit, run, child);
-  // An announce turn may have spawned, too. Then the child announces again when those results are there.
+  // The announce turn may have spawned sub-agents. Then the child announces again when they have finished.
   const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
   if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
   const context: JobContext = { ...parts, acceptor, unit, flow, child };
@@ -408,7 +413,7 @@ async function outcomeOf(job: JobContext): Promise<{ runs: Run[]; last: Run | un
   return { runs, last, result };
 }
 
-/** Returns the unfinished text of a failed job. */
+/** Returns the text that a failed job had written so far. */
 async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | undefined> {
   const speaks = (message: Message): boolean => message.role === "assistant" && !isSilent(textOf(message));
   for (const run of runs.toReversed()) {

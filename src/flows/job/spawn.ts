@@ -1,8 +1,8 @@
-// Implements `sessions_spawn` after the policy checks: a child session, its job, its first run. Session,
-// flow, run and count are one transaction. The attachments are on disk before it, in a folder named by the
-// run, and are removed if it fails; after a crash in between, the next start removes them. A thread is made
-// before it, too, and stays unbound if the transaction fails. The same tool call, repeated after a crash,
-// finds its child again and never makes a second one (I4).
+// Implements `sessions_spawn` after the policy checks: a child session, its job, its first run. The session,
+// flow, run and count are written in one transaction. The attachments are written to disk first, in a folder
+// named after the run, and are removed if the transaction fails. After a crash in between, the next start
+// removes them. A thread is also created before, and stays unbound if the transaction fails. A tool call that
+// is repeated after a crash finds its child again and never creates a second one (I4).
 
 import { optional } from "../../core/optional.ts";
 import { jobDelivery } from "../../core/rules/result-delivery.ts";
@@ -39,30 +39,30 @@ const TITLE_CHARS_MAX = 90;
 
 export interface SpawnRequest {
   readonly requester: Session;
-  /** The run that makes this tool call; absent when an operator acts as the session. */
+  /** The run that makes this tool call. Absent if an operator acts as the session. */
   readonly requesterRun?: Run;
-  /** How that run holds its lane. */
+  /** The wait of that run. */
   readonly wait?: RunWait;
   readonly callId: string;
   readonly task: string;
   readonly label?: string;
-  /** The plan that the spawn policy made of the call. */
+  /** The spawn policy's plan for this call. */
   readonly plan: SpawnPlan;
   readonly attachments?: AttachmentPlan;
-  /** A path hint for the child's attachments. It is stored but not used. */
+  /** A path for the child's attachments, suggested by the caller. It is stored but not used. */
   readonly mountPath?: string;
-  /** Where the people behind the call read. */
+  /** The chat of the people behind the call. */
   readonly route?: Route;
 }
 
 interface SpawnParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Absent: no channel makes threads. */
+  /** Absent if no channel can create threads. */
   readonly threads?: Threads | undefined;
 }
 
-/** Files and thread that are made before the accepting transaction. */
+/** Files and a thread that are created before the accepting transaction. */
 interface Made {
   readonly runId: string;
   readonly attachments?: AttachmentReceipt;
@@ -72,7 +72,7 @@ interface Made {
 /** An accepted spawn. `runId`: the first run of the child. */
 export type SpawnOutcome =
   | { readonly kind: "spawned"; readonly runId: string; readonly child: Session }
-  /** The child was deleted after its job. */
+  /** The child was deleted when its job was done. */
   | {
       readonly kind: "child_deleted";
       readonly runId: string;
@@ -130,7 +130,8 @@ function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentRece
 }
 
 /**
- * Returns the requester as of this transaction: an abort, a deletion or the same call may have come first.
+ * Returns the requester as this transaction reads it. Fails if it was aborted or deleted, or if the same call
+ * was accepted in the meantime.
  */
 async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Session>> {
   const { key } = request.requester;
@@ -162,7 +163,7 @@ async function enqueue(
   const request = { ...asked, requester };
   const { requesterRun } = request;
   const open = await openSpawnsOf(unit.tx, { sessionKey: requester.key });
-  // Checked again in the transaction, because the calls of one message run in parallel.
+  // Checked again inside the transaction, because the calls of one message run in parallel.
   const tooMany = checkChildren(open.length, settings);
   if (tooMany !== undefined) return tooMany;
   const { runId, attachments, thread } = made;
@@ -185,7 +186,7 @@ async function enqueue(
     rootSessionKey: requester.key,
     flow: { flowId: ids.flowId, step: "task", turn: 1 },
     callId: request.callId,
-    // Rounded up, so that a short limit never becomes none.
+    // Rounded up, so that a short limit never becomes 0, which means none.
     timeoutMs: Math.ceil(request.plan.runTimeoutSeconds * 1000),
     ...optional({ parentRunId: requesterRun?.runId, route: thread?.route }),
   });
@@ -231,7 +232,8 @@ function contextFor(settings: Settings, child: Session, requester: Session): str
 }
 
 /**
- * Returns the context of a sub-agent's runs that have no context of their own. Undefined: not a sub-agent.
+ * Returns the context of a sub-agent's run that has no context of its own, or undefined if the session is not
+ * a sub-agent.
  */
 export async function childContext(
   settings: Settings,
@@ -244,7 +246,7 @@ export async function childContext(
   return contextFor(settings, session, requester ?? gone);
 }
 
-/** Returns the outcome of a call that was accepted before a crash; undefined: it was not accepted. */
+/** Returns the outcome of a call that was accepted before a crash, or undefined if it was not accepted. */
 export async function spawnedBefore(
   { engine }: Pick<SpawnParts, "engine">,
   callId: string,
@@ -258,7 +260,7 @@ export async function spawnedBefore(
   return { kind: "child_deleted", runId, childKey, ...optional({ model }) };
 }
 
-/** Makes the place for a child with its own thread; undefined: it needs none. */
+/** Creates the thread for a child with its own thread, or returns undefined if the child needs none. */
 async function threadFor(
   { settings, threads }: SpawnParts,
   { plan, route, label, task }: SpawnRequest,
@@ -273,7 +275,10 @@ async function threadFor(
   return threads.open(withAccount(settings.channels, route), cut(title, TITLE_CHARS_MAX));
 }
 
-/** Spawns a sub-agent. The rules have made a plan of the call, and `spawnedBefore` returned undefined. */
+/**
+ * Spawns a sub-agent by the plan of the spawn policy. The caller has checked that `spawnedBefore` returned
+ * undefined.
+ */
 export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<Result<SpawnOutcome>> {
   const { engine } = parts;
   const open = engine.accepting();
@@ -306,7 +311,8 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
     const before = await spawnedBefore(parts, request.callId);
     return before === undefined ? spawned : ok(before);
   } catch (error) {
-    // Perhaps only the answer was lost, and a child has its files. Otherwise the next start removes them.
+    // Perhaps the transaction succeeded and only its answer was lost: then the child has its files. Otherwise
+    // the next start removes them.
     if (!(error instanceof StoreProblem)) await undo();
     throw error;
   }

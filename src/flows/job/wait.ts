@@ -1,7 +1,7 @@
 // Waits for jobs of the caller's own sub-agents and returns their outcomes. A run that got a result by
-// waiting is not woken with it again; a posted result stays posted, and the announcement is written into the
-// transcript once. The same tool call, repeated after a crash, continues to wait with its first deadline, for
-// the same jobs.
+// waiting does not get a message with it as well. A posted result stays posted, and the announcement is
+// written into the transcript once. A tool call that is repeated after a crash continues to wait for the same
+// jobs, with its first deadline.
 
 import { optional } from "../../core/optional.ts";
 import type { JobOutcome } from "../../core/rules/announcement.ts";
@@ -22,10 +22,10 @@ export interface JobWaitRequest {
   readonly callId: string;
   readonly jobs: readonly Flow[];
   readonly until: "all" | "any";
-  /** Counted from the call. */
+  /** How long to wait, counted from the call. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
-  /** How the calling run waits; absent when another caller acts for the session. */
+  /** The wait of the calling run. Absent if another caller acts for the session. */
   readonly wait?: RunWait | undefined;
 }
 
@@ -35,25 +35,25 @@ interface WaitParts {
   readonly engine: Engine;
 }
 
-/** A sub-agent whose job the caller waits for. `label`: as it was given, not redacted. */
+/** A sub-agent whose job the caller waits for. `label`: the label as given, not redacted. */
 export interface AwaitedJob {
   readonly childKey: string;
   readonly label?: string;
 }
 
 export interface FinishedJob extends AwaitedJob {
-  /** Its texts are complete and not redacted. */
+  /** Its texts are uncut and not redacted. */
   readonly outcome: JobOutcome;
 }
 
-/** The end of a wait for jobs: `over` if all, or with `any` at least one of them, have finished. */
+/** The end of a wait for jobs. `over`: all jobs have finished, or with `any` at least one. */
 export interface JobsWaited {
   readonly kind: "over" | "timeout";
   readonly finished: readonly FinishedJob[];
   readonly unfinished: readonly AwaitedJob[];
 }
 
-/** Returns finished jobs of this run whose results no wait of it has returned yet. */
+/** Returns finished jobs of this run whose results no wait of the run has returned yet. */
 export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined): Promise<Flow[]> {
   if (run === undefined) return [];
   const { db } = engine.store;
@@ -94,7 +94,7 @@ async function waited(parts: WaitParts, until: "all" | "any", ended: Ended): Pro
   return { kind: isOver ? "over" : "timeout", finished, unfinished };
 }
 
-/** Returns the end of a run's wait. Wakes that carry these results become plain entries. */
+/** Returns the end of a run's wait. Pending messages with these results become plain transcript entries. */
 async function waitedAsRun(
   parts: WaitParts,
   { requester, until, wait }: WaitingCall & { wait: RunWait },
@@ -122,7 +122,7 @@ async function waitAsCaller(
   const all = jobs.map((job) => job.flowId);
   let answered: string[] = [];
   const open = (): string[] => all.filter((flowId) => !answered.includes(flowId));
-  // Each round ends with a job that has ended, or is the last one.
+  // Each round ends with the end of a job, or is the last one.
   for (let rounds = all.length + 1; rounds > 0; rounds -= 1) {
     const before = answered.length;
     answered = await endedFlowsAmong(engine.store.db, all);
@@ -137,7 +137,7 @@ async function waitAsCaller(
   });
 }
 
-/** Continues a wait that was recorded before a crash; undefined: none was recorded. */
+/** Continues a wait that was recorded before a crash, or returns undefined if none was. */
 export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<JobsWaited | undefined> {
   const { wait } = call;
   if (wait === undefined) return undefined;
@@ -154,7 +154,7 @@ export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Pr
   if (wait === undefined) return ok(await waitAsCaller(parts, request, deadlineAt));
   const opened = await engine.commit(async (unit): Promise<Result<void>> => {
     await holdSessions(unit.tx, [requester.key]);
-    // A run that has ended reads no answer (I1), and its wait adds no edge.
+    // A run that has ended reads no answer (I1), and its wait can't cause a deadlock.
     if (!(await wait.holds(unit))) return ok(undefined);
     return wait.openJobs(unit, {
       callId,

@@ -1,7 +1,8 @@
-// Owns the sessions of clients that use HTTP with another protocol's shapes: one for each of their users, and
-// one for each request that names no user. One transaction makes a temporary session, its earlier messages
-// and its run. The session is archived when its work is done; the date is a row, so a crash keeps it. Every
-// access passes the gate, and a response that the viewer can't see gets the same answer as a missing one.
+// Owns the sessions of HTTP clients that use another protocol, such as OpenAI's: one for each of their users,
+// and a temporary one for each request without a user. One transaction creates a temporary session, its
+// earlier messages and its run. The session is archived when its work is done; the date is stored, so it
+// survives a crash. Visibility is checked on every access. For a response that the viewer can't see, the
+// answer is the same as for a missing one.
 
 import { createHash } from "node:crypto";
 import { openGate } from "../../access/access.ts";
@@ -27,7 +28,7 @@ import { type Opening, openingOf } from "./open.ts";
 /** The kind of the stored deadline at which a temporary session is archived. */
 export const TEMPORARY_DEADLINE = "temporary-session";
 
-/** Number of characters of a hash in a key. Long enough that no two collide. */
+/** Number of characters of a hash in a key, enough to avoid collisions. */
 const HASH_CHARS = 32;
 /** Delay before a session that a job or a conversation still uses is checked again. */
 const AGAIN_MS = 2_000;
@@ -37,7 +38,7 @@ export interface ClientSessionContext {
   readonly settings: Settings;
 }
 
-/** A message that the client reports from before the first message of a new session. */
+/** A message from before the first message of a new session, as the client reports it. */
 export interface SeedMessage {
   readonly role: "user" | "assistant";
   readonly text: string;
@@ -65,15 +66,15 @@ async function admit(
   return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
 }
 
-/** Returns a user's name as a label; undefined if it is not a valid one. */
+/** Returns a user's name as a label, or undefined if it is not a valid one. */
 function labelFor(user: string): string | undefined {
   const label = checkLabel(user);
   return label.ok ? label.value : undefined;
 }
 
 /**
- * Returns the session of a client's user with an agent. The first message makes it, and the same name finds
- * it again.
+ * Returns the session of a client's user with an agent. The first message creates it, and later messages with
+ * the same name find it.
  */
 export async function userSession(
   ctx: ClientSessionContext,
@@ -97,12 +98,12 @@ function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage):
     const from = senderName === undefined ? {} : { senderName };
     return { ...base, role, content: [said, ...images], ...from };
   }
-  // No model of this gateway wrote the message.
+  // Marks the message as not written by a model of this gateway.
   const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
   return { ...base, role, content: [said], ...author, stopReason: "injected" };
 }
 
-/** Makes a session for one request, with the earlier messages that its client sent. */
+/** Creates a session for one request, with the earlier messages that its client sent. */
 export async function temporarySession(
   ctx: ClientSessionContext,
   viewer: Viewer,
@@ -118,7 +119,7 @@ export async function temporarySession(
     async before(unit) {
       await insertNew(unit, session);
       const { sessionId } = session;
-      // The session is new: there is no run whose calls and results this could separate.
+      // Needs no lane: the session is new, so no run can be between a tool call and its result.
       for (const said of seed) {
         await appendEntry(
           unit.tx,
@@ -164,7 +165,7 @@ export async function continuedSession(
       const held = await holdSession(unit.tx, session.key);
       const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
       if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
-      // The session was archived when its request ended, and now has another request.
+      // The session was archived when its last request ended. It is restored for the next one.
       if (held.archivedAt !== undefined && isTemporaryKey(held.key)) {
         await updateSession(unit.tx, held.key, { archivedAt: null, updatedAt: unit.now });
         unit.publish({ kind: "session", sessionKey: held.key, change: "updated" });
@@ -188,9 +189,9 @@ export async function planArchiving(
 export const archiveTemporary: DeadlineHandler = async (unit, key) => {
   const session = await holdSession(unit.tx, key);
   if (session === undefined || session.archivedAt !== undefined) return "done";
-  // The end of these runs sets the date again.
+  // The end of these runs stores a new date.
   if ((await activeRuns(unit.tx, key)).length > 0) return "done";
-  // The result of a sub-agent is still to come.
+  // A sub-agent or a conversation has yet to answer.
   if ((await openFlowsOf(unit.tx, key)).length > 0) return unit.now + AGAIN_MS;
   await archiveIn(unit, key);
   return "done";

@@ -1,5 +1,5 @@
-// Settles the last turn of a session: a failed one is retried, a failed one or a question is dismissed. Both
-// happen once: the row of the turn keeps the decision.
+// Applies a decision on the last turn of a session: a failed turn is retried or dismissed, a question is
+// dismissed. A decision is applied once and stored in the row of the turn.
 
 import { optional } from "../../core/optional.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
@@ -21,7 +21,7 @@ interface Parts {
 interface Decision {
   /** Whether the caller may send to a session. */
   covers(sessionKey: string): boolean;
-  /** Called in the transaction. */
+  /** Called in the transaction of the decision, to add rows. */
   also(unit: Unit, run: Run): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export async function retryRun(
   if (!open.ok) return open;
   const failed = await getRun(engine.store.db, runId);
   const isFailed = failed?.state === "error" || failed?.state === "timeout";
-  // The requester of a job or a conversation was told, and may ask again.
+  // The requester of a job or a conversation was notified of the failure, and may ask again itself.
   if (failed === undefined || !isFailed || failed.flow !== undefined || !covers(failed.sessionKey))
     return gone(runId);
   const session = await getSession(engine.store.db, failed.sessionKey);

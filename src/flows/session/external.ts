@@ -1,8 +1,7 @@
-// Owns external sessions: programs without a model that have a session. Agent and handle name the session, so
-// the same two find it again from any process. A message that it sends is also written into its own
-// transcript in the same transaction, because it has no model whose transcript would hold it. Its answer
-// continues the chain of the message that it answers, so the limits of a chain apply to a program that
-// answers automatically (I8).
+// Owns external sessions: programs without a model that have a session. The session's key consists of agent
+// and handle, so any process finds it. A message that it sends is also written into its own transcript, in
+// the same transaction, because no model's transcript would contain it. Its answer belongs to the chain of
+// the answered message, so the limits of a chain also stop a program that answers automatically (I8).
 
 import { chosenAgent, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -28,18 +27,18 @@ interface ExternalParts {
   readonly settings: Settings;
 }
 
-/** An MCP client of an agent, under a handle that it uses again. */
+/** An MCP client of an agent, with the handle that identifies it on later connections. */
 export interface ExternalClient {
   readonly agentId: string;
   readonly handle: string;
-  /** The client's own name: becomes the session's label, unless it has one. */
+  /** The client's own name. It becomes the session's label, unless the session has one. */
   readonly name?: string;
 }
 
 /** Maximum number of runs of an external session that are read to find the message that it answers. */
 const ANSWERED_FROM_MAX = 100;
 
-/** Sets a name that was unknown when the session was made. */
+/** Sets a name that was unknown when the session was created. */
 async function nameIt(parts: ExternalParts, session: Session, label: string): Promise<Session> {
   return parts.engine.commit(async (unit) => {
     await updateSession(unit.tx, session.key, { label });
@@ -49,8 +48,8 @@ async function nameIt(parts: ExternalParts, session: Session, label: string): Pr
 }
 
 /**
- * Returns the client's session, made if missing. For a viewer that may only read it makes none: it returns a
- * session that is not stored and that can't send.
+ * Returns the client's session, creating it if missing. For a viewer that may only read, it returns a session
+ * that is not stored and can't send.
  */
 export async function openExternal(
   parts: ExternalParts,
@@ -81,7 +80,7 @@ export async function openExternal(
   }
   return engine.commit(async (unit): Promise<Result<Session>> => {
     const facts = { key, agentId, external: true, ...optional({ label }) };
-    // Two first requests of a client may arrive at once.
+    // Another first request of the client may have created the session.
     const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, facts);
     const found = await admitted(session);
     if (found.ok && mayWrite && (await getSession(unit.tx, key)) === undefined)
@@ -117,7 +116,7 @@ export async function noteSaid(
 }
 
 /**
- * Returns the message that an external session answers by sending to `target`: the last one from there,
+ * Returns the message that an external session answers by sending to `target`: the last one from `target`,
  * unless it is answered already.
  */
 export async function answeredBy(tx: Tx, speaker: Session, target: Session): Promise<Run | undefined> {

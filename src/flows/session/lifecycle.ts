@@ -1,7 +1,8 @@
 // Creates, changes, resets and deletes sessions, and writes an operator's text into them. The main session of
-// every configured agent exists and can't be deleted. Text from outside is a lane item, so that calls and
-// results stay paired.
-// LC1: a reset or a deletion first ends all earlier accepted work, in the same transaction: later messages
+// every configured agent exists and can't be deleted. An operator's text is queued in the lane, so that tool
+// calls and their results stay adjacent.
+// LC1: a reset or a deletion first ends all work that was accepted before, in the same transaction: later
+// messages
 //      are kept, and earlier ones never reach the new transcript.
 
 import { chosenAgent, keyRulesOf, openGate } from "../../access/access.ts";
@@ -45,9 +46,9 @@ import { cancelConversation } from "../job/cancel.ts";
 export interface LifecycleContext {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Checks that a model of this name exists; a failure lists valid ones. */
+  /** Checks that a model of this name exists; the failure lists the valid ones. */
   checkModel(name: string): Result<string>;
-  /** Notifies the people in a place that its session is gone. */
+  /** Notifies the people in a chat that its session was deleted. */
   readonly outbound: OutboxListener;
   /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
@@ -60,7 +61,7 @@ export const VERBOSE_LEVELS = ["off", "on", "full"];
 const DESCENDANTS_MAX = 10_000;
 const INJECTED_MAX_BYTES = 256 * 1024;
 
-/** Makes the main session of every agent. Called at start; safe to call at any time. */
+/** Creates the main session of every agent. Called at start; safe to call at any time. */
 export async function ensureMainSessions(ctx: Facts): Promise<void> {
   const rules = keyRulesOf(ctx.settings);
   const agents = ctx.settings.session.scope === "global" ? [defaultAgent(ctx.settings)] : ctx.settings.agents;
@@ -74,7 +75,7 @@ export async function ensureMainSessions(ctx: Facts): Promise<void> {
   });
 }
 
-/** The facts of a new session's row. All other columns start empty. */
+/** The values of a new session's row. All other columns start empty. */
 interface NewSession {
   readonly key: string;
   readonly agentId: string;
@@ -114,12 +115,12 @@ interface CreateRequest {
   /** Default: the default agent. */
   readonly agentId?: string;
   readonly label?: string;
-  /** The client that opens it: `agent:<agentId>:acp:<uuid>`. Default: a chat. */
+  /** The kind of client that opens it: `agent:<agentId>:acp:<uuid>`. Default: a chat. */
   readonly client?: "acp";
   readonly also?: Also<Session>;
 }
 
-/** Makes a new conversation with an agent: `agent:<agentId>:chat:<uuid>`. */
+/** Creates a conversation with an agent: `agent:<agentId>:chat:<uuid>`. */
 export async function createSession(
   ctx: Facts,
   viewer: Viewer,
@@ -159,7 +160,9 @@ export interface PatchRequest {
   readonly also?: Also<Session>;
 }
 
-/** Changes settings, all or none. The viewer has passed the gate; `sendPolicy` needs operator.admin. */
+/**
+ * Changes all of the settings or none. The caller has checked visibility; `sendPolicy` needs operator.admin.
+ */
 export async function patchSession(
   ctx: Pick<LifecycleContext, "engine" | "settings" | "checkModel">,
   viewer: Viewer,
@@ -173,7 +176,10 @@ export async function patchSession(
   return ctx.engine.commit((unit) => patchIn(ctx, unit, session, request));
 }
 
-/** The same in a transaction, for a caller that has already decided. A failure has changed nothing. */
+/**
+ * Changes the settings in a given transaction, for a caller that has already checked the rights. If it fails,
+ * nothing is changed.
+ */
 export async function patchIn(
   ctx: Pick<LifecycleContext, "settings" | "checkModel">,
   unit: Unit,
@@ -199,7 +205,7 @@ export async function patchIn(
   return changed(unit, session, request.also);
 }
 
-/** Returns the session with the changes. */
+/** Returns the session with the changes applied. */
 async function changed(
   unit: Unit,
   session: Session,
@@ -256,7 +262,9 @@ export async function archiveIn(unit: Unit, key: string): Promise<void> {
   unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
 }
 
-/** Ends the conversations of a session that loses its transcript, and their turns that wait in a lane. */
+/**
+ * Ends the conversations of a session that loses its transcript, and their turns that still wait in a lane.
+ */
 async function endFlows(
   ctx: Facts,
   unit: Unit,
@@ -264,7 +272,8 @@ async function endFlows(
   reason: "session_reset" | "session_deleted",
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
-    // A sub-agent's job ends with its runs and is announced then; a reset keeps the job.
+    // A sub-agent's job ends with its runs, and is announced then. A reset of the requester does not cancel
+    // it.
     if (flow.kind === "send") await cancelConversation(ctx.engine, unit, flow, reason);
   }
 }
@@ -281,7 +290,7 @@ export async function resetSession(
   return ctx.engine.commit((unit) => resetIn(ctx, unit, session, also));
 }
 
-/** The same in a transaction. A failure has changed nothing. */
+/** Resets a session in a given transaction. If it fails, nothing is changed. */
 export async function resetIn(
   ctx: Facts,
   unit: Unit,
@@ -306,12 +315,14 @@ export async function resetIn(
 }
 
 interface DeleteRequest {
-  /** Also deletes the transcript. Default true. */
+  /** Whether the transcript is deleted, too. Default true. */
   readonly deleteTranscript?: boolean;
   readonly also?: Also<string>;
 }
 
-/** Deletes a session and ends its work and that of the sessions below it. Runs, deliveries and usage stay. */
+/**
+ * Deletes a session. Its work ends, and the work of all sessions below it. Runs, deliveries and usage stay.
+ */
 export async function deleteSession(
   ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">,
   session: Session,
@@ -329,7 +340,7 @@ export async function deleteSession(
     const reason = "session_deleted";
     await endFlows(ctx, unit, key, reason);
     if (session.external) await expireInbox({ ...ctx, acceptor: ctx.engine }, unit, key, reason);
-    // From the top first, so that no job below announces to a session that is being deleted.
+    // Starts with the topmost session, so that no job below announces to a session that is being deleted.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     const release = (sessionKey: string, why: "deleted" | "requester") =>
       unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why, tell: true });
@@ -337,7 +348,7 @@ export async function deleteSession(
       await ctx.engine.abortIn(unit, { sessionKey: below, reason });
       await release(below, "requester");
     }
-    // Cancels again, because the end of the sub-agents may have left a notice here.
+    // Cancels again, because the end of the sub-agents may have queued a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     await dropInboundFiles(ctx.engine, unit, key);
     await release(key, "deleted");
@@ -352,24 +363,24 @@ export async function deleteSession(
   for (const sessionId of deleted.value) await ctx.dropTranscript(sessionId);
   const workspace = findAgent(ctx.settings, session.agentId)?.workspace;
   const dir = session.spawn?.attachments?.dir;
-  // A file that can't be removed now is removed at the next start.
+  // Files that can't be removed now are removed at the next start.
   if (dir !== undefined && workspace !== undefined) await removeAttachments(workspace, dir);
   return ok({ key });
 }
 
 interface InjectRequest {
   readonly message: string;
-  /** Prefix of the message, in brackets. */
+  /** A label before the message, in brackets. */
   readonly label?: string;
-  /** The same id never appends twice. */
+  /** The run id. A repeated id does not append the message again. */
   readonly runId?: string;
-  /** The owner of that id, as an idempotency key. */
+  /** The owner of the run id, which serves as an idempotency key. */
   readonly askedBy?: string;
-  /** Not called when the id was accepted before. */
+  /** Called in the transaction, unless the run id was accepted before. */
   readonly also?: Also<Run>;
 }
 
-/** Accepts an assistant message that no model wrote. It is appended between runs. */
+/** Accepts an assistant message that no model wrote. It is appended between two runs. */
 export async function injectMessage(
   ctx: Pick<Facts, "engine">,
   session: Session,
@@ -381,7 +392,7 @@ export async function injectMessage(
   const text = label.value === undefined ? request.message : `[${label.value}]\n\n${request.message}`;
   const bytes = Buffer.byteLength(text);
   if (bytes > INJECTED_MAX_BYTES) {
-    return fail("too_large", `message has ${bytes} bytes; the most is ${INJECTED_MAX_BYTES}`);
+    return fail("too_large", `message has ${bytes} bytes; the maximum is ${INJECTED_MAX_BYTES}`);
   }
   const open = ctx.engine.accepting();
   if (!open.ok) return open;

@@ -1,6 +1,6 @@
 // Lists the sessions that a viewer may see, with their current activity. The query covers only sessions that
-// the viewer could reach, and each row then passes the gate (I9). A page costs a fixed number of queries,
-// plus those for relations that the gate must follow.
+// the viewer could see, and visibility is then checked for each row (I9). A page costs a fixed number of
+// queries, plus those for the relations that the visibility check needs.
 
 import { type AccessContext, openGate, viewerScope } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,7 +15,7 @@ import {
 import { listSessions, type SessionFilter } from "../../store/queries/sessions/session-lists.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 
-/** The gate hides archived sessions from all but operators, regardless of the filter. */
+/** The visibility check hides archived sessions from all but operators, with any filter. */
 export type ListFilter = Omit<SessionFilter, "scope">;
 
 export interface ListedSession {
@@ -54,7 +54,8 @@ export async function listVisible(
     });
     for (const row of found.rows) if (await gate.admits("list", row)) seen.push(row);
     cursor = found.nextCursor;
-    // The store read its maximum for one page: the caller can continue from its cursor.
+    // The page may be short because the store reached its maximum of rows to read. Then the caller continues
+    // from the cursor.
     if (cursor === undefined || found.rows.length < limit) break;
   }
   const activity = await activityOf(
@@ -68,7 +69,10 @@ export async function listVisible(
   return { rows, ...optional({ nextCursor: cursor }) };
 }
 
-/** Returns, for each session, the counts of visible sessions that it spawned. One without any is left out. */
+/**
+ * Returns, for each session, the number of visible sessions that it spawned. Sessions without any are left
+ * out.
+ */
 export async function visibleChildren(
   ctx: AccessContext,
   viewer: Viewer,
@@ -77,7 +81,7 @@ export async function visibleChildren(
   return childCounts(ctx.db, { ...of, scope: viewerScope(ctx, viewer) });
 }
 
-/** Counts the visible sessions that run, that failed, and that have a message of this token. */
+/** Counts the visible sessions: running ones, failed ones, and those with a message of this token. */
 export async function visibleCounts(
   ctx: AccessContext,
   viewer: Viewer,
@@ -86,7 +90,7 @@ export async function visibleCounts(
   return filterCounts(ctx.db, { scope: viewerScope(ctx, viewer), askedBy });
 }
 
-/** Returns the visible spawners of these sessions; a row names no other. */
+/** Returns the visible spawners of these sessions. Invisible spawners are left out. */
 export async function visibleSpawners(
   ctx: AccessContext,
   viewer: Viewer,

@@ -1,7 +1,7 @@
-// Makes a conversation when an operator or a client names it. No other code makes a session because of its
-// name. A caller that acts as a session, such as an agent's tool, never makes one: a model's typo makes
-// nothing. The transaction that accepts the first message makes the session, so a refused message leaves
-// nothing behind.
+// Creates a conversation when an operator or a client names one that does not exist. No other code creates a
+// session because of a name. A caller that acts as a session, such as an agent's tool, never creates one, so
+// a model's typo has no effect. The transaction that accepts the first message creates the session, so a
+// refused message leaves nothing behind.
 
 import { isPerson, keyOfAgent, keyRulesOf, openGate, operatorKey } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
@@ -28,7 +28,7 @@ export interface Opening {
   before(unit: Unit): Promise<Result<void>>;
 }
 
-/** Returns an opening that makes the session, unless another request has made it meanwhile. */
+/** Returns an opening that creates the session, unless another request has created it in the meantime. */
 export function openingOf(session: Session, isThere: boolean): Opening {
   return {
     session,
@@ -39,7 +39,10 @@ export function openingOf(session: Session, isThere: boolean): Opening {
   };
 }
 
-/** Returns the free name in this text; undefined: the text is not a name, or its agent does not exist. */
+/**
+ * Returns the name in this text for a new conversation, or undefined if the text is not a name or its agent
+ * does not exist.
+ */
 export function freeName(
   settings: Settings,
   viewer: Viewer,
@@ -50,7 +53,7 @@ export function freeName(
   if (!key?.ok || !opensOnUse(key.value, rules)) return undefined;
   const agentId = agentIdInKey(key.value);
   if (agentId === undefined || findAgent(settings, agentId) === undefined) return undefined;
-  // An agent's name alone more likely means that agent than a conversation with another one.
+  // A text that is only an agent's name probably means that agent, not a conversation with another one.
   if (findAgent(settings, text.trim().toLowerCase()) !== undefined) return undefined;
   return { key: key.value, agentId };
 }
@@ -59,12 +62,12 @@ interface NamedRequest {
   readonly key: string;
   /** The agent of the session. Default: the one in the key. */
   readonly agentId?: string;
-  /** The label of a session that is made now. */
+  /** The label of a session that is created now. */
   readonly label?: string;
   readonly also: (unit: Unit, session: Session) => Promise<void>;
 }
 
-/** Returns the conversation of this name, made if missing. */
+/** Returns the conversation of this name, creating it if missing. */
 export async function createNamed(
   ctx: OpenContext,
   viewer: Viewer,
@@ -89,7 +92,7 @@ export async function createNamed(
   });
 }
 
-/** Returns the session for a message: an existing one, or a new conversation under a free name. */
+/** Returns the session for a message: an existing one, or a new conversation with the given name. */
 export async function openSession(
   ctx: OpenContext,
   viewer: Viewer,

@@ -165,7 +165,7 @@ const BAD: [string, unknown, number, RegExp][] = [
   ["an empty message", { message: " \n" }, 400, /must not be empty/],
   ["a number", { message: 7 }, 400, /message must be a string/],
   ["half a character", '{"message":"\\ud800"}', 400, /half a character/],
-  ["a message that is too long", { message: "x".repeat(100_001) }, 413, /the most is 100000/],
+  ["a message that is too long", { message: "x".repeat(100_001) }, 413, /the maximum is 100000/],
   ["an unknown field", { message: "x", sesionKey: "hook:a" }, 400, /unknown field "sesionKey"/],
   ["a prototype", '{"message":"x","__proto__":{"sessionKey":"main"}}', 400, /unknown field "__proto__"/],
   ["another agent", { message: "x", agentId: "nobody" }, 404, /there is no agent/],

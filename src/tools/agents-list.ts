@@ -1,4 +1,4 @@
-// The tool `agents_list`: the agents whose sessions the calling session may start.
+// Implements the tool `agents_list`, which lists the agents that the calling session may spawn.
 
 import type { ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";

@@ -1,9 +1,10 @@
 // Reads the arguments of a tool call as models write them, checks them against the tool's schema, and applies
 // the tool's limits.
-// A1: an unknown argument is named, with the nearest valid name; a wrong one, with the expected type.
+// A1: the error for an unknown argument names the nearest valid name; the error for a wrong type names the
+// expected type.
 // A2: an optional argument given as null, "", white space or an empty list counts as absent.
 // A3: numbers and booleans may be given as strings; enums ignore case and white space.
-// A4: one answer names every wrong argument.
+// A4: one error names every wrong argument.
 
 import { addUnknown, firstProblems, type Problem, problemsOf } from "../contract/check.ts";
 import { WAIT_MAX_SECONDS } from "../contract/tools/sessions.ts";
@@ -23,7 +24,7 @@ export type ArgumentLimit<T = unknown> = (value: unknown, name: string) => Resul
 export type ArgumentLimits = Readonly<Record<string, ArgumentLimit>>;
 
 const NAME_SHOWN_MAX_CHARS = 60;
-/** Longer than any agent id: a text of this length is refused for its length, not for its form. */
+/** Longer than any agent id. A longer text is refused for its length, not for its form. */
 const AGENT_ID_CHARS_MAX = 512;
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -42,7 +43,7 @@ function coerced(schema: JsonSchema, value: unknown): unknown {
   return schema.enum.find((word) => String(word).toLowerCase() === text.toLowerCase()) ?? value;
 }
 
-/** Returns true if the value of an optional argument counts as absent. */
+/** Whether the value of an optional argument counts as absent. */
 function saysNothing(value: unknown): boolean {
   if (value === undefined || value === null) return true;
   if (typeof value === "string") return value.trim() === "";
@@ -50,8 +51,8 @@ function saysNothing(value: unknown): boolean {
 }
 
 /**
- * Reads a value leniently (A2, A3): converts it to its type, and leaves out blank optional
- * arguments. Adds a sentence to `unknown` for each argument that the schema does not name.
+ * Reads a value leniently (A2, A3): converts it to its type, and omits blank optional arguments. Adds a
+ * sentence to `unknown` for each argument that the schema does not contain.
  */
 function lenient(schema: JsonSchema, given: unknown, path: string, unknown: string[]): unknown {
   const value = coerced(schema, given);
@@ -83,7 +84,7 @@ function argumentPath(path: readonly string[]): string {
   );
 }
 
-/** The problems of one call; `hints` say how to fix them. */
+/** The problems of one call. `hints` explain how to fix them. */
 interface Limited {
   readonly args: Record<string, unknown>;
   readonly problems: readonly string[];
@@ -92,7 +93,7 @@ interface Limited {
   readonly tooLarge: boolean;
 }
 
-/** Applies the limits to the arguments without a problem. */
+/** Applies the limits to the arguments that have no problem yet. */
 function limited(
   args: Record<string, unknown>,
   { properties }: JsonSchema,
@@ -132,7 +133,7 @@ export async function readArguments(
   if (!isObject(schema.properties)) return ok(given);
   const unknown: string[] = [];
   const args = lenient(schema, given, "", unknown) as Record<string, unknown>;
-  // The limit of an enum knows other spellings of its values, too.
+  // The limit of an enum also accepts other spellings of its values.
   const wrong = (await problemsOf(schema, args, argumentPath)).filter(
     ({ keyword, path: [name = "", ...below] }) =>
       keyword !== "enum" || below.length > 0 || limits[name] === undefined,
@@ -149,7 +150,7 @@ export async function readArguments(
 }
 
 interface CountBounds {
-  /** Value of an absent argument. */
+  /** Used if the argument is absent. */
   readonly fallback: number;
   /** A smaller value is an error. */
   readonly min: number;
@@ -164,7 +165,7 @@ export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit<n
     const whole = Math.floor(value);
     if (whole >= min) return ok(Math.min(whole, max));
     return fail("invalid_argument", `${name} must be at least ${min}, got ${value}`, {
-      hint: `Leave ${name} out for ${fallback}; the maximum is ${max}.`,
+      hint: `The default is ${fallback}; the maximum is ${max}.`,
     });
   };
 }
@@ -179,7 +180,9 @@ export function textLimit(charsMax: number): ArgumentLimit<string | undefined> {
   };
 }
 
-/** Limits a long text to `bytesMax` bytes; it must not be blank. `hint`: what to do with a longer text. */
+/**
+ * Limits a long text to `bytesMax` bytes; it must not be blank. `hint`: advice for a text that is too long.
+ */
 export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit<string> {
   return (value, name) => {
     if (typeof value !== "string" || value.trim() === "") {
@@ -192,7 +195,7 @@ export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit<string
   };
 }
 
-/** Limits a text to a format. `problem` returns the error of an invalid text. */
+/** Limits a text to a format. `problem` returns the error for an invalid text. */
 export function formLimit(
   charsMax: number,
   problem: (value: string) => Failure | undefined,

@@ -2,8 +2,8 @@
 // BE1: the home is in the gateway's state directory and accessible to its owner only: a sandboxed agent that
 //      writes the workspace can't leave a start-up file there (.gitconfig, .bashrc, .npmrc,
 //      usercustomize.py).
-// BE2: start-up files of a project are switched off if an environment variable can do that. docs/SANDBOX.md
-//      lists those that remain because the program reads its project by design.
+// BE2: start-up files of a project are disabled if an environment variable can do that. docs/SANDBOX.md
+//      lists the others, which a program always reads.
 
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -12,8 +12,8 @@ import { SEARCH_PATH } from "../world/programs.ts";
 import type { CallerContext, ReadingContext } from "./tool.ts";
 
 /**
- * Settings of git that name a program to run. Values from the environment override those of a repository;
- * only `git -c` overrides them.
+ * Git settings that name a program to run. Values from the environment override those of a repository; only
+ * `git -c` overrides them.
  */
 const GIT_SETTINGS: readonly (readonly [name: string, value: string])[] = [
   ["core.hooksPath", "/dev/null"],
@@ -42,7 +42,8 @@ const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
   ),
   GIT_PROXY_COMMAND: "",
   PYTHONNOUSERSITE: "1",
-  // npm prefers these to a project's .npmrc. It ignores an empty value, but trims a blank one.
+  // npm prefers these values to a project's .npmrc. It ignores an empty value, so these are blanks, which it
+  // trims.
   npm_config_script_shell: "/bin/sh",
   npm_config_shell: "/bin/sh",
   npm_config_node_options: " ",
@@ -51,7 +52,7 @@ const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
   YARN_IGNORE_PATH: "1",
 };
 
-/** Returns the full environment of a bare command. Creates its home if it is missing. */
+/** Returns the full environment of a command without a sandbox. Creates its home if it is missing. */
 export async function bareEnvironment(
   ctx: Pick<CallerContext, "agent"> & Pick<ReadingContext, "settings">,
 ): Promise<Result<Record<string, string>>> {

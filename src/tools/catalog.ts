@@ -1,8 +1,8 @@
 // Owns the catalogue of tools, the tools of a session, and tool calls.
 // - A tool that the policy denies is not offered; a call of it names the setting that denies it.
 // - A call that was accepted before a restart is not checked against the policy again: it is answered.
-// - Bad input never throws: any call of a model or a client is answered with one JSON object.
-// - MCP tools come with the session that has them; nothing is started here.
+// - Bad input never throws: every call is answered with one JSON object.
+// - The caller passes the MCP tools of the session; no server is started here.
 
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import {
@@ -56,9 +56,9 @@ export interface ToolContext
     NodesContext,
     SendContext,
     SpawnContext {
-  /** The session's MCP tools. Absent: none. */
+  /** The session's MCP tools. Absent if there are none. */
   readonly outside?: OutsideSet;
-  /** Awaited before a call that must not run twice. If it throws, the call does not start. */
+  /** Awaited before a call that must not run twice. If it throws, the tool is not called. */
   readonly begins?: () => Promise<void>;
   /** Called after each call, for metrics. */
   readonly answered?: ToolAnswered | undefined;
@@ -88,13 +88,13 @@ type Policy = {
   readonly settings: Settings;
   readonly chain: SpawnChain;
   readonly outside?: OutsideSet | undefined;
-  /** Absent: no device is paired, or nodes are off. */
+  /** Absent if no device is paired or nodes are disabled. */
   readonly nodes?: NodeDoor | undefined;
-  /** True for the session of an outside program without a model of ours. Default: false. */
+  /** True for the session of an external program. Default: false. */
   readonly external?: boolean;
 };
 
-/** Returns the built-in tools that have something to work on, and the session's MCP tools. */
+/** Returns the built-in tools that are usable here, and the session's MCP tools. */
 function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly AnyTool[] {
   const unusable: readonly AnyTool[] = [
     ...(nodes === undefined ? [nodesTool] : []),
@@ -108,14 +108,14 @@ function verdictOf({ settings, chain }: Policy, name: string): ToolVerdict {
   return decideTool(name, filtersFor(chain, settings));
 }
 
-/** Returns the names of all tools, denied ones included; of MCP servers, the names known so far. */
+/** Returns the names of all tools, including denied ones. For MCP servers, returns the names known so far. */
 export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] {
   return [...TOOLS.map((tool) => tool.spec.name), ...(outside?.knownNames() ?? [])];
 }
 
 /**
- * Returns the specs of all tools. `called`: names in the transcript; a missing MCP tool among them gets a
- * spec that says it can't be run again.
+ * Returns the specs of all tools. `called`: names in the transcript. A missing MCP tool among them gets a
+ * spec that says that the call can't be repeated.
  */
 export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): ToolSpec[] {
   const specs = [...TOOLS, ...(outside?.tools ?? [])].map((tool) => tool.spec);
@@ -142,7 +142,7 @@ interface ToolDescription {
   readonly description: string;
   readonly parameters: JsonSchema;
   readonly allowed: boolean;
-  /** Why it is allowed or denied, with the setting. */
+  /** Explains why it is allowed or denied, and names the setting. */
   readonly reason: string;
 }
 
@@ -157,8 +157,8 @@ export function describeTools(policy: Policy): ToolDescription[] {
 }
 
 /**
- * Returns the MCP tools that the policy denies to a session, with the reason: those whose names are known,
- * and `mcp__<server>__*` for a server with no known tool and all tools denied.
+ * Returns the MCP tools that the policy denies to a session, with the reason: the tools whose names are
+ * known, and `mcp__<server>__*` for a server whose tools are all denied and unknown.
  */
 export function withheldOutside(
   policy: Policy,
@@ -180,7 +180,7 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
-  // The tools of a denied server are unknown, because its list was never requested.
+  // The tools of a denied server are unknown, because its list is never requested.
   const isThere = tool !== undefined || isOutsideName(name) || name === NODES_TOOL;
   if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
   if (name === NODES_TOOL) return fail("node_not_found", "no node is paired with this gateway", { hint });
@@ -195,7 +195,10 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
   return fail("unknown_tool", `there is no tool ${shown}${meant}`, { hint });
 }
 
-/** Returns the result object of any call. Throws only for a bug, or when the call was aborted. */
+/**
+ * Returns the result object of a call, including failures. Throws only if there is a bug or the call was
+ * aborted.
+ */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const answer = await answerCall(ctx, call);
   const result = toolResult(answer);
@@ -205,7 +208,7 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
 }
 
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Result<ToolResult>> {
-  // Also finds a tool that is no longer offered: the call may have been accepted before a restart.
+  // Also finds a tool that is no longer offered, because the call may have been accepted before a restart.
   const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
   const args = await readArguments(known?.accepts ?? {}, call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;

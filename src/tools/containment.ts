@@ -1,5 +1,5 @@
-// The last check before a tool touches files or starts a command.
-// CO1: the tools of a sandboxed session work in its sandbox or fail, for every caller and even if the caller
+// Makes the last check before a tool touches files or starts a command.
+// CO1: the tools of a sandboxed session run in its sandbox or fail, for every caller, and even if the caller
 //      passed no sandbox.
 
 import { isSandboxed } from "../core/rules/sandbox-policy.ts";
@@ -9,11 +9,11 @@ import type { CallerContext, ReadingContext } from "./tool.ts";
 
 /** The parts of a call that the decision needs. */
 export interface Containable extends Pick<ReadingContext, "settings">, Pick<CallerContext, "chain"> {
-  /** The sandbox of read, write, edit and exec. Absent: the session is not sandboxed. */
+  /** The sandbox of read, write, edit and exec. Absent if the session is not sandboxed. */
   readonly sandbox?: Sandbox;
 }
 
-/** Returns the sandbox of a call. Undefined: the session is not sandboxed. */
+/** Returns the sandbox of a call, or undefined if the session is not sandboxed. */
 export function sandboxOf(ctx: Containable): Result<Sandbox | undefined> {
   if (ctx.sandbox !== undefined || !isSandboxed(ctx.chain, ctx.settings)) return ok(ctx.sandbox);
   return fail("sandbox_unavailable", "this session is sandboxed, and the call came without a sandbox");

@@ -1,10 +1,10 @@
-// The tool exec: one shell command in the agent's workspace.
+// Implements the tool exec: one shell command in the agent's workspace.
 // - A command is a separate process group, which is killed when the command ends for any reason.
 // - A command gets none of the gateway's environment, and no input (bare-environment.ts, system-view.ts).
-// - Memory for the output is bounded: head and tail are kept, the middle is only counted.
+// - Memory for the output is limited: its beginning and its end are kept, the middle is only counted.
 // - With a sandbox the command runs there or not at all.
-// The working folder is the workspace, but only a sandbox keeps a command inside it. Without one a command
-// reads and changes what the gateway's user can, and a process that leaves the group survives.
+// The working folder is the workspace, but only a sandbox keeps a command inside it. Without one, a command
+// has all rights of the gateway's user, and a process that leaves the group survives.
 
 import { EXEC_SECONDS } from "../contract/tools/work.ts";
 import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
@@ -19,7 +19,9 @@ import { openWorkspace } from "./files/workspace.ts";
 import { type CallerContext, type RunContext, type Tool, tool } from "./tool.ts";
 
 const COMMAND_MAX_BYTES = 100_000;
-/** Joins stderr to stdout in the order of writing, then becomes the shell that runs the command. */
+/**
+ * Redirects stderr to stdout, which keeps the order of writing, then becomes the shell that runs the command.
+ */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 
 interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunContext, "signal"> {
@@ -114,7 +116,7 @@ function report(
       return ok({ status: "ok", exitCode, ...(signal === null ? {} : { signal }), ...details });
     }
     case "timeout": {
-      // Without a sandbox a process that left the group survives.
+      // Without a sandbox, a process that has left the group survives.
       const all = "full" in end ? "everything that it started" : "its whole process group";
       const error = `the command was killed after ${seconds} s, ${all} with it`;
       const hint = "Give a larger timeoutSeconds, or split the work.";
@@ -146,8 +148,7 @@ const fullNote = ({ agent }: Context): string =>
   `The workspace holds more than ${agent.sandbox.diskMb} MB (sandbox.diskMb): remove files; none can grow.`;
 
 /**
- * Runs a shell command in the workspace. Without a sandbox the command is not contained: it may do
- * everything that the gateway's user may do.
+ * Runs a shell command in the workspace. Without a sandbox the command has all rights of the gateway's user.
  */
 export const execTool: Tool<Context> = tool("exec", {
   limits: {

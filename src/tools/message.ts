@@ -1,5 +1,5 @@
-// The tool `message`: reads the place and the text of a call. flows/delivery/known-place.ts decides where an
-// agent may write, and sends the text.
+// Implements the tool `message`: reads the destination and the text of a call. flows/delivery/known-place.ts
+// checks the destination, and sends the text.
 
 import type { ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
@@ -11,7 +11,7 @@ import { bodyLimit, textLimit } from "./arguments.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
 
 export interface MessageContext extends CallerContext, WritingContext {
-  /** Notified of queued deliveries. Absent: this process delivers nothing. */
+  /** Notified of queued deliveries. Absent if this process delivers nothing. */
   readonly outbound?: OutboxListener | undefined;
 }
 
@@ -23,7 +23,7 @@ function accepted({ id, route }: QueuedText): ToolResultOf<"message"> {
   return { status: "accepted", deliveryId: id, channel, to, ...optional({ accountId, threadId }) };
 }
 
-/** Reads the place of a call. */
+/** Reads the destination of a call. */
 function placeOf({ channel, to, accountId, threadId }: PlaceText["place"]): Result<PlaceText["place"]> {
   if (channel.trim().toLowerCase() === WEBCHAT) {
     return fail("channel_unknown", "webchat has no destinations: its readers read a session", {

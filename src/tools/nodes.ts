@@ -1,6 +1,6 @@
-// The tool nodes: lists paired devices and their commands, and invokes a command. A command is sent with the
-// call's id, so that the node runs the same call once.
-// TN1: a session has the tool only if a device is paired and nodes are on; a sandboxed session only with
+// Implements the tool nodes: lists paired devices and their commands, and invokes a command. A command is
+// sent with the call's id, so that the node runs a repeated call only once.
+// TN1: a session has the tool only if a device is paired and nodes are enabled; a sandboxed session only with
 //      nodes.allowSandboxed, because a node is outside of every sandbox.
 
 import { NODE_TIMEOUT } from "../contract/tools/work.ts";
@@ -13,7 +13,7 @@ import { countLimit, textLimit } from "./arguments.ts";
 import { type NodeDoor, type ReadingContext, type RunContext, type Tool, tool } from "./tool.ts";
 
 export interface NodesContext extends Pick<ReadingContext, "settings">, Pick<RunContext, "signal"> {
-  /** Absent: no device is paired, or nodes are off. */
+  /** Absent if no device is paired or nodes are disabled. */
   readonly nodes?: NodeDoor | undefined;
 }
 
@@ -24,12 +24,12 @@ export interface NodeSource extends NodeDoor {
   anyPaired(): Promise<boolean>;
 }
 
-/** Returns the door to the paired devices. Undefined: there are none, so that prompts don't mention them. */
+/** Returns access to the paired devices, or undefined if there are none: then prompts don't mention them. */
 export async function nodesIn(source: NodeSource | undefined): Promise<NodeDoor | undefined> {
   return source !== undefined && (await source.anyPaired()) ? source : undefined;
 }
 
-/** A node and the commands that it may be sent. */
+/** A node and the commands that are allowed for it. */
 type ShownNode = Pick<NodeRow, "id" | "name" | "platform" | "commands"> & { readonly connected: boolean };
 type Args = Omit<ArgumentsOf<"nodes">, "timeoutSeconds"> & { readonly timeoutSeconds: number };
 type Answer = Promise<Result<ToolResultOf<"nodes">>>;
@@ -39,7 +39,7 @@ function shownNode(ctx: NodesContext, { node, connected }: NodeStatus): ShownNod
   return { id, name, platform, connected, commands: allowedCommands(node, ctx.settings.nodes) };
 }
 
-/** Returns the requested node. If there is only one, it need not be named. */
+/** Returns the node that the call names. A single node need not be named. */
 async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
   const wanted = args.node;
   const all = await door.statuses();
@@ -81,7 +81,7 @@ async function describe(ctx: NodesContext, door: NodeDoor, args: Args): Answer {
 async function invoke(ctx: NodesContext, door: NodeDoor, args: Args, call: ToolCallRequest): Answer {
   const { command, params, timeoutSeconds } = args;
   if (command === undefined) {
-    return fail("invalid_argument", "invoke needs command: use describe to list a node's commands");
+    return fail("invalid_argument", "command is required for invoke; use describe to list a node's commands");
   }
   const found = await nodeOf(door, args);
   if (!found.ok) return found;

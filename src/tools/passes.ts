@@ -1,7 +1,7 @@
-// Owns the passes of programs that work for a session: with a pass a program calls the session's tools from
-// outside, with that session's rights only.
+// Owns passes: tokens with which the program of an ACP agent calls its session's tools, with that session's
+// rights only.
 // PS1: a pass is valid for one session, in this process, while its program runs; it is stored nowhere.
-// PS2: it opens tools only while a run of that session is active here, and each call belongs to that run:
+// PS2: a pass is accepted only while a run of that session is active here, and each call belongs to that run:
 //      its chain, hops, waits and end count (I6, I7, I8).
 
 import { createHash } from "node:crypto";
@@ -18,7 +18,7 @@ export interface ActiveRun {
 
 interface Pass {
   readonly token: string;
-  /** Resolves when its program has the list of the session's tools. */
+  /** Resolves when the program has received the list of the session's tools. */
   readonly listed: PromiseWithResolvers<void>;
 }
 
@@ -26,7 +26,9 @@ const digest = (token: string): string => createHash("sha256").update(token).dig
 
 export class Passes {
   readonly #newId: () => string;
-  /** Sessions by the digest of a token, so that a look-up reveals nothing about valid tokens. */
+  /**
+   * Sessions by the digest of their token, so that the time of a look-up reveals nothing about valid tokens.
+   */
   readonly #sessions = new Map<string, string>();
   readonly #passes = new Map<string, Pass>();
   readonly #runs = new Map<string, ActiveRun>();
@@ -35,17 +37,19 @@ export class Passes {
     this.#newId = newId;
   }
 
-  /** Returns the session's pass; created at the first call. */
+  /** Returns the session's pass. The first call creates it. */
   passFor(sessionKey: string): string {
     return this.#passOf(sessionKey).token;
   }
 
-  /** Resolves when the program with the session's present pass has the list of the session's tools. */
+  /**
+   * Resolves when the program with the session's current pass has received the list of the session's tools.
+   */
   listed(sessionKey: string): Promise<void> {
     return this.#passOf(sessionKey).listed.promise;
   }
 
-  /** Notes that the session's program has the list of the session's tools. */
+  /** Records that the session's program has received the list of the session's tools. */
   noteListed(sessionKey: string): void {
     this.#passes.get(sessionKey)?.listed.resolve();
   }
@@ -72,7 +76,7 @@ export class Passes {
     return this.#sessions.size === 0 ? undefined : this.#sessions.get(digest(token));
   }
 
-  /** Marks a run of the session as active. Returns the function that ends that. */
+  /** Marks a run of the session as active, until the returned function is called. */
   begin(sessionKey: string, inHand: ActiveRun): () => void {
     this.#runs.set(sessionKey, inHand);
     return () => {

@@ -1,4 +1,5 @@
-// The tool `subagents`: lists the sub-agents of the calling session, waits for them and cancels them.
+// Implements the tool `subagents`: lists the sub-agents of the calling session, waits for them and cancels
+// them.
 
 import { CHILDREN_WAIT_SECONDS } from "../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
@@ -27,7 +28,7 @@ import { textLimit, waitLimit } from "./arguments.ts";
 import { type Tool, tool, type WritingContext } from "./tool.ts";
 
 const TASK_SHOWN_CHARS = 200;
-/** Limit of jobs in one wait. */
+/** Maximum number of jobs in one wait. */
 const WAITED_MAX = 200;
 /** Maximum number of characters of all results in one answer. */
 const RESULTS_CHARS_MAX = 400_000;
@@ -61,7 +62,7 @@ function waitingCall(ctx: WritingContext, { any = false }: Args, callId: string)
   return { requester: ctx.session, callId, until, signal: ctx.signal, wait: ctx.wait };
 }
 
-/** Returns the named jobs, or all whose result is still to come. */
+/** Returns the jobs that the call names, or all jobs that have not returned a result yet. */
 async function jobsToWaitFor(
   ctx: WritingContext,
   { sessionKey, sessionKeys = [] }: Args,
@@ -102,7 +103,7 @@ async function waitForChildren(ctx: WritingContext, args: Args, callId: string):
 type AwaitedRow = WaitResult["unfinished"][number];
 type FinishedRow = WaitResult["results"][number];
 
-/** Writes the end of a wait as the result that its caller reads. */
+/** Converts the end of a wait to the result for its caller. */
 function waitResult(ctx: WritingContext, { kind, finished, unfinished: open }: JobsWaited): WaitResult {
   const charsMax = Math.floor(RESULTS_CHARS_MAX / Math.max(1, finished.length));
   const results = finished.map((job) => finishedRow(ctx, job, charsMax));

@@ -1,5 +1,5 @@
-// Defines a tool of the gateway: its spec for the model, and the parts of a call's context that several tools
-// need. A tool returns one JSON object or a failure; `toolResult` makes JSON of both.
+// Defines the shape of a built-in tool: its spec for the model, and the parts of a call's context that
+// several tools need. A tool returns one JSON object or a failure; `toolResult` converts both to JSON.
 
 import {
   type ArgumentsOf,
@@ -21,7 +21,7 @@ import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Db } from "../store/sql.ts";
 import type { ArgumentLimit, ArgumentLimits } from "./arguments.ts";
 
-/** A server whose tools are missing, and why, without any text of the server. */
+/** A server whose tools are missing, and the reason, which contains no text of the server. */
 export interface MissingTools {
   readonly server: string;
   readonly why: string;
@@ -36,14 +36,14 @@ export interface OutsideSet {
 /** The current status of an MCP server. */
 export interface OutsideServerStatus {
   readonly server: string;
-  /** `idle`: not needed yet, or not again since it ended. */
+  /** `idle`: it was not needed yet, or not needed again since it ended. */
   readonly state: "idle" | "starting" | "ready" | "down";
   readonly connectedSince?: number;
-  /** The earliest time of the next start. */
+  /** The earliest time at which it may be started again. */
   readonly backoffUntil?: number;
   readonly lastError?: string;
   readonly lastErrorAt?: number;
-  /** Number of tools in its last list. */
+  /** Number of tools in the list that was read last. */
   readonly tools?: number;
 }
 
@@ -72,11 +72,11 @@ export interface ReadingContext {
   readonly settings: Settings;
   readonly db: Db;
   readonly engine: Pick<Engine, "now" | "redactor" | "store">;
-  /** The viewer whose rights apply; for an operator acting as a session, both. */
+  /** The viewer whose rights apply. If an operator acts as a session, the rights of both apply. */
   readonly viewer: Viewer;
 }
 
-/** The session that calls, or that an operator calls for. */
+/** The calling session, or the session for which an operator calls. */
 export interface CallerContext {
   readonly session: Session;
   readonly agent: AgentSettings;
@@ -86,13 +86,13 @@ export interface CallerContext {
 
 export interface RunContext {
   readonly signal: AbortSignal;
-  /** The calling run. Absent: an operator invokes the tool. */
+  /** The calling run. Absent if an operator invokes the tool. */
   readonly run?: Run;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
 }
 
-/** Changes what the viewer may change, in the name of the calling session and its run. */
+/** A context for tools that write. Changes are made in the name of the calling session and its run. */
 export interface WritingContext extends ReadingContext, Pick<CallerContext, "session">, RunContext {
   readonly engine: Engine;
 }
@@ -100,7 +100,7 @@ export interface WritingContext extends ReadingContext, Pick<CallerContext, "ses
 /** The answer to a call: one JSON object. */
 export type ToolResult = Record<string, unknown>;
 
-/** Returns the one JSON object that a caller gets: the answer, or the failure. */
+/** Converts the answer or the failure to the one JSON object that a caller gets. */
 export function toolResult(answer: Result<ToolResult>): ToolResult {
   return answer.ok ? answer.value : toolFailure(answer);
 }
@@ -108,11 +108,11 @@ export function toolResult(answer: Result<ToolResult>): ToolResult {
 /** Called after each answered call, by any caller. */
 export type ToolAnswered = (name: string, result: ToolResult) => void;
 
-/** The session that a description is for. */
+/** The session for which a description is written. */
 export interface Described {
   readonly settings: Settings;
   readonly chain: SpawnChain;
-  /** True for an outside program without a model of ours. */
+  /** True if the session belongs to an external program. */
   readonly external: boolean;
 }
 
@@ -126,8 +126,8 @@ export interface Tool<Context> {
   /** Limits of arguments that the schema can't express. Default: none. */
   readonly limits?: ArgumentLimits;
   /**
-   * Returns the answer to this call if it was accepted before a restart. Undefined: it was not. Called before
-   * any policy check, because an accepted call is not checked again.
+   * Returns the answer to this call if it was accepted before a restart, or undefined if it was not. Called
+   * before any policy check, because an accepted call is not checked again.
    */
   readonly before?: (
     ctx: Context,
@@ -142,12 +142,12 @@ export interface Tool<Context> {
   ) => Promise<Result<ToolResult>>;
 }
 
-/** The arguments to which a limit gives a value if they are absent. */
+/** The optional arguments that get a value from their limit. */
 type Filled<A, L> = {
   [K in keyof A & keyof L]: L[K] extends ArgumentLimit<infer T> ? (undefined extends T ? never : K) : never;
 }[keyof A & keyof L];
 
-/** Arguments of the type A after the limits L. */
+/** The type of arguments A after the limits L were applied. */
 type Limited<A, L> = A & Required<Pick<A, Filled<A, L>>>;
 
 /** The implementation of a built-in tool, typed by its entry in the contract. */
@@ -165,12 +165,12 @@ interface Implementation<N extends ToolName, Context, L> extends Pick<Tool<Conte
   ): Promise<Result<ToolResultOf<N>>>;
 }
 
-/** Returns the tool of an entry in the contract. */
+/** Creates a tool from its entry in the contract. */
 export function tool<N extends ToolName, Context, L extends ArgumentLimits = Record<never, never>>(
   name: N,
   implementation: Implementation<N, Context, L>,
 ): Tool<Context> {
-  // Arguments have these types once they are checked (readArguments).
+  // The arguments have these types once `readArguments` has checked them.
   const checked = implementation as unknown as Omit<Tool<Context>, "spec" | "accepts">;
   return { spec: toolSpec(name), accepts: acceptedBy(name), ...checked };
 }

@@ -329,7 +329,7 @@ test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
     for (const name of ["offset", "limit"]) {
       expect(await call("read", { path: "e.txt", [name]: bad })).toMatchObject({
         code: "invalid_argument",
-        error: `${name} must be a whole number from 1, got ${bad}`,
+        error: `${name} must be a whole number of at least 1, got ${bad}`,
       });
     }
   },

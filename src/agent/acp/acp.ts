@@ -1,6 +1,6 @@
-// Owns the programs of ACP agents, one for each session that works or has just worked, and their turns. It
-// knows Parley's sessions only by key. A session has at most one program, with one prompt at a time.
-// AC2: a run ends with its signal at once. The prompt is cancelled afterwards, and a program that does not
+// Owns the programs of ACP agents and their turns. A session has at most one program, with one prompt at a
+// time. Sessions of Parley are known here only by their keys.
+// AC2: an aborted run ends at once. Its prompt is cancelled afterwards, and a program that does not
 //      end it in time is killed; the session's next turn waits for that.
 // AC3: a program that ends during a prompt ends the run with `error`; nothing is repeated.
 // AC4: idle programs are kept for a while, up to a limit.
@@ -26,11 +26,11 @@ import type { AcpProgram } from "./process.ts";
 import { acpPrompt, inputOf, writtenBy } from "./prompt.ts";
 import { AcpTurn, type TurnPort } from "./turn.ts";
 
-/** Time for a program to end a cancelled prompt. */
+/** How long a program may take to end a cancelled prompt. */
 const CANCEL_GRACE_MS = 3_000;
-/** Limit of programs of all sessions; one more is refused. */
+/** Maximum number of programs of all sessions; another one is refused. */
 const PROGRAMS_MAX = 64;
-/** Limit of idle programs among these. */
+/** Maximum number of idle programs among these. */
 const IDLE_MAX = 8;
 const NO_TOOLS =
   "This agent has not connected to its session tools in time, and works without them. If it supports no " +
@@ -39,16 +39,16 @@ const NO_TOOLS =
 export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly sessionKey: string;
   readonly sessionId: string;
-  /** The run's log. Default: that of all agents. */
+  /** The run's log. Default: the common log. */
   readonly log?: Log;
   readonly program: AcpProgram;
-  /** Called when a program opens its session. Undefined: it gets no session tools. */
+  /** Called when a program opens its session. Returns undefined if the program gets no session tools. */
   readonly sessionTools: () => SessionTools | undefined;
   readonly idleMs: number;
   readonly introduction: string;
   readonly context?: string;
   readonly entries: readonly Entry[];
-  /** Number of the attempt, from 1; counts claims of the run. */
+  /** Number of the attempt, counted from 1. */
   readonly attempt: number;
   /** Context tokens of the session before this run. */
   readonly contextTokens: number;
@@ -68,7 +68,7 @@ interface Seat {
 /** The state of one session in this process. */
 interface SessionState {
   seat: Seat | undefined;
-  /** The running turn with its clean-up: the next turn waits for it. */
+  /** Resolves when the running turn and its clean-up are done; the next turn waits for it. */
   busy: Promise<void>;
   turns: number;
   idle: Timer | undefined;
@@ -78,7 +78,7 @@ export interface AcpParts {
   readonly world: World;
   readonly memories: AcpMemories;
   readonly version: string;
-  /** Called when a session's program is gone, so that its passes can be revoked. */
+  /** Called when a session's program has ended, so that its passes can be revoked. */
   closed?(sessionKey: string): void;
 }
 
@@ -91,7 +91,7 @@ export class AcpAgents {
     this.#parts = parts;
   }
 
-  /** Takes one turn, unless an earlier attempt has ended it. Throws what `append` throws. */
+  /** Runs one turn, unless an earlier attempt has ended it. Errors of `append` are thrown. */
   async turn(args: AcpTurnArgs): Promise<TurnEnd> {
     const done = endBefore(args);
     if (done !== undefined) return done;
@@ -133,7 +133,7 @@ export class AcpAgents {
     return place;
   }
 
-  /** Returns the result of a call that an earlier attempt left open: its outcome is unknown. */
+  /** Returns the result "outcome unknown" for a call that an earlier attempt left open. */
   #lost({ call, ...place }: PlacedCall): Entry {
     const { clock } = this.#parts.world;
     const text = "outcome unknown: the gateway stopped while this call was under way";
@@ -159,7 +159,7 @@ export class AcpAgents {
     return this.#prompt(args, place, seat.value);
   }
 
-  /** Waits before a program's first prompt until it has the session tools, if it gets them in time. */
+  /** Waits, before a program's first prompt, until it has the session tools or the time for that is over. */
   async #toolsListed(args: AcpTurnArgs, seat: Seat): Promise<Result<void>> {
     if (seat.lastRunId !== undefined) return ok(undefined);
     const listed = await seat.connection.toolsListed();
@@ -171,7 +171,7 @@ export class AcpAgents {
     return ok(undefined);
   }
 
-  /** Returns the session's program, with the agent's earlier or a new session in it. */
+  /** Returns the session's program, in which the agent's earlier session is loaded, or a new one created. */
   async #seat(args: AcpTurnArgs, place: SessionState): Promise<Result<Seat>> {
     const mark = programMark(args.program.command, args.program.cwd);
     const { seat } = place;
@@ -182,7 +182,7 @@ export class AcpAgents {
     if (this.#closed) return fail("shutting_down", "the gateway is stopping; send again in a moment");
     const running = [...this.#sessions.values()].filter((one) => one.seat !== undefined).length;
     if (running >= PROGRAMS_MAX) {
-      return fail("run_failed", `${running} ACP agents are already running; try again when some have ended`);
+      return fail("run_failed", `${running} ACP agents are already running; try again when one has ended`);
     }
     const { memories, version } = this.#parts;
     const world = { ...this.#parts.world, log: args.log ?? this.#parts.world.log };
@@ -227,7 +227,7 @@ export class AcpAgents {
     seat.lastRunId = runId;
     const answered = connection.prompt(prompt, turn, args.ask);
     const input = inputOf(entries)?.id;
-    // The agent knows the prompt in any case.
+    // Whatever the answer is, the agent has received the prompt.
     const told = answered.then(async (answer) => {
       if (input !== undefined) seat.knownUpTo = input;
       const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;
@@ -270,7 +270,7 @@ export class AcpAgents {
       const memory = { remoteId: seat.connection.remoteId, program, cost, ...known };
       await this.#parts.memories.write(sessionId, memory);
     } catch (error) {
-      // The agent's next process then starts a new session, and gets a summary of the conversation.
+      // The agent's next process starts a new session, and gets a summary of the conversation.
       (log ?? this.#parts.world.log).warn(
         { err: error },
         "the state of an ACP agent's session could not be stored",
@@ -286,7 +286,7 @@ export class AcpAgents {
     this.#parts.closed?.(sessionKey);
   }
 
-  /** Keeps the program for a while after a turn, if it still runs and no turn waits. */
+  /** Keeps the program for some time after a turn, if it still runs and no turn waits. */
   #rest(args: AcpTurnArgs, place: SessionState): void {
     const { sessionKey, idleMs } = args;
     const { clock } = this.#parts.world;
@@ -295,7 +295,7 @@ export class AcpAgents {
       void this.#forget(sessionKey, place);
       return;
     }
-    // Moves the session to the end: the longest idle one comes first.
+    // Moves the session to the end of the map: the session that is idle for the longest time comes first.
     this.#sessions.delete(sessionKey);
     this.#sessions.set(sessionKey, place);
     place.idle = clock.at(clock.now() + idleMs, () => void this.#forget(sessionKey, place));
@@ -317,7 +317,7 @@ export class AcpAgents {
     }
   }
 
-  /** Stops every program. Call it when no turn can start any more. */
+  /** Stops every program. Call it when no more turns can start. */
   async close(): Promise<void> {
     this.#closed = true;
     const places = [...this.#sessions];
@@ -340,7 +340,7 @@ function failed(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd
   return { kind: "error", code: "run_failed", error: text, usage: ZERO_USAGE, contextTokens };
 }
 
-/** Returns the end of a turn that an earlier attempt finished without storing its end. */
+/** Returns the end of a turn that an earlier attempt finished, but whose end was not stored. */
 function endBefore({ entries, contextTokens }: AcpTurnArgs): TurnEnd | undefined {
   const last = writtenBy(entries).at(-1);
   if (last?.role !== "assistant" || last.stopReason !== "stop" || toolCallsOf(last).length > 0) return;

@@ -1,7 +1,7 @@
 // Owns the protocol with one ACP agent's program: initialisation, its session, prompts and its requests.
 // - A request ends with its answer, with the end of the program, or at its time limit.
-// - We offer no file system and no terminal: the program acts with its own rights.
-// - Updates outside of a prompt (a replay of the past, late ones of a cancelled turn) are dropped.
+// - The program is offered no file system and no terminal: it acts with its own rights.
+// - Updates outside of a prompt are dropped: replayed history, and late updates of a cancelled turn.
 // The protocol's library is loaded when the first agent starts.
 
 import type {
@@ -26,7 +26,7 @@ import { type Decision, outcomeFor } from "./permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
 import type { AcpTurn } from "./turn.ts";
 
-/** Time limit for initialisation and for the session, each: some programs load a lot first. */
+/** Time limit for initialisation, and again for opening the session: some programs load a lot first. */
 const START_MAX_MS = 60_000;
 /** Time limit for the connection to the session tools, counted from the session's start. */
 const TOOLS_MAX_MS = 30_000;
@@ -44,7 +44,7 @@ export type AskPermission = (
 /** The MCP server with the session's tools, for one program. */
 export interface SessionTools {
   readonly server: McpServer;
-  /** Resolves when the program has got the list of the tools. */
+  /** Resolves when the program has received the list of tools. */
   readonly listed: Promise<void>;
 }
 
@@ -52,28 +52,31 @@ export interface SessionTools {
 export interface AcpAnswer {
   readonly stopReason: PromptResponse["stopReason"];
   readonly usage: PromptResponse["usage"];
-  /** USD of the whole session so far. */
+  /** Cost of the whole session so far, in USD. */
   readonly totalCost: number | undefined;
-  /** Tokens in its context. */
+  /** Number of tokens in its context. */
   readonly contextTokens: number | undefined;
-  /** Titles of the calls that it was denied. */
+  /** Titles of the tool calls that were denied. */
   readonly denied: readonly string[];
-  /** It reports that the turn failed, although it ends the prompt as usual. */
+  /** True if the agent reports that the turn failed, although it ended the prompt normally. */
   readonly hasFailed: boolean;
 }
 
 export interface AcpConnection {
-  /** The session id of the transcript that it works for. */
+  /** The session id of the transcript for which the program works. */
   readonly sessionId: string;
-  /** The agent's id of its session. */
+  /** The agent's own id of its session. */
   readonly remoteId: string;
   readonly takesImages: boolean;
   running(): boolean;
-  /** Waits until the program has the session's tools. False: it has not asked for them in time. */
+  /**
+   * Waits until the program has the session's tools. The value is false if the program has not requested them
+   * in time.
+   */
   toolsListed(): Promise<Result<boolean>>;
   /**
-   * Sends a prompt. Never rejects. `turn` gets the updates that the agent reports meanwhile, and `ask` its
-   * requests for permission, except those for the session's own tools: they are granted.
+   * Sends a prompt. Never rejects. `turn` gets the agent's updates, and `ask` its requests for permission.
+   * Requests for the session's own tools are granted without `ask`.
    */
   prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>>;
   /** Asks the agent to end the prompt, and denies its open permission requests. */
@@ -91,7 +94,7 @@ export interface OpenParts {
   readonly sessionTools: () => SessionTools | undefined;
   /** The agent's earlier session for this transcript. */
   readonly remoteId?: string;
-  /** Aborts the start, which then leaves nothing behind. */
+  /** Aborts the start; a program that was started is then stopped. */
   readonly signal: AbortSignal;
 }
 
@@ -104,7 +107,7 @@ interface Current {
   hasFailed: boolean;
   totalCost: number | undefined;
   contextTokens: number | undefined;
-  /** Sum of the usage that its texts report for each model call. */
+  /** Sum of the usage that the agent's text updates report for each model call. */
   usage: PromptResponse["usage"];
 }
 
@@ -112,8 +115,8 @@ const count = (value: unknown): number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
 
 /**
- * Adds the usage in the `_meta` of a piece of text. The protocol leaves that open; agents that report each
- * model call do it this way. Other content is ignored.
+ * Adds the usage in the `_meta` of a text update. The protocol does not define this; some agents report each
+ * model call in this way. Other content is ignored.
  */
 function withMeta(before: PromptResponse["usage"], meta: unknown): PromptResponse["usage"] {
   const told = (meta as { usage?: unknown } | null | undefined)?.usage;
@@ -128,15 +131,15 @@ function withMeta(before: PromptResponse["usage"], meta: unknown): PromptRespons
 }
 
 /**
- * Returns whether Codex says that its turn failed; undefined: it says nothing about that. It writes the error
- * as if it were the model's answer.
+ * Returns whether Codex reports that its turn failed, or undefined if the update does not say. Codex writes
+ * the error as if it were the model's answer.
  */
 function statusOf({ _meta }: SessionUpdate): boolean | undefined {
   const { type } = fieldsOf(fieldsOf(fieldsOf(_meta).codex).threadStatus);
   return type === "systemError" ? true : type === "active" ? false : undefined;
 }
 
-/** Returns the message of an agent's error, for people. */
+/** Returns the text of an agent's error, for people. */
 function wordsOf(error: unknown, hidden: Redactor): string {
   const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
   const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
@@ -184,7 +187,7 @@ class Connection implements AcpConnection {
     return this.#process.running() && !this.#link.signal.aborted;
   }
 
-  /** Makes one request of the start. Fails if it is late or the program ended. */
+  /** Makes one request while the program starts. Fails on a timeout, or if the program ended. */
   async #ask<T>(what: string, request: Promise<T>): Promise<Result<T>> {
     const { clock } = this.#world;
     const late = Promise.withResolvers<Failure>();
@@ -203,7 +206,7 @@ class Connection implements AcpConnection {
   }
 
   async #refusal(what: string, error: unknown): Promise<Failure> {
-    // The end of the program explains more than the broken connection.
+    // The program's exit explains more than the broken connection.
     if (this.#link.signal.aborted) {
       this.#process.kill();
       return this.#ended(what);
@@ -227,7 +230,7 @@ class Connection implements AcpConnection {
         clientCapabilities: {
           fs: { readTextFile: false, writeTextFile: false },
           terminal: false,
-          // Otherwise a program writes its warnings as a part of the answer.
+          // Requests notices as separate updates: otherwise the program writes its warnings into the answer.
           session: { notices: {} },
         },
         clientInfo: { name: "parley", title: "Parley", version: parts.version },
@@ -347,7 +350,7 @@ class Connection implements AcpConnection {
   async cancel(): Promise<void> {
     this.#current?.stop.abort();
     if (!this.running()) return;
-    // A failed write means that the program ended, which its end reports.
+    // A failed write means that the program has ended; its exit is reported elsewhere.
     await this.#link.agent.notify("session/cancel", { sessionId: this.remoteId }).catch(() => {});
   }
 

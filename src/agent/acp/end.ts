@@ -8,7 +8,7 @@ import type { AcpAnswer } from "./connection.ts";
 import type { AcpTurn, TurnPort } from "./turn.ts";
 
 interface EndPort extends Pick<TurnPort, "append" | "agentId"> {
-  /** Cost of this prompt, USD. */
+  /** Cost of this prompt in USD. */
   readonly spent: number;
   /** Context tokens of the session before this run. */
   readonly contextTokens: number;
@@ -23,7 +23,7 @@ const WHY: Readonly<Record<string, string>> = {
 const DENIED_SHOWN_MAX = 3;
 const ERROR_MAX_CHARS = 1_000;
 
-/** Returns the denied calls in words; empty if there are none. */
+/** Returns a sentence about the denied calls, or "" if there are none. */
 function deniedWords(denied: readonly string[]): string {
   if (denied.length === 0) return "";
   const shown = denied.slice(0, DENIED_SHOWN_MAX).map((title) => `"${title}"`);
@@ -31,7 +31,10 @@ function deniedWords(denied: readonly string[]): string {
   return `it was denied permission for ${shown.join(", ")}${more}: see runtime.permissions`;
 }
 
-/** Returns why a prompt did not end well. A denial without a word after it is a failure, never silence. */
+/**
+ * Returns why a prompt failed, or undefined if it succeeded. A denied call without any text after it is a
+ * failure, not silence.
+ */
 function failureOf(turn: AcpTurn, answer: Result<AcpAnswer>): string | undefined {
   if (!answer.ok) return answer.error;
   const { stopReason, denied, hasFailed } = answer.value;
@@ -41,7 +44,9 @@ function failureOf(turn: AcpTurn, answer: Result<AcpAnswer>): string | undefined
   return why === undefined ? undefined : [why, deniedWords(denied)].filter(Boolean).join("; ");
 }
 
-/** Returns the usage: tokens as reported for this prompt, cost as the growth of the agent's total. */
+/**
+ * Returns the usage: the tokens that the agent reported for this prompt, and the increase of its total cost.
+ */
 function usageOf(answer: AcpAnswer | undefined, spent: number): Usage {
   const cost = { ...ZERO_USAGE.cost, total: spent };
   const told = answer?.usage;

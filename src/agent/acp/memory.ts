@@ -1,7 +1,7 @@
-// Stores which session of an ACP agent belongs to a transcript, across its processes: one small file for each
-// transcript. The files belong to this host, like the agent's own memory: on another host, or without a file,
-// the agent starts a new session with an account of the conversation. A file is written in full or not at
-// all; an unreadable one counts as missing.
+// Stores the session of an ACP agent that belongs to a transcript, in one small file for each transcript, so
+// that the agent's next process can load it. The files belong to this host, like the agent's own memory: on
+// another host, or without a file, the agent starts a new session and gets a summary of the conversation. A
+// file is written in full or not at all; an unreadable one counts as missing.
 
 import { createHash } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -10,13 +10,13 @@ import { ensureFolder } from "../../world/folders.ts";
 import type { Clock } from "../../world.ts";
 
 export interface AcpMemory {
-  /** The agent's id of its session. */
+  /** The agent's own id of its session. */
   readonly remoteId: string;
   /** The last transcript entry that the agent has received. */
   readonly knownUpTo?: string;
-  /** Total cost that the agent reported, USD. */
+  /** Total cost that the agent has reported, in USD. */
   readonly cost?: number;
-  /** Mark of command and folder: another program does not have this session. */
+  /** Identifies command and folder: another program does not have this session. */
   readonly program: string;
 }
 

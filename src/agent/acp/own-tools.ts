@@ -1,6 +1,6 @@
 // Recognises an agent's request for permission to call a tool of the MCP server that Parley gave it. Each
-// program says in another way which tool it means, so each is read in its own way; a request of an unknown
-// program, or one that leaves a doubt, is a request like any other.
+// program names the tool in another way, so each has its own reader. A request of an unknown program, or an
+// unclear one, is treated like any other request.
 // OT1: a request is recognised by what the program itself states about server and tool. No text that a model,
 //      another server or another tool chooses can make one look like it.
 
@@ -11,16 +11,16 @@ import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
 /** Returns the tool of this server that the request is for. */
 type ReadTool = (request: RequestPermissionRequest, server: string) => string | undefined;
 
-/** Gemini's options for tools of MCP servers, and only for them. */
+/** Options that Gemini offers for tools of MCP servers only. */
 const GEMINI_MCP_OPTIONS = ["proceed_always_server", "proceed_always_tool"];
 const GEMINI_OMITTED = /^\[Payload omitted due to length with parameters: (.*)\]$/s;
 
-/** Returns the rest of a text after its beginning. */
+/** Returns the part of a text after its given beginning, or undefined if it begins otherwise. */
 function after(beginning: string, text: unknown): string | undefined {
   return typeof text === "string" && text.startsWith(beginning) ? text.slice(beginning.length) : undefined;
 }
 
-/** `dynamic`: the server came with the session, not from a file of the user or of the project. */
+/** `dynamic`: the server was added with the session, not from a file of the user or of the project. */
 function claudeTool({ toolCall }: RequestPermissionRequest, server: string): string | undefined {
   const { toolName, mcpServer } = fieldsOf(fieldsOf(toolCall._meta).claudeCode);
   const { name, source } = fieldsOf(mcpServer);
@@ -32,7 +32,7 @@ function qwenTool({ toolCall }: RequestPermissionRequest, server: string): strin
   return workflowApproval === undefined ? after(`mcp__${server}__`, toolName) : undefined;
 }
 
-/** Returns the names of the arguments as Gemini writes them; undefined: not all of them. */
+/** Returns the names of the arguments as Gemini writes them, or undefined if some can't be read. */
 function geminiArguments(content: readonly ToolCallContent[] | null | undefined): string[] | undefined {
   const [part, ...more] = content ?? [];
   if (part?.type !== "content" || part.content.type !== "text" || more.length > 0) return undefined;
@@ -43,7 +43,10 @@ function geminiArguments(content: readonly ToolCallContent[] | null | undefined)
   return typeof given === "object" && given !== null ? Object.keys(given) : undefined;
 }
 
-/** Gemini gives only the title, `TOOL (SERVER MCP Server)`. An argument `command` would replace it. */
+/**
+ * Gemini sends only the title, `TOOL (SERVER MCP Server)`. An argument named `command` would replace the
+ * title.
+ */
 function geminiTool({ toolCall, options }: RequestPermissionRequest, server: string): string | undefined {
   const offered = options.map(({ optionId }) => optionId);
   if (!GEMINI_MCP_OPTIONS.every((id) => offered.includes(id))) return undefined;
@@ -53,14 +56,14 @@ function geminiTool({ toolCall, options }: RequestPermissionRequest, server: str
   return title?.endsWith(end) ? title.slice(0, -end.length) : undefined;
 }
 
-/** By the name in a program's `agentInfo`. */
+/** Readers by the name in a program's `agentInfo`. */
 const READERS: ReadonlyMap<string, ReadTool> = new Map([
   ["@agentclientprotocol/claude-agent-acp", claudeTool],
   ["qwen-code", qwenTool],
   ["gemini-cli", geminiTool],
 ]);
 
-/** Whether a request is for a session tool of this server. `program`: the agent's name of itself. */
+/** Whether a request is for a session tool of this server. `program`: the name in the agent's `agentInfo`. */
 export function isOwnTool(
   program: string | undefined,
   request: RequestPermissionRequest,

@@ -1,6 +1,7 @@
-// Answers permission requests of ACP agents: by policy, or by an operator. Open requests are kept in memory,
-// for as long as the agent's process lives, and their number is bounded.
-// PD1: every problem means a denial: no answer in time, a run that ends, a gateway that stops, an agent that
+// Answers permission requests of ACP agents, by policy or by an operator. Open requests are kept in memory
+// while the agent's process lives. Their number is limited.
+// PD1: in each of these cases a request is denied: no answer in time, a run that ends, a gateway that stops,
+// an agent that
 //      offers no option to deny.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
@@ -9,7 +10,7 @@ import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { Log, World } from "../../world.ts";
 
 const OPEN_MAX = 200;
-/** Limit for one session, so that an agent with endless requests does not block others. */
+/** Maximum number of open requests of one session, so that one agent can't block others. */
 const OPEN_OF_SESSION_MAX = 20;
 const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
@@ -37,13 +38,13 @@ export class PermissionDesk {
   readonly #open = new Map<string, Open>();
   readonly #changed: (sessionKey: string) => void;
 
-  /** `changed`: called after a request of a session was opened or settled. */
+  /** `changed`: called after a request of a session was opened or answered. */
   constructor(world: World, changed: (sessionKey: string) => void) {
     this.#world = world;
     this.#changed = changed;
   }
 
-  /** Resolves with the operator's decision, or with a denial if there is none in time. */
+  /** Resolves with the operator's decision, or with a denial if the operator does not decide in time. */
   ask(asked: PermissionRequest, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
     const { askMs, rawInput, title, kind, ...rest } = asked;
     if (signal.aborted || !this.#hasRoom(asked.sessionKey)) return Promise.resolve("deny");
@@ -71,7 +72,7 @@ export class PermissionDesk {
     const onAbort = (): void => settle("deny");
     signal.addEventListener("abort", onAbort, { once: true });
     const { id: permissionId, title: what } = question;
-    log.warn({ permissionId, what }, "an agent asks for permission: parley permissions");
+    log.warn({ permissionId, what }, "an agent asks for permission; answer with: parley permissions");
     return promise.finally(() => {
       timer.cancel();
       signal.removeEventListener("abort", onAbort);
@@ -96,7 +97,7 @@ export class PermissionDesk {
   }
 }
 
-/** Returns the agent's option for a decision, preferring "once" to "always". */
+/** Returns the agent's option for a decision. "Once" is preferred to "always". */
 export function outcomeFor(
   decision: Decision,
   options: readonly PermissionOption[],

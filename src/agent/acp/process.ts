@@ -1,8 +1,10 @@
-// Runs the program of an ACP agent: start, output, stop. The size of a protocol message and the kept part of
-// the error stream are bounded.
-// AP1: it leads a process group; when it ends, is stopped, or the gateway dies (also by SIGKILL), the group
+// Starts and stops the program of an ACP agent, and reads its output. The size of a protocol message and the
+// stored part of stderr are limited.
+// AP1: the program leads a process group; when it ends, is stopped, or the gateway dies (also by SIGKILL),
+// the group
 //      is killed. A process that leaves the group survives.
-// AP2: it gets a few plain variables of the gateway's environment, and those of its configuration: no key of
+// AP2: the program gets a few harmless variables of the gateway's environment, and those of its
+// configuration: no key of
 //      the gateway reaches it by accident.
 
 import { spawn } from "node:child_process";
@@ -14,18 +16,21 @@ import { ensureFolder } from "../../world/folders.ts";
 import { killGroup, signalGroup } from "../../world/programs.ts";
 import type { World } from "../../world.ts";
 
-/** Variables that every program needs: home, paths and locale. */
+/** Variables that every program needs, such as home, paths and locale. */
 const PASSED_ON = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-/** Part of the error stream that is shown in an error. */
+/** Number of characters of stderr that an error shows. */
 const ERRORS_TOLD_CHARS = 2_000;
-/** Kept part: more than is shown, so that a secret cut at the beginning can be redacted. */
+/**
+ * Number of characters of stderr that are kept: more than are shown, so that a secret cut at the beginning
+ * can be redacted.
+ */
 const ERRORS_KEPT_CHARS = 2 * ERRORS_TOLD_CHARS;
-/** Time for a program to end after a request to stop. */
+/** How long a program may take to end after a request to stop. */
 const STOP_GRACE_MS = 2_000;
 
 /**
- * The shell becomes the program. A second shell waits on a pipe whose writing end only the gateway holds:
- * when the gateway is gone, it kills the group.
+ * The shell becomes the program. A second shell reads from a pipe that only the gateway can write to: when
+ * the gateway is gone, the read ends and the shell kills the process group.
  */
 const GUARD = '(read -r _ <&3; kill -9 0) >/dev/null 2>&1 & exec "$@" 3<&-';
 
@@ -34,7 +39,7 @@ export interface AcpProgram {
   readonly env: Readonly<Record<string, string>>;
   /** Absolute. */
   readonly cwd: string;
-  /** Creates a missing folder: true for a workspace, false for a configured folder. */
+  /** Whether a missing folder is created: true for a workspace, false for a configured folder. */
   readonly makeCwd: boolean;
   /** Arguments and variables that may be secrets: they are redacted from its output. */
   readonly secrets?: readonly string[];
@@ -45,15 +50,15 @@ export interface AcpProcess {
   readonly hidden: Redactor;
   readonly input: WritableStream<Uint8Array>;
   readonly output: ReadableStream<Uint8Array>;
-  /** Resolves with a description of its end. Never rejects. */
+  /** Resolves with a description of the program's end. Never rejects. */
   readonly ended: Promise<string>;
   running(): boolean;
-  /** Requests its end, then kills it. Resolves when it is gone. */
+  /** Asks the program to end, then kills it. Resolves when it has ended. */
   stop(): Promise<void>;
   kill(): void;
 }
 
-/** Returns the environment of a program, without its configured `env`. */
+/** Returns the environment of a program, without the configured `env`. */
 export function plainEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
@@ -78,7 +83,7 @@ async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> 
   }
 }
 
-/** Describes the end of a program, with its last output. */
+/** Describes how a program ended, with its last output. */
 function endWords(exitCode: number | null, signal: string | null, masked: string): string {
   const how = signal === null ? `with exit code ${exitCode}` : `by ${signal}`;
   const hint = exitCode === 127 ? "; it could not be found or started: see runtime.command" : "";

@@ -1,7 +1,7 @@
 // Turns an ACP agent's updates into transcript entries, tool events and live text of one run. A message with
 // calls is written as soon as all of them have begun, so that it is stored before a crash or an abort; its
-// results follow as they come. An agent's output in one run is bounded; the text says what is left out. After
-// `end` or `drop` updates are ignored.
+// results follow as they come. An agent's output in one run is limited; the text says if something was left
+// out. Updates after `end` or `drop` are ignored.
 // AT1: the transcript stays valid: an assistant message, then exactly one result for each of its calls, in
 //      order, then the next message. Updates out of order wait.
 // AT5: thinking and tool calls that an agent wrote as text are removed from live and stored text.
@@ -49,7 +49,7 @@ export interface TurnPort {
   readonly runId: string;
   readonly agentId: string;
   readonly world: World;
-  /** Durable before it returns; throws if the run was taken away. */
+  /** Stores an entry before it returns. Throws if another process has taken over the run. */
   append(entry: Entry): Promise<Entry>;
   onText(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
@@ -74,13 +74,13 @@ interface Segment {
   readonly blocks: (TextBlock | ThinkingBlock | Call)[];
   readonly calls: Call[];
   readonly stream: HiddenStream;
-  /** Length of its text as the agent wrote it. */
+  /** Length of the segment's text as the agent wrote it. */
   textLength: number;
-  /** Its visible text. */
+  /** The visible text of the segment. */
   shown: string;
   chars: number;
   isWritten: boolean;
-  /** Number of written results. */
+  /** Number of results that were written. */
   answered: number;
 }
 
@@ -90,7 +90,7 @@ function cut(text: string, max: number): string {
   return text.length <= max ? text : `${head(text, max)}\n[cut: ${text.length} characters]`;
 }
 
-/** Returns the arguments as one object. Undefined: the agent reported none. */
+/** Returns the arguments as one object, or undefined if the agent reported none. */
 function argumentsOf(rawInput: unknown): Record<string, unknown> | undefined {
   if (rawInput === undefined || rawInput === null) return undefined;
   const text = JSON.stringify(rawInput);
@@ -121,10 +121,10 @@ function outputOf(update: ToolCallUpdate | ToolCall): string {
   return typeof update.rawOutput === "string" ? update.rawOutput : JSON.stringify(update.rawOutput);
 }
 
-/** Follows one prompt. */
+/** Records the updates of one prompt. */
 export class AcpTurn {
   readonly #port: TurnPort;
-  /** The last segment is growing; those before it wait for results or for their turn. */
+  /** The last segment is still growing. Earlier ones wait for results, or to be written in order. */
   readonly #segments: Segment[];
   readonly #calls = new Map<string, Call>();
   readonly #failed = Promise.withResolvers<never>();
@@ -139,7 +139,7 @@ export class AcpTurn {
     this.#failed.promise.catch(() => {});
   }
 
-  /** Rejects when an entry could not be written: this process lost the run. */
+  /** Rejects when an entry could not be written, because this process has lost the run. */
   get failed(): Promise<never> {
     return this.#failed.promise;
   }
@@ -158,7 +158,7 @@ export class AcpTurn {
         this.call(update);
         break;
       default:
-        // Plans, modes and commands are not recorded.
+        // Plans, modes and commands are not recorded in the transcript.
         break;
     }
   }
@@ -173,7 +173,7 @@ export class AcpTurn {
     return this.shown === "";
   }
 
-  /** Takes the first or a later report of a call. `begins`: it is about to run. */
+  /** Handles the first or a later report of a tool call. `begins`: the call is about to run. */
   call(update: ToolCall | ToolCallUpdate, begins = false): void {
     if (this.#over) return;
     const call = this.#calls.get(update.toolCallId) ?? this.#newCall(update);
@@ -307,7 +307,7 @@ export class AcpTurn {
       this.#over = true;
       this.#failed.reject(error);
     }
-    // Set in the same step as the last check, so that nothing added in between is missed.
+    // Set in the same step as the last check, so that no segment added in between is missed.
     this.#busy = false;
   }
 
@@ -377,7 +377,7 @@ export class AcpTurn {
     };
   }
 
-  /** Stops writing: the run was stopped, and its end answers the open calls. */
+  /** Stops writing because the run was stopped. The end of the run answers the open calls. */
   drop(): void {
     this.#over = true;
     this.#segments.length = 0;
@@ -385,7 +385,7 @@ export class AcpTurn {
 
   /**
    * Ends the turn: open calls get a result and everything is stored. Returns the last message, which the
-   * caller appends. Undefined: the agent wrote nothing after its last call.
+   * caller appends, or undefined if the agent wrote nothing after its last call.
    */
   async end(stopReason: string, usage: Usage, errorMessage?: string): Promise<AssistantMessage | undefined> {
     for (const call of this.#calls.values()) {
@@ -400,7 +400,7 @@ export class AcpTurn {
     return this.#message(last, stopReason, usage, errorMessage);
   }
 
-  /** Returns the last text of this turn, for an end without text. */
+  /** Returns the last text of this turn, for a turn that ends without text. */
   lastText(): string {
     return this.#lastText;
   }

@@ -1,5 +1,5 @@
-// Waits for work until an abort. After the signal the wait settles in the same tick, and a late outcome of
-// the work is dropped.
+// Waits for work until it is aborted. The wait settles in the same tick as the abort signal, and a late
+// outcome of the work is dropped.
 
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";
@@ -7,7 +7,7 @@ import type { Clock } from "../../world.ts";
 /** Result of a wait if the signal came first. */
 export const ABORTED: unique symbol = Symbol("aborted");
 
-/** Waits for `work` or the abort, whichever is first. A rejection after the abort is dropped. */
+/** Waits for `work` or for the abort, whichever comes first. A rejection after the abort is dropped. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | typeof ABORTED> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve(ABORTED);

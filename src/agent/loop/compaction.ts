@@ -1,8 +1,8 @@
-// Compacts a transcript: chooses the cut, and makes the summary that replaces the part before it. Nothing is
-// deleted: a compaction is one more entry. The model itself makes the summary, from plain text, so that no
-// provider's rules for calls and results apply.
+// Compacts a transcript: chooses the cut, and creates the summary that replaces the part before it. Nothing
+// is deleted: a compaction is an additional entry. The model itself writes the summary. It gets the messages
+// as plain text, to which no provider's rules for calls and results apply.
 // C1: a cut never separates a tool call from its result.
-// C4: in that text every line is quoted under its speaker, so that nobody is remembered as another.
+// C4: in that text every line is quoted under its speaker, so that the summary does not confuse the speakers.
 
 import {
   type Compaction,
@@ -20,14 +20,14 @@ import type { World } from "../../world.ts";
 import type { ModelPort, ResolvedModel } from "../model/model.ts";
 import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
 
-/** Explains the quoting, so that no line of a message passes for another speaker's. */
+/** Explains the quoting, so that no line of a message can imitate another speaker. */
 const QUOTED = 'Who speaks stands in brackets; every line of a message begins with "| ".';
 
 /** Share of the used tokens or of the window, whichever is smaller, that is kept unchanged. */
 const KEPT_SHARE = 0.3;
-/** Limit for one message in the text to summarise. */
+/** Maximum characters of one message in the text to summarise. */
 const MESSAGE_CHARS_MAX = 4_000;
-/** Size of the summary request relative to the window, at three characters a token. */
+/** Maximum size of the summary request relative to the window, at three characters a token. */
 const SUMMARISED_CHARS_PER_WINDOW_TOKEN = 1.5;
 /** A summary request that is too large is halved at most this many times. */
 const HALVINGS_MAX = 3;
@@ -56,13 +56,16 @@ export type CompactionOutcome =
   | { readonly kind: "failed"; readonly error: string }
   | { readonly kind: "aborted" };
 
-/** The first kept message, and those before it. */
+/** The first kept message, and the messages before it. */
 export interface Cut {
   readonly older: readonly Message[];
   readonly firstKeptId: string;
 }
 
-/** Returns the cut that keeps about `keptTokens` of the newest messages, at least one. Undefined: none. */
+/**
+ * Returns the cut that keeps about `keptTokens` of the newest messages, at least one, or undefined if no cut
+ * is possible.
+ */
 export function planCut(messages: readonly Message[], keptTokens: number): Cut | undefined {
   let wanted = messages.length - 1;
   let tokens = wanted < 0 ? 0 : estimateTokens(messages[wanted] as Message);
@@ -79,7 +82,7 @@ export function planCut(messages: readonly Message[], keptTokens: number): Cut |
     : { older: messages.slice(0, at), firstKeptId: first.id };
 }
 
-/** Returns the positions, except the start, at which a cut separates no call from its result. */
+/** Returns the positions, except the start, where a cut separates no call from its result. */
 function legalCuts(messages: readonly Message[]): number[] {
   const placeOf = new Map(messages.map((message, at) => [message, at]));
   const parted = new Set<number>();

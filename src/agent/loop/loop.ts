@@ -1,11 +1,14 @@
-// Runs one agent turn: model call, tool calls, and again, until a final text. Knows no sessions, no sockets.
-// L1: every message is appended before anything follows from it, so a crash loses at most the current step.
-// L2: the same turn over the same entries resumes where it stopped: an appended message is never made again.
+// Runs one agent turn: calls the model, executes its tool calls, and repeats this until the model writes a
+// final text. Does not depend on sessions or sockets.
+// L1: every message is appended before the next step uses it, so a crash loses at most the current step.
+// L2: the same turn over the same entries resumes where it stopped: no appended message is requested again.
 // L3: the end of the turn is computed from the appended messages, live and after a crash alike.
 // L4: after an abort nothing more is appended, and the turn settles at once.
-// L5: messages that arrive meanwhile are read between two steps: after every call is answered, before the
+// L5: messages that arrive during the turn are read between two steps: after every call is answered, before
+// the
 //     next model call.
-// A throw of `append`, `callTool` or `steered` (the run was lost, or a bug) is not caught here.
+// Errors thrown by `append`, `callTool` or `steered` are not caught here: the run was lost, or there is a
+// bug.
 
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
@@ -45,20 +48,25 @@ export interface TurnArgs {
   readonly sessionId?: string;
   readonly system: string;
   readonly model: ResolvedModel;
-  /** Fallback models, used in this order when the model has failed for good. Default: none. */
+  /** Fallback models, in this order, for when a model has failed permanently. Default: none. */
   readonly fallbackModels?: readonly ResolvedModel[];
   /** Called with each fallback model that is used. */
   onFallback?(model: ResolvedModel): void;
   readonly thinking: ThinkingLevel;
-  /** The transcript, with this run's input and, after a crash, the run's earlier entries. */
+  /** The transcript. It contains this run's input and, after a crash, the run's earlier entries. */
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
-  /** All tools, also those not offered, for calls of an earlier attempt. Default: `tools`. */
+  /**
+   * All tools, including those not offered now: an earlier attempt may have called them. Default: `tools`.
+   */
   readonly everyTool?: readonly ToolSpec[];
   /** Stores an entry before it returns. Returns the stored entry. Throws if the run was lost. */
   append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
-  /** Returns the next stored message that arrived meanwhile. Called before each model call. Default: none. */
+  /**
+   * Returns the next stored message that has arrived during the turn. Called before each model call. Default:
+   * none.
+   */
   steered?(): Promise<Entry | undefined>;
   /** Called with the streamed text of the assistant message. */
   onText(delta: TextDelta): void;
@@ -66,14 +74,14 @@ export interface TurnArgs {
   /** Called before each retry of a model call. Default: none. */
   onRetry?(retry: ModelRetry): void;
   readonly signal: AbortSignal;
-  /** Number of the attempt, from 1; counts claims of the run. */
+  /** Number of the attempt, counted from 1. */
   readonly attempt: number;
   readonly port: ModelPort;
   readonly world: World;
-  /** Limit of model calls of one run, with those of earlier attempts. */
+  /** Maximum number of model calls of one run, including earlier attempts. */
   readonly maxModelCalls: number;
   readonly limits: AnswerLimits;
-  /** Checked before each model call. Absent: no budget. */
+  /** Checked before each model call. Absent if there is no budget. */
   readonly budget?: ModelBudget | undefined;
 }
 
@@ -88,7 +96,7 @@ export type TurnEnd =
       readonly usage: Usage;
       readonly contextTokens: number;
     }
-  /** `partial`: the unfinished message at the abort; the caller decides whether to keep it. */
+  /** `partial`: the message as far as it was written at the abort. The caller decides whether to keep it. */
   | { readonly kind: "aborted"; readonly usage: Usage; readonly partial?: WrittenMessage };
 
 const GO_ON = "Send another message to go on from here, or raise that setting.";
@@ -101,11 +109,14 @@ interface Progress {
   usage: Usage;
   contextTokens: number;
   steps: number;
-  /** True after a compaction since the model's last message: another one would gain nothing. */
+  /**
+   * True if the transcript was compacted since the model's last message: another compaction would gain
+   * nothing.
+   */
   compacted: boolean;
 }
 
-/** Runs the turn to its end, from the start or where an earlier attempt stopped. */
+/** Runs the turn to its end, from the start or from the point where an earlier attempt stopped. */
 export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   const progress = startOf(given);
   const { budget } = given;
@@ -192,8 +203,8 @@ function contextOf(message: Message): number {
 }
 
 /**
- * Returns the messages of this run, and those that arrived meanwhile. They start with its input; no other run
- * appends while it lives.
+ * Returns the messages of this run, and those that arrived during it. They start with the run's input,
+ * because no other run appends while this one is active.
  */
 function ownMessages(entries: readonly Entry[]): Message[] {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
@@ -205,7 +216,7 @@ function isWritten(message: Message): message is AssistantMessage {
   return message.role === "assistant" && message.stopReason !== "injected";
 }
 
-/** Returns the model's last message. An aborted one doesn't count: its turn is repeated. */
+/** Returns the model's last message. An aborted message doesn't count: it is requested again. */
 function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
   const last = own.findLast(isWritten);
   return last?.stopReason === "aborted" ? undefined : last;
@@ -216,7 +227,7 @@ function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): S
   return new Set(matchResults(messages).get(message)?.keys() ?? []);
 }
 
-/** Returns the end of the turn with this message. Undefined: it continues. */
+/** Returns the end of the turn with this message, or undefined if the turn continues. */
 function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progress): TurnEnd | undefined {
   if (message.stopReason === "error") {
     const error = message.errorMessage ?? `${model.ref} failed without saying why`;
@@ -272,7 +283,10 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
   return { ...message, id: world.ids.orderedUuid(), content };
 }
 
-/** Calls the model; compacts first if the window is nearly full, or afterwards if it was too full. */
+/**
+ * Calls the model. Compacts the transcript before the call if the window is nearly full, or after it if the
+ * request was too large.
+ */
 async function callModel(
   args: TurnArgs,
   progress: Progress,
@@ -282,7 +296,8 @@ async function callModel(
   if (!progress.compacted && estimate(args, progress.entries) > model.settings.contextWindow * FULL_SHARE) {
     const made = await makeRoom(args, progress, append);
     if (made === "aborted") return { kind: "aborted" };
-    // A failed early compaction is no failure yet: the provider may still accept the request.
+    // If the early compaction fails, the call is made all the same: the provider may still accept the
+    // request.
     if (made !== "done")
       args.world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
   }
@@ -335,7 +350,9 @@ async function makeRoom(
   return "done";
 }
 
-/** Estimates the tokens of the next request: the provider's last count, plus a guess for newer entries. */
+/**
+ * Estimates the tokens of the next request: the provider's last count, plus an estimate for newer entries.
+ */
 function estimate(args: TurnArgs, entries: readonly Entry[]): number {
   const { messages } = liveTranscript(entries);
   const counted = lastCounted(entries, messages);

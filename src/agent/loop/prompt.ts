@@ -1,5 +1,6 @@
 // Builds the system prompt: the agent's identity, its session and its tools.
-// S1: it has no time of day and no counters, so that a provider's prompt cache stays valid. The date changes
+// S1: the prompt has no time of day and no counters, so that a provider's prompt cache stays valid. The date
+// changes
 //     once a day; it comes after everything constant.
 // S2: the runtime's context of one run comes last and starts with its heading, alone on its line.
 
@@ -12,17 +13,17 @@ export interface PromptParts {
   readonly toolNames: readonly string[];
   /** MCP tools that are missing in this run, with reasons. */
   readonly missingTools?: readonly string[];
-  /** The operator's own text for this agent. */
+  /** The operator's instructions for this agent. */
   readonly instructions?: string;
-  /** Start of the run in this process, with the time zone. Absent: the prompt has no date. */
+  /** Start of the run in this process, with the time zone. If absent, the prompt has no date. */
   readonly today?: Today;
-  /** Runtime context of this run, heading line first. */
+  /** Context of this run from the runtime. Its first line is the heading. */
   readonly context?: string;
 }
 
 export interface Today {
   readonly atMs: number;
-  /** IANA name, like `Europe/Berlin`. */
+  /** IANA name, such as `Europe/Berlin`. */
   readonly timeZone: string;
 }
 
@@ -84,8 +85,8 @@ export function buildSystemPrompt(parts: PromptParts): string {
   ];
   const own = instructions?.trim();
   if (own !== undefined && own !== "") lines.push("", own);
-  // Changes more often than the instructions, so it comes after them to keep the prompt cache valid up to
-  // here.
+  // The list changes more often than the instructions, so it comes after them: the prompt cache stays valid
+  // up to here.
   if (missingTools.length > 0) lines.push("", "Missing in this run:", ...missingTools);
   if (today !== undefined) lines.push("", `Date at the start of this run: ${dateText(today)}.`);
   const extra = context?.trim();

@@ -5,7 +5,7 @@
 //     all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
 //     result says that the outcome is unknown. By K2 a call after an unanswered group hasn't begun: it runs.
-//     A tool that is no longer offered is called, too: it knows the outcome of its call.
+//     A tool that is no longer offered is called, too, because only it knows the outcome of its call.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
 //     the answer has the form of a tool's failure.
 
@@ -50,9 +50,9 @@ export interface ToolPort {
   readonly runId: string;
   readonly attempt: number;
   readonly tools: readonly ToolSpec[];
-  /** All tools, also those not offered: an earlier attempt may have called one of them. */
+  /** All tools, including those not offered now: an earlier attempt may have called one of them. */
   readonly everyTool: readonly ToolSpec[];
-  /** Limit of one result in UTF-8 bytes; the rest is cut. */
+  /** Maximum size of one result in UTF-8 bytes; the rest is cut. */
   readonly maxResultBytes: number;
   readonly world: World;
   /** Returns the stored entry: the earlier result if the call already had one. */
@@ -90,8 +90,8 @@ export async function answerCalls(
 }
 
 /**
- * Does `work` for adjacent calls in parallel. If one throws, the others are stopped and awaited before the
- * throw leaves this function, so that a resumed turn does not meet a result that is still being stored.
+ * Does `work` for adjacent calls in parallel. If one throws, the others are stopped and awaited before this
+ * function throws: a resumed turn must not meet a result that is still being stored.
  */
 async function allOf(
   calls: readonly PlannedCall[],
@@ -154,7 +154,7 @@ async function answer(
   port.onTool({ phase: "end", callId, name: call.name, isError, result: textOf(stored), atMs: now() });
 }
 
-/** Returns why a call is answered without running. Undefined: it runs. */
+/** Returns why a call is answered without running, or undefined if it runs. */
 function refusalOf(
   message: AssistantMessage,
   planned: PlannedCall,
@@ -166,7 +166,7 @@ function refusalOf(
   const isOffered = tools.some((tool) => tool.name === call.name);
   if (message.stopReason === "length") {
     const error = "not run: your message reached the output limit, so this call may be cut off";
-    return fail("invalid_argument", error, { hint: "Try again, shorter." });
+    return fail("invalid_argument", error, { hint: "Try again with shorter arguments." });
   }
   if (spec === undefined || (!isOffered && !mayHaveBegun)) {
     const names = tools.map((tool) => tool.name).join(", ");

@@ -1,11 +1,12 @@
 // Builds the messages that a model gets from a transcript.
 // V1: tool calls are followed at once by their results, in call order; neither appears alone.
 // V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
-// V3: parts of another model (thinking, signatures) and failed parts are left out; so is thinking without a
-//     signature, which providers refuse or take for the answer's text.
+// V3: parts of another model (thinking, signatures) and failed parts are left out. So is thinking without a
+//     signature, which providers refuse or treat as the answer's text.
 // V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on.
-// V5: the author of a message is named unless it is the person of the conversation, and again where that
-//     person continues after others; no line of others can read like one of the runtime's.
+// V5: the author of a message is named unless it is the person of the conversation. That person is named when
+// the
+//     person writes again after others. No line of others can imitate a line of the runtime.
 
 import {
   type AssistantMessage,
@@ -73,7 +74,7 @@ function summaryText(summary: string): string {
   return `Summary of the conversation so far; the earlier messages were left out to save room.\n\n${summary}`;
 }
 
-/** Timestamp of generated notes; no written message has it. */
+/** Timestamp of generated notes, which no stored message has. */
 const NOTE_TIMESTAMP = 0;
 
 function note(id: string, text: string): UserMessage {
@@ -86,7 +87,8 @@ function labelled(message: UserMessage): UserMessage {
   const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
   const content = hasContent ? message.content : [{ type: "text" as const, text: "(empty message)" }];
   if (label === undefined) return { ...message, content };
-  // Text from channels was cleaned on arrival, and contains lines of the runtime.
+  // Text from channels was cleaned when it arrived. It contains lines that the runtime added, so it stays as
+  // it is.
   const isPlain = message.provenance === undefined;
   const plain = content.map((block) =>
     block.type === "text" && !isPlain ? { ...block, text: quoteRuntimeLabels(block.text) } : block,
@@ -94,7 +96,7 @@ function labelled(message: UserMessage): UserMessage {
   return { ...message, content: [{ type: "text", text: label }, ...plain] };
 }
 
-/** Returns the author label of a message. Undefined: the person of the conversation. */
+/** Returns the author label of a message, or undefined if the author is the person of the conversation. */
 export function labelOf(message: UserMessage): string | undefined {
   const from = message.provenance;
   if (from === undefined)
@@ -111,7 +113,7 @@ export function labelOf(message: UserMessage): string | undefined {
   }
 }
 
-/** Names reserved for authors that are not persons. */
+/** Names reserved for authors other than persons. */
 const NO_PERSON = /^(?:session|cron|hook|node|the person)\b|not from a person/i;
 
 function personName(name: string): string {
@@ -119,7 +121,7 @@ function personName(name: string): string {
   return NO_PERSON.test(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
 }
 
-/** Cleans a name: a name is free text, and must not close the label and imitate the runtime. */
+/** Cleans a name, so that it can't close the label or imitate the runtime. */
 function plainName(name: string): string {
   return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
@@ -130,7 +132,7 @@ export function matchResults(messages: readonly Message[]): Map<Message, Map<num
   const open: { message: Message; at: number; id: string }[] = [];
   for (const message of messages) {
     if (message.role === "toolResult") {
-      // A provider may reuse an id in a later message: the latest open call is meant.
+      // A provider may reuse an id in a later message. The result belongs to the latest open call.
       const latest = open.findLast((call) => call.id === message.toolCallId)?.message;
       const index = open.findIndex((call) => call.message === latest && call.id === message.toolCallId);
       const [call] = index < 0 ? [] : open.splice(index, 1);
@@ -157,8 +159,8 @@ function assistantTurn(
   isOver: boolean,
 ): Message[] {
   if (isFailed(message)) {
-    // A person saw the text of a failed call, so later turns include it; the failed turn itself
-    // starts from the beginning.
+    // People have seen the text of a failed call, so later turns include it. A turn that is retried leaves it
+    // out.
     return isOver && textOf(message).trim() !== "" ? [textOnly(message)] : [];
   }
   const own = isOfModel(message, model) ? withoutUnsigned(message) : withoutForeignParts(message);
@@ -195,7 +197,7 @@ function resultFor(
     const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: NOTE_TIMESTAMP };
     return { ...base, toolCallId: id, toolName: call.name, content, isError: true };
   }
-  // One result may fill a quarter of the window: one character per token, at four characters a token.
+  // One result may fill a quarter of the window: the window has four characters a token, a result one.
   const charsMax = Math.max(1_000, model.settings.contextWindow);
   const content = result.content.map((block) =>
     block.type === "text" && block.text.length > charsMax
@@ -245,7 +247,9 @@ function textOnly(message: AssistantMessage): AssistantMessage {
   return { ...rest, content: [{ type: "text", text: textOf(message) }], stopReason: "stop" };
 }
 
-/** Label of a person's text that follows text of others. Without it the text would seem to be theirs (V5). */
+/**
+ * Label of a person's text that follows text of others. Without it the text would seem to be from them (V5).
+ */
 const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
 
 const isOfPerson = (message: UserMessage): boolean =>
@@ -272,7 +276,7 @@ function mergeNeighbours(view: readonly Message[]): Message[] {
   return merged;
 }
 
-/** Rough estimate: four characters a token; an image counts like a large one. */
+/** Rough estimate: four characters a token. Every image counts as a large one. */
 const CHARS_PER_TOKEN = 4;
 const IMAGE_TOKENS = 1_500;
 
@@ -283,7 +287,7 @@ export function estimateTextTokens(text: string): number {
 /** Every provider counts fewer tokens for a picture. */
 const IMAGE_TOKENS_MAX = 5_000;
 const TOKENS_PER_MESSAGE = 8;
-/** In any script a text rarely has more tokens than a third of its bytes. */
+/** A text in any script rarely has more than one token for three bytes. */
 const bytesToTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 3);
 
 function mostTokens(message: Message): number {
@@ -295,7 +299,10 @@ function mostTokens(message: Message): number {
   return blocks.reduce((sum, tokens) => sum + tokens, TOKENS_PER_MESSAGE);
 }
 
-/** Returns the index of the last message whose whole context its provider has counted; -1 if none. */
+/**
+ * Returns the index of the last message up to which a provider has counted the tokens, or -1 if there is
+ * none.
+ */
 export function lastCounted(entries: readonly Entry[], messages: readonly Message[]): number {
   const compactedAtMs = entries.findLast(isCompaction)?.timestamp ?? Number.NEGATIVE_INFINITY;
   return messages.findLastIndex(

@@ -1,7 +1,7 @@
 // Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. Each piece
-// of text goes to the listener at once, at a constant cost. `over` is called after each piece and names the
-// limit that the answer has passed. A tool call whose arguments are no JSON object keeps them as written, and
-// is marked.
+// of text goes to the listener at once, at a constant cost. `over` is called after each piece and returns an
+// error if the answer has exceeded a limit. A tool call whose arguments are not a JSON object keeps them as
+// written, and is marked.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -25,23 +25,23 @@ export interface CallPart {
   readonly type: "toolCall";
   id: string;
   name: string;
-  /** The pieces of the arguments, parsed once at the end. */
+  /** The pieces of the arguments. They are parsed once, at the end. */
   readonly written: string[];
-  /** The arguments, if they came whole. */
+  /** The arguments, if the provider sent them in one piece. */
   whole?: Readonly<Record<string, unknown>> | undefined;
   thoughtSignature?: string | undefined;
 }
 export type Part = TextPart | ThinkingPart | CallPart;
 
-/** Bytes that may arrive before the answer grows: frames, comments, one large event. */
+/** Bytes that are allowed without any new content: frames, comments, one large event. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
 
 export class Answer {
   readonly parts: Part[] = [];
   usage: Usage = ZERO_USAGE;
-  /** `stop | length | toolUse | error`; undefined until the provider says it. */
+  /** `stop | length | toolUse | error`; undefined until the provider has sent it. */
   stopReason: string | undefined;
-  /** True if text was passed on or a tool call has begun. */
+  /** True if text was published or a tool call has begun. */
   begun = false;
   readonly #limits: ModelRequest["limits"];
   readonly #onText: (delta: TextDelta) => void;
@@ -56,12 +56,12 @@ export class Answer {
     this.#onText = onText;
   }
 
-  /** Counts received bytes since the answer last grew. */
+  /** Counts the bytes received since the answer last grew. */
   heard(bytes: number): void {
     this.#rawBytes += bytes;
   }
 
-  /** Returns an error for the passed limit. Undefined: none is passed. */
+  /** Returns an error if the answer has exceeded a limit. */
   over(): string | undefined {
     const { maxAnswerBytes, maxAnswerToolCalls } = this.#limits;
     if (this.#bytes > maxAnswerBytes || this.#rawBytes > maxAnswerBytes + RAW_BYTES_ANYWAY)
@@ -100,7 +100,7 @@ export class Answer {
     if (this.counts(delta)) part.written.push(delta);
   }
 
-  /** Returns its blocks of the given types. Default: all. */
+  /** Returns the blocks of the given types. Default: all blocks. */
   content(types: readonly Part["type"][] = ["text", "thinking", "toolCall"]): AssistantMessage["content"] {
     const parts = this.parts.filter(({ type }) => types.includes(type));
     return parts.flatMap((part) => {
@@ -109,7 +109,7 @@ export class Answer {
     });
   }
 
-  /** Counts a piece of the answer. Returns false if it is empty. */
+  /** Counts a piece of the answer. Returns false if the piece is empty. */
   counts(delta: string): boolean {
     this.#rawBytes = 0;
     this.#bytes += Buffer.byteLength(delta);
@@ -154,7 +154,7 @@ function argumentsOf({ written, whole }: CallPart): Readonly<Record<string, unkn
   return isObject(read) ? read : { [UNREADABLE_ARGUMENTS]: raw };
 }
 
-/** Reads an amount. Local servers report anything: an invalid value counts as 0. */
+/** Reads a number of tokens. Local servers may report anything: an invalid value counts as 0. */
 export function amount(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
@@ -164,7 +164,7 @@ export interface Tokens {
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** Part of `cacheWrite` that is kept for an hour, at twice the price of input. */
+  /** Part of `cacheWrite` that the provider caches for an hour, at twice the price of input. */
   readonly cacheWriteLong?: number;
 }
 
@@ -182,7 +182,7 @@ export function priced(rates: ModelSettings["cost"], tokens: Tokens): Usage {
   return { input, output, cacheRead, cacheWrite, totalTokens, cost: { ...cost, total } };
 }
 
-/** Returns the usage with invalid amounts as 0. */
+/** Returns the usage with 0 in place of invalid amounts. */
 export function plainUsage(usage: Usage): Usage {
   const input = amount(usage.input);
   const output = amount(usage.output);

@@ -1,4 +1,4 @@
-// Reads the answer of Anthropic's messages: events that open blocks, add to them, and end the message.
+// Reads an answer of Anthropic's Messages API: events that open blocks, add to them, and end the message.
 
 import { fieldsOf, isObject, jsonOf } from "../../core/json.ts";
 import {
@@ -27,7 +27,7 @@ const STOPS: Readonly<Record<string, string>> = {
   tool_use: "toolUse",
 };
 
-/** Known events; others are for later clients. A name may be missing. */
+/** Names of the events that are read; others are ignored. A name may be missing. */
 const NAMES = new Set([
   "",
   "error",
@@ -111,7 +111,7 @@ export class AnthropicReader implements AnswerReader {
     this.#count(message.usage);
   }
 
-  /** Takes token counts. Later counts omit unchanged values. */
+  /** Reads token counts. Later counts omit unchanged values. */
   #count(counts: unknown): void {
     const usage = fieldsOf(counts);
     const now = (value: unknown, before: number): number =>
@@ -134,7 +134,7 @@ export class AnthropicReader implements AnswerReader {
       throw new WireError("Anthropic performed an unsupported mid-output model fallback");
     if (part === undefined) return;
     this.#parts.set(index, this.#answer.open(part));
-    // A block may arrive whole.
+    // A block may already contain its text.
     if (block.type === "text") this.#answer.addText(part as TextPart, words(block.text));
     if (block.type === "thinking") this.#answer.addThinking(part as ThinkingPart, words(block.thinking));
   }

@@ -1,4 +1,4 @@
-// Builds requests in the format of Anthropic's messages. anthropic-reader.ts reads the answer.
+// Builds requests in the format of Anthropic's Messages API. anthropic-reader.ts reads the answer.
 
 import type { Message as PiMessage } from "@earendil-works/pi-ai";
 import {
@@ -50,7 +50,7 @@ export const anthropicFormat: Format = async (own, request, answer) => {
   };
 };
 
-/** Returns true if tools may change during the conversation; the request says so from the start. */
+/** Whether tools may change during the conversation, which the request must declare from the start. */
 const changesTools = ({ tools }: Prepared, compat: AnthropicCompat): boolean =>
   tools.length > 0 &&
   compat.supportsMidConvoSystemMessages === true &&
@@ -105,7 +105,10 @@ function effortOf({ model, thinking }: Prepared): string {
   return thinking === "low" || thinking === "medium" ? thinking : "high";
 }
 
-/** Sent if tools may change later: without it the first change would invalidate the prompt cache. */
+/**
+ * Placeholder that is sent if tools may change later. Without it the first change would invalidate the prompt
+ * cache.
+ */
 const LATER_TOOL = {
   name: "__pi_deferred_placeholder__",
   description: "Reserved placeholder. Never available. Never call this.",
@@ -132,7 +135,7 @@ function sentMessages(ready: Prepared, compat: AnthropicCompat): Json[] {
   let results: Json[] | undefined;
   for (const message of ready.messages) {
     if (message.role === "toolResult") {
-      // All results of one answer become one message.
+      // All results for the calls of one answer become one message.
       if (results === undefined) {
         results = [];
         sent.push({ role: "user", content: results });

@@ -1,4 +1,4 @@
-// A model port that checks the budgets of its run before each call.
+// Wraps a model port so that it checks the run's budgets before each call.
 
 import type { Amount, ModelBudget } from "../../core/rules/budget.ts";
 import type { Usage } from "../../core/shapes/message.ts";

@@ -1,17 +1,17 @@
-// Selects the client of a model request: one of ours, or pi-ai.
+// Selects the client of a model request: Parley's own or pi-ai's.
 //
-// Ours speak `openai-completions` and `anthropic-messages` as OpenAI, Anthropic, local servers (Ollama, vLLM,
-// LM Studio, llama.cpp) and other compatible servers take them. pi-ai keeps:
+// Parley's own clients support `openai-completions` and `anthropic-messages` of OpenAI, Anthropic, local
+// servers (Ollama, vLLM, LM Studio, llama.cpp) and other compatible servers. pi-ai is used for:
 // - the APIs `openai-responses` and `google-generative-ai`;
-// - providers with a dialect of their own: DeepSeek, OpenRouter, xAI, Z.ai, Moonshot, Together, NVIDIA,
+// - providers that deviate from these APIs: DeepSeek, OpenRouter, xAI, Z.ai, Moonshot, Together, NVIDIA,
 //   Cerebras, Chutes, Ant Ling, OpenCode, Cloudflare, GitHub Copilot;
-// - Anthropic with the token of a subscription in place of an API key.
+// - Anthropic with a subscription's token instead of an API key.
 
 import { once } from "../../core/once.ts";
 import type { ProviderSettings } from "../../core/shapes/settings/settings.ts";
 import type { Client } from "./wire.ts";
 
-/** Ids of providers for which pi-ai has a dialect, and parts of their addresses. */
+/** Ids and parts of addresses of the providers that pi-ai handles specially. */
 const DIALECT_IDS = new Set([
   "ant-ling",
   "cerebras",

@@ -1,5 +1,5 @@
-// A model port that calls fallback models, in order, when a model has failed for good. An answer whose
-// beginning was shown is not started again with another model, and a refusal of a budget is final.
+// Wraps model ports: when a model has failed permanently, calls the fallback models in order. An answer that
+// was partly shown is not repeated with another model. A call that a budget refused is not repeated either.
 
 import type { ModelPort, ResolvedModel } from "./model.ts";
 

@@ -1,8 +1,9 @@
 // Removes thinking and tool calls that a model wrote as text from its answer, before anything else reads it.
-// - Stream and message of one answer are split in the same way: the last streamed text is the message's.
-// - The text of a model that once omitted the opening tag is held back from then on, until the closing tag or
+// - The streamed text and the message of an answer are split in the same way: the last streamed text equals
+// the message's.
+// - If a model has once omitted the opening tag, its text is held back from then on, until the closing tag or
 //   the end.
-// - A streamed text is split once: the message reuses the result of the stream.
+// - A streamed text is split only once: the message reuses the result.
 
 import { HiddenText, type SplitText, splitHidden, withoutHidden } from "../../core/text/hidden-text.ts";
 import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
@@ -16,7 +17,7 @@ export class HiddenStream {
   #shownLength = 0;
   #withdrew = false;
 
-  /** `holds`: shows nothing before a closing tag. */
+  /** `holds`: whether text is held back until a closing tag. */
   constructor(holds = false) {
     this.#holds = holds;
   }
@@ -26,7 +27,7 @@ export class HiddenStream {
     return this.#withdrew;
   }
 
-  /** Takes a delta. Returns the visible one. Undefined: nothing visible changed. */
+  /** Takes a delta. Returns the visible delta, or undefined if nothing visible changed. */
   next(delta: TextDelta): TextDelta | undefined {
     const beginsAnew = delta.offset < this.#heard.length;
     if (beginsAnew) this.#split = new HiddenText();

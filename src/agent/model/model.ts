@@ -28,23 +28,23 @@ export type ResolvedModel = {
 export interface ModelRequest {
   readonly model: ResolvedModel;
   readonly system: string;
-  /** The stored transcript; the port converts it for its provider. */
+  /** The stored transcript. The port converts it to its provider's format. */
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
   readonly thinking: ThinkingLevel;
   /** Key of the provider's prompt cache. */
   readonly sessionId: string;
-  /** Limits at which reading the answer stops. */
+  /** Limits at which the answer is no longer read. */
   readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
   /** Called before each retry of this call. Default: none. */
   readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
 }
 
-/** Marks a tool call whose arguments weren't a JSON object; its value is the model's text. */
+/** Marks a tool call whose arguments are not a JSON object. Its value is the text that the model wrote. */
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 
 export type BudgetCode = BudgetState["code"];
-/** Reason of a final failure that the provider did not cause. */
+/** Cause of a final failure other than the provider. */
 export type FailureCode = BudgetCode | "answer_too_large";
 
 /** A model's message, before the loop gives it an id. */
@@ -54,11 +54,11 @@ export type ModelOutcome =
   | { readonly kind: "message"; readonly message: WrittenMessage }
   /** The request is larger than the model's context window. */
   | { readonly kind: "overflow"; readonly error: string }
-  /** Retries are used up or useless. `partial`: text that `onText` already got. */
+  /** Retries are exhausted or useless. `partial`: the text that `onText` already got. */
   | {
       readonly kind: "failed";
       readonly error: string;
-      /** A budget refused the call, or the answer passed a limit. */
+      /** Set if a budget refused the call, or if the answer exceeded a limit. */
       readonly code?: FailureCode;
       readonly partial?: WrittenMessage;
     }
@@ -66,8 +66,8 @@ export type ModelOutcome =
 
 export interface ModelPort {
   /**
-   * Calls the model once and waits for its whole message. `onText` gets its streamed text. Settles within
-   * 100 ms of an abort, whatever the provider's client does.
+   * Calls the model once and waits for its whole message. `onText` gets the streamed text. Settles within 100
+   * ms of an abort, even if the provider's client does not.
    */
   call(
     request: ModelRequest,
@@ -89,9 +89,9 @@ export interface ModelCall {
   /** `<provider>/<model>` */
   readonly ref: string;
   readonly outcome: ModelOutcome["kind"];
-  /** From the request to the whole message, with retries. */
+  /** Time from the request to the whole message, including retries. */
   readonly ms: number;
-  /** Its usage. Absent: nothing was written. */
+  /** The usage. Absent if the model wrote nothing. */
   readonly usage?: Usage;
 }
 
@@ -127,7 +127,7 @@ export function listModels(providers: readonly ProviderSettings[]): ResolvedMode
   return [...configured, OFFLINE];
 }
 
-/** Limit of names in the error for an unknown model. */
+/** Maximum number of model names in the error for an unknown model. */
 const NAMES_MAX = 30;
 
 /** Returns the full name of a model, `<provider>/<model>`, for any of its names. */
@@ -137,8 +137,8 @@ export function fullModelName(providers: readonly ProviderSettings[], name: stri
 }
 
 /**
- * Finds the model that `<provider>/<model>` names (the model part may itself contain slashes), or a bare id
- * that one provider has.
+ * Finds the model with the name `<provider>/<model>` (the model part may contain slashes), or with an id that
+ * only one provider has.
  */
 export function resolveModel(providers: readonly ProviderSettings[], ref: string): Result<ResolvedModel> {
   const models = listModels(providers);

@@ -1,5 +1,5 @@
-// The `reasoning_details` of OpenAI-compatible routers: thinking that must be sent back unchanged. They are
-// kept in the signature of the thinking block, like pi-ai does.
+// Handles the `reasoning_details` of OpenAI-compatible routers: thinking that must be sent back unchanged.
+// They are stored in the signature of the thinking block, as in pi-ai.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 
@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 const isTextOrAbsent = (value: unknown): boolean =>
   value === undefined || value === null || typeof value === "string";
 
-/** The text field of a detail, by the detail's type. */
+/** The name of a detail's text field, by the detail's type. */
 const TEXT_OF: Readonly<Record<string, string>> = {
   "reasoning.text": "text",
   "reasoning.summary": "summary",
@@ -51,7 +51,7 @@ function detailsIn(signature: string | undefined): Json[] | undefined {
   return Array.isArray(read) && read.length > 0 && read.every(isDetail) ? read : undefined;
 }
 
-/** Returns the details to send back: those of the first thinking block with details. */
+/** Returns the details to send back: those of the first thinking block that has any. */
 export function keptDetails(signatures: readonly (string | undefined)[]): Json[] | undefined {
   return signatures.map(detailsIn).find((details) => details !== undefined);
 }

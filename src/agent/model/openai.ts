@@ -1,4 +1,4 @@
-// The format of OpenAI's chat completions, for OpenAI and compatible servers. Servers with a dialect use
+// Implements the format of OpenAI's chat completions, for OpenAI and compatible servers. Other servers use
 // pi-ai (clients.ts).
 
 import type { Message as PiMessage } from "@earendil-works/pi-ai";
@@ -40,7 +40,8 @@ export const openAiFormat: Format = async (own, request, answer) => {
       store: false,
       max_completion_tokens: outputTokens(ready),
       ...(tools.length > 0 || hasCalls ? { tools: tools.map(sentTool) } : {}),
-      // Higher levels than those that every server knows are for models in pi-ai's catalogue.
+      // Levels above high are sent as high: only models in pi-ai's catalogue have levels that not every
+      // server knows.
       ...(thinking === undefined
         ? {}
         : { reasoning_effort: thinking === "xhigh" || thinking === "max" ? "high" : thinking }),
@@ -51,7 +52,9 @@ export const openAiFormat: Format = async (own, request, answer) => {
 
 const cacheKey = (sessionId: string): string => Array.from(sessionId).slice(0, CACHE_KEY_CHARS_MAX).join("");
 
-/** Shortens ids of the Responses API: two ids with a bar in between, which are too long here. */
+/**
+ * Shortens ids of the Responses API. They consist of two ids with a bar in between, which is too long here.
+ */
 function callId(id: string, providerId: string): string {
   const barAt = id.indexOf("|");
   if (barAt < 0) return providerId === "openai" ? id.slice(0, CALL_ID_CHARS_MAX) : id;
@@ -78,7 +81,7 @@ function sentTool({
 
 function sentMessages(messages: readonly PiMessage[], takesImages: boolean): Json[] {
   const sent: Json[] = [];
-  /** Pictures of tool results, sent after the turn's last result: a result itself holds only text. */
+  /** Pictures of tool results, sent after the turn's last result, since a result can contain only text. */
   let pictures: Json[] = [];
   messages.forEach((message, at) => {
     if (message.role === "user") {
@@ -113,7 +116,7 @@ const REASONING_FIELDS = ["reasoning_content", "reasoning", "reasoning_text"] as
 const isReasoningField = (name: unknown): name is string =>
   (REASONING_FIELDS as readonly unknown[]).includes(name);
 
-/** Returns the messages to send; none for a message without text and calls, which servers refuse. */
+/** Returns the messages to send. A message without text and calls is left out, because servers refuse it. */
 function sentAnswer(content: Extract<PiMessage, { role: "assistant" }>["content"]): Json[] {
   const texts = content.flatMap((block) =>
     block.type === "text" && block.text.trim() !== "" ? [whole(block.text)] : [],
@@ -213,7 +216,7 @@ class OpenAiReader implements AnswerReader {
     return this.#thinking;
   }
 
-  /** Takes a piece of a call. Its id and name may come with the first piece or a later one. */
+  /** Reads a piece of a tool call. The call's id and name may come with any piece. */
   #call(piece: Json): void {
     const index = typeof piece.index === "number" ? piece.index : undefined;
     const id = typeof piece.id === "string" ? piece.id : "";
@@ -229,7 +232,7 @@ class OpenAiReader implements AnswerReader {
   }
 }
 
-/** Returns the message of an error in the stream. Routers add the message of their own provider. */
+/** Returns the message of an error in the stream. Routers add the message of the provider behind them. */
 function errorIn(error: unknown): string {
   const { message, metadata } = fieldsOf(error);
   const words = typeof message === "string" && message !== "" ? message : JSON.stringify(error);

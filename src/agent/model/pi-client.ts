@@ -32,7 +32,7 @@ const STREAMS: Record<ProviderApi, PiStreams> = {
 
 export const piClient: Client = async (call) => {
   const { answer, signal } = call;
-  // pi-ai may end late after an abort.
+  // pi-ai may return late after an abort.
   const stream = await untilAborted(open(call), signal);
   if (stream === ABORTED) return;
   const progress = new Progress(answer);
@@ -53,13 +53,14 @@ async function open(call: Call) {
   const known = await piModel(model);
   const messages = piMessages(modelView(request.entries, model), request.system, piTools(request.tools));
   const own = watchedFetch(outgoingFetch("model", provider.baseUrl, provider), call);
-  // Google's client accepts no custom fetch and calls the global one. It reads no key from a header either.
+  // Google's client accepts no custom fetch: it calls the global one. It does not read a key from a header
+  // either.
   const isGoogle = provider.api === "google-generative-ai";
   const apiKey = keyFor(isGoogle ? { ...provider, headers: {} } : provider);
   const stream = () =>
     STREAMS[provider.api].streamSimple(known, messages, {
       ...optional({ apiKey }),
-      // If these carry the key, the clients expect them here and not in the model.
+      // The clients expect headers with the key here, not in the model.
       headers: { ...provider.headers },
       signal,
       maxRetries: 0,
@@ -93,13 +94,13 @@ class Progress {
     if (part.type === "thinking") this.#answer.addThinking(part, delta);
     if (part.type === "toolCall") this.#answer.addArguments(part, delta);
     const block = partial?.content[contentIndex];
-    // pi-ai joins its own text as a tree of all deltas.
+    // Copies the text now and then, because pi-ai joins all deltas into a deep tree of strings.
     if (block?.type !== "text" || block.text.length < this.#flatLength + FLAT_EVERY_CHARS) return;
     this.#flatLength = block.text.length;
     block.text = flat(block.text);
   }
 
-  /** Takes the data that only the finished message has: signatures, names, usage. */
+  /** Reads data that only the finished message has: signatures, names, usage. */
   settle(message: PiMessage): void {
     const parts = message.content.map((block, at): Part => {
       if (block.type !== "toolCall") return { ...block };

@@ -1,5 +1,5 @@
-// The engine's model port: the offline model, or a provider with retries. Retries wait on the world's clock,
-// are bounded (retry.ts), and never follow text that was shown.
+// Implements the engine's model port: the offline model, or a provider with retries. Retries wait on the
+// world's clock and are limited (retry.ts). A request is not retried once text was shown.
 
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";

@@ -1,6 +1,6 @@
 // Makes one request to a provider, without retries, in our own message types. clients.ts selects the client.
 // Provider code is loaded at the first request, never when this file is imported.
-// P2: an abort settles the request at once, even if the provider's client ignores its signal.
+// P2: an aborted request settles at once, even if the provider's client ignores the signal.
 
 import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
@@ -17,28 +17,26 @@ import type { PiMessage } from "./provider-shapes.ts";
 import type { RequestFailure } from "./retry.ts";
 import { type Client, type ProviderModel, type Seen, WireError } from "./wire.ts";
 
-/** Longer provider errors are cut. */
+/** Maximum characters of a provider's error; the rest is cut. */
 const ERROR_CHARS_MAX = 2_000;
 
 export type RequestOutcome =
   | { readonly kind: "message"; readonly message: WrittenMessage }
   | { readonly kind: "aborted"; readonly partial?: WrittenMessage }
-  /** The answer passed a limit, and reading stopped. */
+  /** The answer exceeded a limit, so reading stopped. */
   | { readonly kind: "too large"; readonly error: string; readonly partial?: WrittenMessage }
   | { readonly kind: "failed"; readonly failure: RequestFailure; readonly partial?: WrittenMessage };
 
-/** A prepared abort reason: without it each abort creates an error with a stack. */
+/** The abort reason is created once: without it each abort would create an error with a stack. */
 const OVER = new Error("the request has ended");
 
-/** The status may precede the JSON of an error. */
+/** Maximum characters of the status before the JSON of an error. */
 const STATUS_CHARS_MAX = 80;
 
-/** Messages of HTTP clients for a closed connection; they carry no further information. */
+/** Messages of HTTP clients for a closed connection. They contain no useful information. */
 const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up)\.?$/i;
 
-/**
- * Makes one try. `onText` gets the streamed text. Tests pass a `client` to compare clients.
- */
+/** Makes one attempt. `onText` gets the streamed text. Tests pass a `client` to compare clients. */
 export async function requestOnce(
   world: World,
   model: ProviderModel,
@@ -59,7 +57,7 @@ export async function requestOnce(
   };
   const asked: RequestFacts = { world, model, seen, answer };
   try {
-    // Loading a provider's code takes time, too: an abort doesn't wait for it.
+    // Loading a provider's code takes time, and an abort must not wait for it.
     const call = { world, model, request, answer, seen, signal: watch, heard };
     const failure = await untilAborted(client(call), watch).then(() => undefined, expected);
     const partial = partialOf(asked);
@@ -94,7 +92,7 @@ function expected(error: unknown): WireError {
   throw error;
 }
 
-/** Facts about a request, complete once its client has settled. */
+/** Data about a request, complete once its client has settled. */
 interface RequestFacts {
   readonly world: World;
   readonly model: ProviderModel;
@@ -122,7 +120,7 @@ function watchSilence(
   };
 }
 
-/** Returns the outcome for an answer over a limit: keeps the visible text, drops tool calls. */
+/** Returns the outcome of an answer that exceeded a limit. Keeps the visible text and drops tool calls. */
 function tooLarge(error: string, partial: WrittenMessage | undefined): RequestOutcome {
   if (partial === undefined) return { kind: "too large", error };
   const named = { stopReason: "error", errorMessage: error, errorCode: "answer_too_large" } as const;
@@ -142,7 +140,7 @@ function written({ world, model, answer }: RequestFacts): WrittenMessage {
   };
 }
 
-/** Returns the visible part of an unfinished message: its text, without the calls. */
+/** Returns the visible part of an unfinished message: its text without the tool calls. */
 function partialOf(asked: RequestFacts): WrittenMessage | undefined {
   const content = asked.answer.content(["text"]);
   if (content.every((block) => block.type !== "text" || block.text.trim() === "")) return undefined;
@@ -172,7 +170,7 @@ function failed(
   return { kind: "failed", failure, ...optional({ partial: named }) };
 }
 
-/** Returns an error as a sentence: the provider's message without the JSON around it. */
+/** Returns an error as one sentence: the provider's message without the surrounding JSON. */
 function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, text: string): string {
   if (seen.redirectedTo !== undefined) {
     const advice = `Set models.providers.${provider.id}.baseUrl to the final address`;
@@ -203,7 +201,7 @@ function messageIn(text: string): string | undefined {
   return messageIn(message) ?? message.trim();
 }
 
-/** Finds the status in the text: Google's client reports a refusal as the JSON body only. */
+/** Finds the status in the text, because Google's client reports a refusal only as the JSON body. */
 function statusInText(text: string): number | undefined {
   const found = /^\s*\{\s*"error"\s*:\s*\{[\s\S]*?"code"\s*:\s*(\d{3})\b/.exec(text);
   return found?.[1] === undefined ? undefined : Number(found[1]);
@@ -212,7 +210,7 @@ function statusInText(text: string): number | undefined {
 const KEY_CHARS_MIN = 8;
 const KEY_HEADER = /auth|key|token|secret|cookie/i;
 
-/** Removes keys from an error: a provider may quote the key that it refuses. */
+/** Redacts keys in an error, because a provider may quote the key that it refuses. */
 function withoutKeys(text: string, { apiKey = "", headers }: ProviderModel["provider"]): string {
   const inHeaders = Object.entries(headers)
     .filter(([name]) => KEY_HEADER.test(name))

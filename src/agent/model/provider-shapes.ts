@@ -1,5 +1,5 @@
-// Converts our models, messages and tools to those of pi-ai. The types are nearly the same by design: a
-// transcript is pi's message format plus ids and provenance.
+// Converts our models, messages and tools to those of pi-ai. The types are nearly the same by design:
+// transcripts use pi-ai's message format, plus ids and provenance.
 
 import type {
   AnthropicMessagesCompat,
@@ -26,7 +26,7 @@ type Known = Pick<PiModel<Api>, "compat" | "thinkingLevelMap">;
 type Catalogue = readonly PiModel<Api>[];
 
 const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
-  // pi-ai lists OpenAI's models for the other API only.
+  // pi-ai lists OpenAI's models only for the Responses API.
   "openai-completions": async () => [],
   "openai-responses": async () =>
     Object.values((await import("@earendil-works/pi-ai/providers/openai.models")).OPENAI_MODELS),
@@ -36,10 +36,10 @@ const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
     Object.values((await import("@earendil-works/pi-ai/providers/google.models")).GOOGLE_MODELS),
 };
 
-/** Cache by API and name; bounded by the number of models in the settings. */
+/** Cache by API and name. Its size is limited by the number of models in the settings. */
 const KNOWN = new Map<string, Known>();
 
-/** Returns what pi-ai knows of a model beyond its settings: its thinking parameters. */
+/** Returns the thinking parameters of a model from pi-ai's catalogue. */
 async function known(api: ProviderApi, id: string): Promise<Known> {
   const place = `${api} ${id}`;
   const before = KNOWN.get(place);
@@ -97,7 +97,7 @@ function piMessage(message: Message): PiAnyMessage {
       return {
         ...rest,
         content: [...message.content] as PiAssistant["content"],
-        // For a provider, a message that an operator injected counts as finished.
+        // Providers get a message that an operator injected as one that ended normally.
         stopReason: isPiStop(message.stopReason) ? message.stopReason : "stop",
       };
     }

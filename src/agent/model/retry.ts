@@ -1,7 +1,7 @@
-// Judges a failed model request: too large, to be retried (and when), or final.
+// Classifies a failed model request: too large, to be retried after a delay, or final.
 // R1: a request whose text was shown, or whose tool call had begun, is never retried.
-// R2: a wait requested by the provider is honoured; one above RETRY_AFTER_MAX_MS makes the failure final. A
-//     wait of zero ("0", a date in the past) is ignored: the backoff applies.
+// R2: a delay requested by the provider is respected; one above RETRY_AFTER_MAX_MS makes the failure final. A
+//     delay of zero ("0", a date in the past) is ignored, and the backoff applies.
 
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
@@ -13,7 +13,7 @@ export interface RequestFailure {
   readonly error: string;
   /** Text of the provider or its client. Default: `error`. */
   readonly raw?: string;
-  /** HTTP status. Absent: no response came. */
+  /** HTTP status. Absent if there was no response. */
   readonly status?: number;
   readonly headers?: Headers;
   /** True if text was passed on or a tool call had begun. */
@@ -29,14 +29,14 @@ export type Verdict =
   | { readonly kind: "final"; readonly error: string }
   | { readonly kind: "retry"; readonly afterMs: number };
 
-/** Providers also answer 429 for an account without credit, where waiting doesn't help. */
+/** Providers also answer 429 if an account has no credit. Then waiting doesn't help. */
 const SPENT = /insufficient_quota|credit balance|billing|out of budget|usage limit reached/i;
 const BROKEN_STREAM = /json|parse|malformed/i;
 const BROKEN_LINE = /ECONN|EPIPE|EAI_AGAIN|ENOTFOUND|socket|network|fetch|terminated|closed|reset|connect/i;
 
 /**
- * Decides after the `tries`-th try of at most `triesMax`. `random` is uniform in [0, 1), `nowMs` the wall
- * clock.
+ * Decides after attempt number `tries` of at most `triesMax`. `random` is uniform in [0, 1); `nowMs` is the
+ * wall clock.
  */
 export function judge(
   failure: RequestFailure,
@@ -76,7 +76,7 @@ function isPassing(failure: RequestFailure, hasAskedDelay: boolean): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }
 
-/** Returns the requested wait: `retry-after-ms`, `retry-after`, or `retryDelay` in a Google error body. */
+/** Returns the requested delay: `retry-after-ms`, `retry-after`, or `retryDelay` in a Google error body. */
 function askedDelayMs(failure: RequestFailure, nowMs: number): number | undefined {
   const millis = Number.parseFloat(failure.headers?.get("retry-after-ms") ?? "");
   if (millis >= 0) return millis;

@@ -5,7 +5,7 @@
 import { StringDecoder } from "node:string_decoder";
 
 export interface ServerEvent {
-  /** Empty if the event has no name. */
+  /** The event's name, or "" if it has none. */
   readonly name: string;
   readonly data: string;
 }
@@ -18,12 +18,12 @@ function fieldValue(line: string, colonAt: number): string {
   return line.slice(line.charCodeAt(colonAt + 1) === SPACE ? colonAt + 2 : colonAt + 1);
 }
 
-/** Takes bytes by `feed`; `next` returns events until more bytes are needed. */
+/** Accepts bytes with `feed`. `next` returns events until more bytes are needed. */
 export class EventReader {
   readonly #decoder = new StringDecoder("utf8");
   #text = "";
   #at = 0;
-  /** Pieces of the unfinished line. A list, because appending copies nothing. */
+  /** Pieces of the unfinished line. A list, because adding to it copies nothing. */
   #lineSoFar: string[] = [];
   #isFirst = true;
   #endedInReturn = false;
@@ -39,7 +39,7 @@ export class EventReader {
     this.#take(`${this.#decoder.end()}\n\n`);
   }
 
-  /** Returns the next complete event. Undefined: more bytes are needed. */
+  /** Returns the next complete event, or undefined if more bytes are needed. */
   next(): ServerEvent | undefined {
     for (;;) {
       const end = this.#text.indexOf("\n", this.#at);

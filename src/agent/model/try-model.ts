@@ -1,5 +1,5 @@
-// Makes one tiny call of a model to test it, like a run's call but without retries. It ends within the given
-// time; nothing is stored. The answer reports the cost, and contains no key.
+// Tests a model with one tiny call, like a run's call but without retries. It ends within the given time;
+// nothing is stored. The answer reports the cost, and contains no key.
 
 import type { ProviderSettings, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { World } from "../../world.ts";

@@ -1,7 +1,7 @@
 // Observes the HTTP of a model request: status, refused redirect, received bytes. A redirect is an error:
-// world/outgoing.ts follows none for models. An answer is passed on in small pieces, with a pause for other
-// work after some milliseconds: the providers' clients read a piece event by event, copy the rest of it for
-// each event, and never pause.
+// world/outgoing.ts follows none for models. An answer is split into small pieces, with a pause for other
+// work after some milliseconds: the providers' clients copy the rest of a piece for each event in it, and
+// never pause.
 
 import { ReadableStream as NodeStream } from "node:stream/web";
 import { createPaces } from "../../core/pace.ts";

@@ -1,5 +1,5 @@
-// The common part of our own clients' request builders: the messages for a model, and its limits. It uses
-// those helpers of pi-ai that need no provider's SDK, so that both clients send the same.
+// Common part of the request builders of Parley's own clients: the messages for a model, and its limits. It
+// uses pi-ai's helpers that need no provider's SDK, so that all clients send the same messages.
 
 import type { Api, Message as PiMessage, Model as PiModel } from "@earendil-works/pi-ai";
 import { clampMaxTokensToContext } from "@earendil-works/pi-ai/api/simple-options";
@@ -18,7 +18,7 @@ export interface Prepared {
   readonly messages: readonly PiMessage[];
   readonly system: string;
   readonly tools: ReturnType<typeof piTools>;
-  /** The thinking level. Undefined: none is requested. */
+  /** The thinking level, or undefined if none is requested. */
   readonly thinking: Exclude<ModelRequest["thinking"], "off"> | undefined;
 }
 
@@ -45,6 +45,6 @@ export function whole(text: string): string {
   return text.isWellFormed() ? text : text.replace(UNPAIRED, "");
 }
 
-/** Returns the answer's token limit: that of the settings, reduced to the room in the context window. */
+/** Returns the maximum tokens of the answer: the setting, reduced to the free room in the context window. */
 export const outputTokens = ({ model, context }: Prepared): number =>
   clampMaxTokensToContext(model, context, model.maxTokens);

@@ -1,6 +1,6 @@
-// Makes the HTTP exchange of a model request: sends its body and passes the events of the answer to a reader.
-// A redirect is an error. The work yields after some milliseconds. Every expected failure is a `WireError`;
-// any other error is a bug.
+// Makes the HTTP request of a model call: sends the body and passes the events of the answer to a reader. A
+// redirect is an error. Reading yields to other work after some milliseconds. Every expected failure is a
+// `WireError`; any other error is a bug.
 
 import { createPaces } from "../../core/pace.ts";
 import { isConnectTimeout } from "../../world/outgoing.ts";
@@ -22,7 +22,7 @@ export interface Seen {
   notConnected?: boolean;
 }
 
-/** One try of a model request, the argument of every client. */
+/** One attempt of a model request, the argument of every client. */
 export interface Call {
   readonly world: Pick<World, "clock" | "gather">;
   readonly model: ProviderModel;
@@ -53,13 +53,13 @@ interface Wire {
 }
 
 export interface AnswerReader {
-  /** Takes one event. Returns true for the last one. */
+  /** Reads one event. Returns true if it is the last one. */
   take(event: ServerEvent): boolean;
   /** Checks that the answer is complete. */
   end(): void;
 }
 
-/** A gap of this length between two reads counts as a turn for other work. */
+/** A pause of this length between two reads is enough time for other work. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
 
@@ -78,7 +78,8 @@ export function wireClient(format: Format): Client {
 }
 
 /**
- * Returns the key to send. Local servers need none, but some insist; a header of the settings may carry it.
+ * Returns the key to send. Some local servers need one although they do not check it. The settings may
+ * contain it as a header instead.
  */
 export function keyFor({ apiKey, headers }: ProviderModel["provider"]): string | undefined {
   if (apiKey !== undefined && apiKey !== "") return apiKey;
@@ -125,7 +126,7 @@ async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Pr
   throw new WireError(text === "" ? `${status} status code (no body)` : `${status} ${text}`);
 }
 
-/** Passes all events to the reader. Returns false if a limit or the signal ended it. */
+/** Passes all events to the reader. Returns false if a limit or the signal stopped it. */
 async function readEvents(
   { world, answer, signal, heard }: Call,
   response: StreamedAnswer,
@@ -135,7 +136,7 @@ async function readEvents(
   const { clock } = world;
   const paceOf = createPaces(world);
   let pace = paceOf("with this step");
-  // Reading `signal.aborted` for each event takes longer than reading some events.
+  // A copy of `signal.aborted`, because reading that property takes longer than reading some events.
   let isAborted = signal.aborted;
   signal.addEventListener("abort", () => {
     isAborted = true;

@@ -1,4 +1,4 @@
-// Words the offline model's texts: tool results, answers, announcements. Pure text in, text out.
+// Writes the offline model's sentences about tool results, answers and announcements. Its functions are pure.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { cut } from "../../core/text/cut.ts";
@@ -10,7 +10,7 @@ const SHORT_CHARS_MAX = 160;
 const RAW_CHARS_MAX = 1_500;
 const ROWS_MAX = 20;
 
-/** Returns a text on one line, cut to fit into a sentence. */
+/** Returns a text as one line, cut so that it fits into a sentence. */
 function short(text: string): string {
   return cut(text.trim().replace(/\s+/g, " "), SHORT_CHARS_MAX);
 }
@@ -46,7 +46,7 @@ export function keyLabelled(json: ToolJson, name: string): string | undefined {
   return row === undefined ? undefined : str(row, "key");
 }
 
-/** Words a tool's answer. `about`: the session that the sentence named. */
+/** Describes a tool's answer in a sentence. `about`: the session that the person's sentence named. */
 export function phrase(tool: string, json: ToolJson, about?: NamedSession): string {
   const name = about?.name ?? "it";
   if (tool === "sessions_send") return phraseSend(json, name);
@@ -133,7 +133,7 @@ function phraseSubagents(json: ToolJson): string {
   });
 }
 
-/** Words how many jobs were started, and why others were not: each reason once. */
+/** Describes how many jobs were started, and why others were not. Each reason is given once. */
 export function phraseJobs(results: readonly ToolJson[]): string {
   const refused = results.filter(isFailure);
   const started = `Started ${count(results.length - refused.length, "sub-agent")}.`;
@@ -143,7 +143,7 @@ export function phraseJobs(results: readonly ToolJson[]): string {
     : [`${started} ${refused.length} could not be started:`, ...reasons].join("\n");
 }
 
-/** Words the announcement of a sub-agent in one sentence. */
+/** Describes a sub-agent's announcement in one sentence. */
 export function phraseAnnounced(text: string): string {
   const status = /^Status: (\w+)$/m.exec(text)?.[1] ?? "unknown";
   const result = /^Result:([\s\S]*?)^Notes:/m.exec(text)?.[1] ?? text;
@@ -172,7 +172,7 @@ function raw(json: ToolJson): string {
 
 const GREETING = /^(?:hi|hello|hey|ping|good (?:morning|evening|day)|thanks?|thank you|ok|okay)\b/i;
 
-/** Returns true for small talk, which needs no further step. */
+/** Whether a text is small talk, which needs no further step. */
 export function isSmallTalk(text: string): boolean {
   return GREETING.test(text.trim()) && text.trim().length < 40;
 }
@@ -180,12 +180,12 @@ export function isSmallTalk(text: string): boolean {
 const REPORTED =
   /^(?:I could not|I see|I have no|Sent to|Started |A sub-agent |\S+ (?:answered|has not answered|finished))/;
 
-/** Returns true for a report of a result or a failure, which needs no discussion. */
+/** Whether a text reports a result or a failure, which needs no discussion. */
 export function isReport(text: string): boolean {
   return text.trim().length < 40 || REPORTED.test(text.trim());
 }
 
-/** A calculation that is not a part of a date, an id or a path. */
+/** Matches a calculation that is not part of a date, an id or a path. */
 const SUM = /(?<![\w./-])(-?\d+(?:\.\d+)?)\s*([+\-*/x×])\s*(-?\d+(?:\.\d+)?)(?![\w/-])/;
 
 /** Computes the calculation in a question. */
@@ -205,9 +205,9 @@ const RECIPES = [
   "look at the last time it went wrong, fix that cause first, and agree on one number that shows progress.",
 ];
 
-/** Returns a short answer by a recipe: this model knows no facts, and says so. */
+/** Returns a short answer from a template: this model has no knowledge, and says so. */
 export function opinion(question: string): string {
-  // The last sentence is the question; the text before it is courtesy.
+  // The last sentence is taken as the question; the text before it is ignored.
   const last =
     question
       .trim()

@@ -1,7 +1,8 @@
-// The offline model `offline/rehearsal`: a model port that needs no key and no network. It acts by real tool
-// calls through the same loop as any other model.
+// Implements the offline model `offline/rehearsal`: a model port that needs no key and no network. Its tool
+// calls are real, and run through the same loop as any other model's.
 // O1: it is deterministic: the same request always gets the same message.
-// O3: it finds its step by the runtime's heading in the system prompt, never by the text of a message.
+// O3: it recognises the current step by the runtime's heading in the system prompt, never by the text of a
+// message.
 
 import { HEADING } from "../../core/rules/turn-rules.ts";
 import {
@@ -52,15 +53,15 @@ interface Call {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
-/** A call of this turn with its result. */
+/** A tool call of this turn, with its result. */
 interface Done extends Call {
   readonly json: ToolJson;
 }
 
-/** The model's view of its situation. */
+/** The situation to which the model reacts. */
 interface Scene {
   readonly input: string;
-  /** Origin of the input, if not from a person. */
+  /** Origin of the input, if the input is not from a person. */
   readonly source?: Provenance;
   /** True for the first message of the session. */
   readonly isFirst: boolean;
@@ -190,7 +191,7 @@ function answer(scene: Scene): string {
   return calculated(scene.input) ?? opinion(scene.input);
 }
 
-/** Asks one question back, answers one, then stays silent, so that every exchange ends. */
+/** Asks one question, answers one, then stays silent, so that every exchange ends. */
 function replyStep(scene: Scene): string {
   const turn = Number(/^This is reply turn (\d+) /m.exec(scene.system)?.[1] ?? "3");
   if (turn === 1) return isReport(scene.input) ? "REPLY_SKIP" : followUp();
@@ -214,12 +215,12 @@ function subagentStep(scene: Scene): Act {
   return intent === undefined ? say(answer({ ...scene, input: task })) : perform(scene, intent);
 }
 
-/** Returns true for an announcement of a sub-agent; in a sub-agent the first such message is its task. */
+/** Whether a message announces a sub-agent's result. In a sub-agent the first such message is its task. */
 function isAnnouncement({ source }: Scene): boolean {
   return source?.kind === "inter_session" && source.sourceTool === "sessions_spawn";
 }
 
-/** Answers the announce step of a sub-agent. */
+/** Writes the text for the announce step of a sub-agent. */
 function jobStep(lines: readonly string[]): string {
   const result = quotedAfter(lines, "Your result so far:");
   const nothing = "the task is done, and there is nothing to show for it.";
@@ -252,7 +253,7 @@ function perform(scene: Scene, intent: Intent): Act {
       return intent.targets.length === 1 ? performOne(scene, intent) : performMany(scene, intent);
     case "wait": {
       const next = intent.next === undefined ? say("done") : perform(scene, intent.next);
-      // The wait came before the first call, so with results present it is over.
+      // The wait comes before the first call, so it is over if there are results.
       const flat = next.kind === "wait" ? next.next : next;
       return scene.done.length > 0 ? flat : { kind: "wait", ms: intent.seconds * 1000, next: flat };
     }
@@ -292,7 +293,7 @@ function performMany(scene: Scene, intent: SessionIntent): Act {
   return say(scene.done.map((done, at) => phrase(tool, done.json, targets[at])).join("\n"));
 }
 
-/** Calls one session by the given name; if there is none, looks it up by its label. */
+/** Calls one session by the given name. If there is no such session, looks for it by label. */
 function performOne(scene: Scene, intent: SessionIntent): Act {
   const { tool } = intent;
   const target = intent.targets[0] as NamedSession;

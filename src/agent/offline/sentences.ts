@@ -1,21 +1,21 @@
 // Parses the plain sentences that the offline model understands. The same sentence always has the same
-// meaning; an unknown one is undefined, never a guess.
+// meaning. For an unknown sentence the result is undefined, not a guess.
 // H2: parsing takes time linear in the text, also for hostile text.
 
-/** A session in a sentence. `guessed`: a bare word, taken for an agent until that turns out wrong. */
+/** A session in a sentence. `guessed`: it was a single word, which is treated as an agent's name first. */
 export interface NamedSession {
   readonly name: string;
-  /** Absent for a quoted name, which is a label. */
+  /** Absent for a quoted name, which is treated as a label. */
   readonly key?: string;
   readonly guessed: boolean;
 }
 
 export type Intent =
-  /** One tool call that names no session. */
+  /** One tool call without a session. */
   | { readonly kind: "tool"; readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
-  /** Sub-agents, one call each, all in one message. */
+  /** Sub-agents: one call for each, all in one message. */
   | { readonly kind: "jobs"; readonly jobs: readonly Readonly<Record<string, unknown>>[] }
-  /** One tool call about each of the named sessions. */
+  /** One tool call for each of the named sessions. */
   | {
       readonly kind: "session";
       readonly tool: "sessions_send" | "sessions_history" | "session_status";
@@ -27,11 +27,11 @@ export type Intent =
   | { readonly kind: "who" }
   | { readonly kind: "help" };
 
-/** Limit of a wait, so that a typo doesn't block a lane for days. */
+/** Maximum seconds of a wait, so that a typo doesn't block a lane for days. */
 const WAIT_SECONDS_MAX = 3_600;
 const ASK_SECONDS_DEFAULT = 30;
 const HISTORY_LIMIT = 10;
-/** Limit of sub-agents in one sentence. */
+/** Maximum number of sub-agents in one sentence. */
 const JOBS_MAX = 50;
 /** A longer text is not a list of names. */
 const NAMES_CHARS_MAX = 2_000;
@@ -95,7 +95,7 @@ const SENTENCES: readonly (readonly [RegExp, SentenceParser])[] = [
   ],
 ];
 
-/** Parses one sentence that was said to the agent `ownAgentId`. */
+/** Parses one sentence that the agent `ownAgentId` has received. */
 export function readSentence(text: string, ownAgentId: string): Intent | undefined {
   const sentence = text
     .trim()
@@ -130,7 +130,7 @@ function agentNamed(name: string | undefined): { agentId?: string } {
   return name === undefined ? {} : { agentId: name.toLowerCase() };
 }
 
-/** Returns the jobs. Each has its number as its label, and in place of `{n}` in its task. */
+/** Returns the jobs. Each gets its number as its label, and in place of `{n}` in its task. */
 function readJobs(count: number, agent: string | undefined, task: string): Intent {
   if (count < 1 || count > JOBS_MAX) {
     return { kind: "say", text: `I start 1 to ${JOBS_MAX} sub-agents at once, not ${count}.` };

@@ -1,6 +1,6 @@
 // Binds chats and threads of channels to sessions. Owns how long a binding lasts and how it ends.
 // BD1: a message from a bound chat goes to the bound session; from a chat whose binding has ended, to the
-//       ordinary session of that chat.
+//      ordinary session of that chat.
 // BD2: the end date of a binding is a row, so a restart keeps it, and each message postpones it.
 // BD3: the people in a chat are notified once that it is no longer bound, in the transaction that ends the
 //      binding.

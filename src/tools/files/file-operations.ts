@@ -1,8 +1,9 @@
 // Implements read, write and edit of a workspace's files, in the gateway or contained (file-worker.ts).
-// workspace.ts decides which paths they may use. A result names everything that it leaves out, and how to get
-// it. A text is returned exactly as in the file, so that a part of it can be passed to `edit`.
-// F3: git's own files are never written (`.git`, the directory that it points to, hooks): an agent that may
-//     write files but run nothing could otherwise choose what the user's next git command runs.
+// workspace.ts decides which paths they may use. If a result leaves something out, it says so, and how to get
+// the rest. A text is returned exactly as in the file, so that a part of it can be passed to `edit`.
+// F3: git's own files are never written (`.git`, the directory that it points to, hooks). Otherwise an agent
+// that may
+//     write files but run nothing could make the user's next git command run a program.
 
 import { type FileHandle, realpath } from "node:fs/promises";
 import { relative } from "node:path";
@@ -17,7 +18,7 @@ import { isInside } from "../../world/folders.ts";
 import type { CallerContext } from "../tool.ts";
 import { fileFailure, openToRead, replaceFile, resolvePath, type WorkspacePath } from "./workspace.ts";
 
-/** Beyond this, lines are no longer counted: `totalLines` is left out. */
+/** Size above which lines are no longer counted; `totalLines` is then absent. */
 const READ_COUNT_MAX_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK_BYTES = 64 * 1024;
 export const IMAGE_MAX_BYTES = 3 * 1024 * 1024;
@@ -39,11 +40,11 @@ export type FileResult = ToolResultOf<FileOperation>;
 
 const NEWLINE = 10;
 
-/** The requested lines as bytes, and facts about the rest of the file. */
+/** The requested lines as bytes, and data about the rest of the file. */
 interface Window {
   readonly bytes: Buffer;
   readonly lines: number;
-  /** Lines in the file; undefined when it is too large to count. */
+  /** Number of lines in the file; undefined if the file is too large to count. */
   readonly totalLines: number | undefined;
   /** True if the byte limit was reached before the line limit. */
   readonly cutInBytes: boolean;
@@ -96,7 +97,7 @@ function countNewlines(bytes: Buffer): number {
 }
 
 /**
- * Returns the part of a chunk that is in lines `from` to `from + limit - 1`. The chunk begins in line
+ * Returns the part of a chunk that belongs to lines `from` to `from + limit - 1`. The chunk begins in line
  * `startsAt`.
  */
 function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): Buffer {
@@ -110,7 +111,9 @@ function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): 
   return chunk.subarray(start);
 }
 
-/** Cuts after the last line that fits; if not even one fits, inside the line between characters. */
+/**
+ * Cuts after the last line that fits. If the first line is too long, cuts inside it, between two characters.
+ */
 function cutToBytes(bytes: Buffer): { bytes: Buffer; cutInBytes: boolean } {
   if (bytes.length <= FILE_TEXT_MAX_BYTES) return { bytes, cutInBytes: false };
   const wholeLines = bytes.lastIndexOf(NEWLINE, FILE_TEXT_MAX_BYTES - 1) + 1;
@@ -151,7 +154,7 @@ async function readPicture(
 function countFrom(value: unknown, name: string, unset: number): Result<number> {
   if (value === undefined) return ok(unset);
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return ok(value);
-  return fail("invalid_argument", `${name} must be a whole number from 1, got ${String(value)}`);
+  return fail("invalid_argument", `${name} must be a whole number of at least 1, got ${String(value)}`);
 }
 
 async function read(
@@ -277,7 +280,10 @@ async function readWhole(place: WorkspacePath): Promise<Result<string>> {
   }
 }
 
-/** Returns the positions of `part` in `text`. Overlapping ones count: each would be a different edit. */
+/**
+ * Returns the positions of `part` in `text`. Overlapping positions count, because each would be a different
+ * edit.
+ */
 function positionsOf(text: string, part: string): number[] {
   const places: number[] = [];
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) places.push(at);
@@ -298,7 +304,7 @@ function replaceOnce(
   if (at === undefined) {
     const windows = text.includes("\r\n") && oldText.includes("\n") && !oldText.includes("\r\n");
     if (windows) {
-      // The file has CRLF line ends, and a text with LF means those same lines.
+      // The file has CRLF line ends, and the model wrote the same lines with LF.
       return replaceOnce(text, oldText.replaceAll("\n", "\r\n"), newText.replaceAll(/\r?\n/g, "\r\n"), shown);
     }
     const hint = "Read the file and give oldText exactly as in the file, with spaces and line ends.";

@@ -1,6 +1,6 @@
-// The contained side of the file operations: reads one request from standard input and writes the answer to
+// Runs the file operations inside a sandbox: reads one request from standard input and writes the answer to
 // standard output. The gateway starts it inside a sandbox (files.ts), once for each call. It trusts its
-// input: a process that could forge it could do the same without this program.
+// input, since a process that could forge the input could also change the files directly.
 
 import { readFileSync, writeSync } from "node:fs";
 import { FILE_OPERATIONS, type FileOperation } from "./file-operations.ts";
@@ -9,7 +9,7 @@ interface FileRequest {
   readonly name: FileOperation;
   readonly args: Record<string, unknown>;
   readonly workspace: string;
-  /** Names temporary files. */
+  /** Used in the names of temporary files. */
   readonly id: string;
 }
 

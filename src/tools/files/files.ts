@@ -1,6 +1,6 @@
-// The tools read, write and edit. file-operations.ts implements them; for a sandboxed session the same code
-// runs contained, through file-worker.ts. With a sandbox, no path of a call is resolved outside of it: a
-// hostile command that changes links and folders meanwhile can mislead only itself.
+// Implements the tools read, write and edit. file-operations.ts implements them; for a sandboxed session the
+// same code runs contained, through file-worker.ts. With a sandbox, every path of a call is resolved inside
+// it. So a hostile command that swaps links and folders at the same time reaches nothing outside.
 
 import { fileURLToPath } from "node:url";
 import { fail, type Result } from "../../core/shapes/errors.ts";
@@ -11,7 +11,7 @@ import { type CallerContext, type RunContext, type Tool, tool } from "../tool.ts
 import { FILE_OPERATIONS, type FileOperation, type FileResult } from "./file-operations.ts";
 
 const CONTAINED_MAX_MS = 60_000;
-/** Twice the largest answer (a picture in base64), so that no answer is ever cut. */
+/** Twice the size of the largest answer (a picture in base64), so that no answer is cut. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
 interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunContext, "signal"> {
@@ -29,7 +29,7 @@ async function operate(
   return contained(sandbox.value, name, ctx, args);
 }
 
-/** Returns the path of the worker: beside this file, in source and in the build. */
+/** Returns the path of the worker, which is beside this file, both in source and in the build. */
 function workerFile(): string {
   const source = fileURLToPath(new URL("./file-worker.ts", import.meta.url));
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");

@@ -1,9 +1,10 @@
-// Confines an agent's file tools to its workspace. A path is resolved part by part, never by the system as a
-// whole; a link is followed only to a path inside the workspace.
-// X2: only regular files are opened, verified on the open handle, and opening never blocks (fifo, device).
-// X3: a file is replaced in one step (temporary file, rename), so a reader sees the old or the new text.
-// A process that swaps folders between check and use gains nothing: on Linux the open handle itself shows its
-// real path, and a file is replaced through its folder's handle. On other systems the path is checked again
+// Confines an agent's file tools to its workspace. A path is resolved here part by part, not by the operating
+// system; a link is followed only to a path inside the workspace.
+// X2: only regular files are opened, which is checked on the open handle. Opening never blocks, even on a
+// pipe or device.
+// X3: a file is replaced by renaming a temporary file, so a reader sees either the old or the new text.
+// A process that swaps folders between check and use gains nothing: on Linux the real path of the open handle
+// is checked, and a file is replaced through its folder's handle. On other systems the path is checked again
 // after opening. In the worst case an empty folder is created outside.
 
 import { constants } from "node:fs";
@@ -16,13 +17,15 @@ import { ensureFolder, isInside } from "../../world/folders.ts";
 const PATH_MAX_BYTES = 4_096;
 const PART_MAX_BYTES = 255;
 
-/** A resolved path in the workspace: its folder is inside, and no part of it is a link. */
+/**
+ * A resolved path in the workspace. Its folder is inside the workspace, and no part of the path is a link.
+ */
 export interface WorkspacePath {
-  /** Relative to the workspace, as results show it. */
+  /** The path relative to the workspace, as results show it. */
   readonly shown: string;
-  /** Absolute, links resolved. */
+  /** The absolute path, with links resolved. */
   readonly real: string;
-  /** Current content of the path. */
+  /** The type of the entry at this path. */
   readonly found: "file" | "folder" | "nothing";
   /** Permission bits of an existing file. */
   readonly mode: number;
@@ -36,9 +39,7 @@ interface Walk {
 
 const errnoOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
 
-/**
- * Turns an expected error of the file system into a failure. Any other error is a bug and is thrown.
- */
+/** Converts an expected error of the file system to a failure. Any other error is a bug and is thrown. */
 export function fileFailure(error: unknown, shown: string): Failure {
   const code = errnoOf(error);
   if (code === undefined) throw error;
@@ -108,7 +109,10 @@ export async function openWorkspace(workspace: string): Promise<Result<string>> 
   }
 }
 
-/** Steps into a folder. A link must stay inside; a missing folder is created if the walk may. */
+/**
+ * Steps into a folder. A link must lead to a path inside the workspace. A missing folder is created if the
+ * walk creates folders.
+ */
 async function stepInto(walk: Walk, folder: string, part: string): Promise<Result<string>> {
   const next = join(folder, part);
   let status = await lstat(next).catch(nothingThere);
@@ -124,7 +128,7 @@ async function stepInto(walk: Walk, folder: string, part: string): Promise<Resul
   return fail("file_problem", `${walk.shown} goes through ${part}, which is not a folder`);
 }
 
-/** Resolves a link. Gives the same answer for a link out whether or not its target exists. */
+/** Resolves a link. For a link that leads out, the answer is the same whether or not its target exists. */
 async function followLink(walk: Walk, link: string): Promise<Result<string>> {
   const target = await realpath(link).catch(() => undefined);
   if (target !== undefined && isInside(walk.root, target)) return ok(target);
@@ -141,7 +145,7 @@ function nothingThere(error: unknown): undefined {
 
 /**
  * Resolves a path in the workspace. `createFolders`: creates missing folders. Refuses paths that leave the
- * workspace, dangling links, and everything that is neither a file nor a folder.
+ * workspace, dangling links, and entries that are neither a file nor a folder.
  */
 export async function resolvePath(
   workspace: string,
@@ -193,13 +197,13 @@ async function walkTo(walk: Walk, parts: readonly string[]): Promise<Result<Work
 const isLinux = process.platform === "linux";
 const byHandle = (handle: FileHandle): string => `/proc/self/fd/${handle.fd}`;
 
-/** Returns true if an open handle has that real path, or if the system can't tell. */
+/** Whether an open handle has that real path. True if the system can't tell. */
 async function leadsTo(handle: FileHandle, real: string): Promise<boolean> {
   const leads = isLinux ? await readlink(byHandle(handle)).catch(nothingThere) : undefined;
   return leads === undefined || leads === real;
 }
 
-/** Opens a file for reading and verifies on the handle that it is the regular file of this path. */
+/** Opens a file for reading, and checks on the handle that it is the regular file at this path. */
 export async function openToRead(place: WorkspacePath): Promise<Result<FileHandle>> {
   if (place.found === "nothing")
     return fail("file_not_found", `${place.shown} does not exist`, {
@@ -227,7 +231,7 @@ export async function openToRead(place: WorkspacePath): Promise<Result<FileHandl
 
 const swapped = (): Error => Object.assign(new Error("swapped"), { code: "ELOOP" });
 
-/** Opens a folder under a name that can't be redirected. `release` closes it. */
+/** Opens a folder and returns a path that can't be redirected. `release` closes it. */
 async function holdFolder(folder: string): Promise<{ path: string; release(): Promise<void> }> {
   if (!isLinux) return { path: folder, release: async () => undefined };
   const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;

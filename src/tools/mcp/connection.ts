@@ -1,6 +1,6 @@
-// Owns one connection to an MCP server: handshake, tool list, calls, and the meaning of a failure. An
-// unfinished call says whether it can have taken effect: `unsent` can not, `lost` may have. Of the server's
-// requests only ping is answered: no models, no files, no questions to people.
+// Owns one connection to an MCP server: handshake, tool list, calls, and the classification of failures. An
+// unfinished call is `unsent` if it had no effect, or `lost` if it may have had one. Of the server's requests
+// only ping is answered: a server gets no access to models, files or people.
 
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
@@ -10,9 +10,9 @@ import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { networkCode } from "./start-failure.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
-/** After this silence the old handshake is tried: an old server may ignore the newest one. */
+/** Delay after which the older handshake is tried: an older server may ignore the newest one. */
 const PROBE_MS = 3_000;
-/** Disables the library's timers: tests can control ours. */
+/** Disables the library's timers, because tests control only Parley's own. */
 const NEVER_MS = 2 ** 31 - 1;
 const PAGES_MAX = 50;
 const LISTED_MAX = 2_000;
@@ -21,15 +21,15 @@ const METHOD_NOT_FOUND = -32601;
 /** The outcome of a call. */
 export type CallEnd =
   | { readonly kind: "answer"; readonly answer: Readonly<Record<string, unknown>> }
-  /** The server, or the library, refused. `mayHaveRun`: the call may have taken effect before that. */
+  /** The server or the library refused. `mayHaveRun`: whether the call may have taken effect before. */
   | { readonly kind: "refused"; readonly error: string; readonly mayHaveRun: boolean }
-  /** `link`: keep the connection, or open a new one, at once or after a pause. */
+  /** `link`: whether to keep the connection, or open a new one, at once or after a pause. */
   | { readonly kind: "unsent"; readonly error: string; readonly link: "same" | "new" | "pause" }
   | { readonly kind: "lost"; readonly error: string }
   | { readonly kind: "timeout" }
   | { readonly kind: "aborted" };
 
-/** Accepts any result: it is checked later. */
+/** Accepts any result; it is checked later. */
 const AS_IT_IS: StandardSchemaV1<unknown, unknown> = {
   "~standard": { version: 1, vendor: "parley", validate: (value) => ({ value }) },
 };
@@ -41,7 +41,7 @@ interface Thrown {
   readonly data?: unknown;
 }
 
-/** Connection errors after which nothing can have arrived. */
+/** Connection errors that mean that nothing was received. */
 const NOT_REACHED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EACCES"];
 const UNCONNECTED = /^(Not connected|the program is not running|the program does not read)/;
 
@@ -56,13 +56,13 @@ function endOfFailure(error: unknown): CallEnd {
   if (typeof code === "number") return { kind: "refused", error: text, mayHaveRun: code === INTERNAL_ERROR };
   if (code === "NOT_CONNECTED" || UNCONNECTED.test(text))
     return { kind: "unsent", error: text, link: "same" };
-  // The server does not know the session, because it was restarted.
+  // The server has restarted and does not know the session.
   if (status === 404) return { kind: "unsent", error: "it answered 404", link: "new" };
   if (status !== undefined && status < 500)
     return { kind: "unsent", error: `it answered ${status}`, link: "same" };
   if (status !== undefined) return { kind: "lost", error: `it answered ${status}` };
   if (code === "INVALID_RESULT" || code === "UNSUPPORTED_RESULT_TYPE")
-    return { kind: "refused", error: `its answer is no tool result: ${text}`, mayHaveRun: true };
+    return { kind: "refused", error: `its answer is not a tool result: ${text}`, mayHaveRun: true };
   const network = networkCode(error) ?? "";
   if (NOT_REACHED.includes(network))
     return { kind: "unsent", error: `it is unreachable (${network})`, link: "pause" };
@@ -84,7 +84,7 @@ export class Connection {
     this.#world = world;
   }
 
-  /** Does the handshake over a new link. On failure closes the link and rejects. */
+  /** Makes the handshake over a new link. On failure, closes the link and rejects. */
   static async open(
     link: Link,
     parts: { settings: McpServerSettings; world: OutsideWorld; version: string; isOld: boolean },
@@ -183,7 +183,8 @@ export class Connection {
         {
           signal: watch.signal,
           timeout: NEVER_MS,
-          // The output schema is omitted, so that the answer is passed on unchanged for the model to judge.
+          // The output schema is omitted, so that the library passes the answer on unchanged. The model
+          // judges it.
           toolDefinition: { name: ownName, inputSchema: inputSchema as { type: "object" } },
         },
       );

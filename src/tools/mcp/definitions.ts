@@ -1,5 +1,5 @@
-// Reads the tool list of an MCP server. The list is untrusted: every entry is checked and bounded; an entry
-// that does not fit is left out with a reason, without affecting the others.
+// Reads the tool list of an MCP server. The list is untrusted: every entry is checked and bounded; an invalid
+// entry is left out with a reason, and the others stay.
 
 import { isObject } from "../../core/json.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
@@ -9,27 +9,27 @@ import { outsideName } from "./names.ts";
 import { plainLine, plainWords } from "./plain-text.ts";
 import { plainSchema } from "./schema.ts";
 
-/** Limit of tools of one server; more would not help a model. */
+/** Maximum number of tools of one server; more would not help a model. */
 const TOOLS_MAX = 100;
 const OWN_NAME_MAX_CHARS = 256;
 const NAME_SHOWN_MAX_CHARS = 80;
 const DESCRIPTION_MAX_CHARS = 2_000;
 
 export interface Definition {
-  /** Name for the model. */
+  /** The tool's name for the model. */
   readonly name: string;
-  /** Name on the server. */
+  /** The tool's name on the server. */
   readonly ownName: string;
   readonly description: string;
   readonly parameters: JsonSchema;
-  /** The server's original schema: the library reads from it which arguments become headers. */
+  /** The server's original schema. The library reads from it which arguments are sent as headers. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** The server says that a call may be repeated. */
+  /** Whether the server says that a call may be repeated. */
   readonly repeatable: boolean;
 }
 
 export interface LeftOut {
-  /** Safe to be shown. */
+  /** The tool's name, safe to show. */
   readonly tool: string;
   readonly why: string;
 }
@@ -43,7 +43,7 @@ function repeatableBy(annotations: unknown): boolean {
   return isObject(annotations) && (annotations.readOnlyHint === true || annotations.idempotentHint === true);
 }
 
-/** Reads one entry of the list. Returns a text if it is left out: the reason. */
+/** Reads one entry of the list. Returns the reason as a text if the entry is left out. */
 function definitionOf(server: string, raw: unknown): Definition | string {
   if (!isObject(raw)) return "it is no object";
   const { name, description, title, inputSchema, annotations, execution } = raw;
@@ -78,7 +78,8 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
     else if (found.some(({ ownName }) => ownName === own)) leftOut.push({ tool, why: "it is there twice" });
     else found.push(made);
   }
-  // A tool with a valid name keeps it in any order: a generated name that equals it is left out.
+  // A tool with a valid name keeps it, wherever it is in the list. A tool whose generated name equals it is
+  // left out.
   const plainFirst = found.toSorted((a, b) => Number(isMade(a)) - Number(isMade(b)));
   const owner = new Map<string, Definition>();
   for (const one of plainFirst) if (!owner.has(one.name)) owner.set(one.name, one);

@@ -1,12 +1,13 @@
-// Reads the frames of an MCP server: lines on a pipe, messages in general.
+// Reads the messages of an MCP server: lines on a pipe.
 // - A line that is too long is dropped while it arrives; its request fails, if the line contains its id.
-// - A line that is no message (a banner, a stray print) is skipped.
-// - The contents of lists and results bypass the library, which would refuse a whole list for one bad entry.
+// - A line that is not a message (a banner, debug output) is skipped.
+// - The contents of lists and results bypass the library, which would refuse a whole list because of one bad
+// entry.
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
 
-/** The longest message: a few pictures fit. */
+/** Maximum bytes of a message: enough for a few pictures. */
 export const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
 const HEAD_BYTES = 256;
 const TAIL_BYTES = 64;
@@ -24,7 +25,7 @@ export function errorAnswer(id: string | number, message: string, data: object):
 
 const ASIDE = { tools: "parley/tools", content: "parley/content" } as const;
 
-/** Moves the contents of a message out of the library's sight. */
+/** Moves the contents of a message into a field that the library does not check. */
 export function putAside(message: JSONRPCMessage): JSONRPCMessage {
   const result = "result" in message ? message.result : undefined;
   if (!isObject(result)) return message;
@@ -42,7 +43,7 @@ export function takeBack(result: unknown, key: keyof typeof ASIDE): unknown {
   return isObject(result) ? result[ASIDE[key]] : undefined;
 }
 
-/** Finds the id in the two ends of a dropped line. Serialisers write the id first or last. */
+/** Finds the id at the beginning or the end of a dropped line, where serialisers write it. */
 function idOf(head: string, tail: string): number | undefined {
   const isAnswer = /^\{"(?:result|error)":/.test(head);
   const found =
@@ -53,7 +54,7 @@ function idOf(head: string, tail: string): number | undefined {
 
 export interface LineEvents {
   onMessage(message: JSONRPCMessage): void;
-  /** Called for a line that was no message, or too long and without an id. */
+  /** Called for a line that is not a message, or that is too long and has no id. */
   onNoise(what: "no message" | "too long"): void;
 }
 
@@ -117,7 +118,7 @@ export class LineReader {
   }
 }
 
-/** Parses a line. Undefined: it is no message. An unreadable answer becomes an error answer. */
+/** Parses a line. Returns undefined if it is not a message. An unreadable answer becomes an error answer. */
 function parsed(line: string): JSONRPCMessage | undefined {
   let value: unknown;
   try {

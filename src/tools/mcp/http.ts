@@ -1,7 +1,7 @@
 // Connects to an MCP server over Streamable HTTP, with the library's transport.
-// - An answer that can't arrive any more (its stream broke) is an error at once, not a timeout.
-// - No message is read beyond its limit, however it is sent.
-// - A request whose caller stopped waiting holds no connection.
+// - If the stream of an answer breaks, the request fails at once, not at its timeout.
+// - Every message is limited in size, in any encoding of the body.
+// - When a caller stops waiting, its request releases the connection.
 
 import type {
   FetchLike,
@@ -17,12 +17,12 @@ import { pause } from "../../world/pause.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
-/** How long the request that ends a session may take. */
+/** Maximum duration of the request that ends a session. */
 const GOODBYE_MS = 2_000;
 const NEWLINE = 10;
 const RETURN = 13;
 
-/** Limits each message of a body: an event of a stream, or the whole body. */
+/** Limits the size of each message of a body: of an event of a stream, or of the whole body. */
 export function boundedBody(
   body: ReadableStream<Uint8Array>,
   eventsOnly: boolean,
@@ -77,7 +77,7 @@ class HttpLink implements Link {
   readonly hasPerRequestStream = true;
   readonly #inner: StreamableHTTPClientTransport;
   readonly #world: OutsideWorld;
-  /** Requests without an answer. */
+  /** Requests that are not answered yet. */
   readonly #open = new Map<RequestId, AbortController>();
 
   constructor(inner: StreamableHTTPClientTransport, world: OutsideWorld) {

@@ -8,7 +8,7 @@ import { outsidePrefix } from "../../core/rules/tool-policy.ts";
 const NAME_MAX_CHARS = 64;
 const DIGEST_CHARS = 8;
 
-/** Returns the name of a tool: its own name if valid, else its valid characters and a digest. */
+/** Returns the name of a tool: its own name if valid, otherwise its valid characters and a digest. */
 export function outsideName(server: string, tool: string): string {
   const prefix = outsidePrefix(server);
   const plain = tool.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
@@ -18,7 +18,7 @@ export function outsideName(server: string, tool: string): string {
   return `${prefix}${plain.slice(0, room)}_${digest}`;
 }
 
-/** Returns true if a name has the form of an MCP tool's. */
+/** Whether a name has the form of an MCP tool's name. */
 export function isOutsideName(name: string): boolean {
   return name.startsWith("mcp__");
 }

@@ -13,7 +13,7 @@ const HIDDEN =
 
 /** Removes hidden characters and cuts the text. */
 export function plainWords(text: string, charsMax: number): string {
-  // Limits the work on a long text.
+  // Cuts the text first, to limit the work.
   const seen = text.slice(0, charsMax * 2).replaceAll(HIDDEN, "");
   const isWhole = seen.length <= charsMax && text.length <= charsMax * 2;
   return isWhole ? seen.toWellFormed() : `${head(seen, charsMax - 1)}…`;
@@ -26,12 +26,13 @@ export function plainLine(text: string, charsMax: number): string {
 
 export type Mask = (text: string) => string;
 
-/** A shorter value could be an ordinary word. */
+/** A shorter value could be an ordinary word, so it is not redacted. */
 const SECRET_MIN_CHARS = 6;
 const MASK = "[redacted]";
 
 function hiding(values: readonly string[]): Mask {
-  // `Bearer <token>` is a value, and so is the token alone. Values that would break JSON are skipped.
+  // For `Bearer <token>`, both the whole value and the token are redacted. Values that would break JSON are
+  // skipped.
   const parts = values.flatMap((value) => [value, ...value.split(/[\s=]+/)]);
   const hidden = [...new Set(parts)].filter(
     (value) => value.length >= SECRET_MIN_CHARS && !/["\\]/.test(value),
@@ -40,7 +41,10 @@ function hiding(values: readonly string[]): Mask {
   return (text) => longestFirst.reduce((told, value) => told.replaceAll(value, MASK), text);
 }
 
-/** Redacts, for logs and errors, this server's configured values and everything that looks like a secret. */
+/**
+ * Returns a redaction for logs and errors: of this server's configured values, and of everything that looks
+ * like a secret.
+ */
 export function maskOf({ reach }: McpServerSettings, redactor: Redactor): Mask {
   const mask = hiding(
     reach.kind === "stdio"
@@ -50,7 +54,10 @@ export function maskOf({ reach }: McpServerSettings, redactor: Redactor): Mask {
   return (text) => redactor.mask(mask(text));
 }
 
-/** Redacts, for results, secrets only: a result may name a folder that is also in the environment. */
+/**
+ * Returns a redaction for results: of secrets only, since a result may name a folder that is also in the
+ * environment.
+ */
 export function secretsMaskOf({ reach }: McpServerSettings): Mask {
   if (reach.kind === "http") return hiding(Object.values(reach.headers));
   return hiding(Object.entries(reach.env).flatMap(([name, value]) => (isSecretName(name) ? [value] : [])));

@@ -1,6 +1,6 @@
-// Turns the answer of an MCP tool into a tool result. Text, pictures and structured content are passed on;
-// other content is named. Text is cut, with a note; pictures are few, small and verified. Secrets that the
-// configuration gave the server are redacted from its answers (I14).
+// Converts the answer of an MCP tool to a tool result. Text, pictures and structured content are included;
+// other content is only named. Text that is too long is cut, with a note. Pictures are checked, and limited
+// in number and size. Secrets that the configuration gave the server are redacted from its answers (I14).
 
 import { isObject } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -10,10 +10,10 @@ import { firstBytes } from "../../core/text/inbound-text.ts";
 import { IMAGE_MAX_BYTES } from "../files/file-operations.ts";
 import { type Mask, plainLine } from "./plain-text.ts";
 
-/** Limit of blocks that are read of one answer. */
+/** Maximum number of blocks that are read from one answer. */
 const BLOCKS_MAX = 1_000;
 const IMAGES_MAX = 4;
-/** Limit of blocks that are named because they can't be shown. */
+/** Maximum number of blocks that are named because they can't be shown. */
 const NAMED_MAX = 20;
 const NAME_MAX_CHARS = 200;
 
@@ -25,7 +25,7 @@ interface Gathered {
 
 const short = (value: unknown): string => plainLine(String(value ?? "?"), NAME_MAX_CHARS);
 
-/** Base64 text is a third longer than its bytes. */
+/** Base64 text is a third longer than the bytes that it encodes. */
 const bytesOf = (data: unknown): number => (typeof data === "string" ? Math.floor((data.length * 3) / 4) : 0);
 
 function addImage(into: Gathered, data: unknown, named: string): void {
@@ -35,7 +35,7 @@ function addImage(into: Gathered, data: unknown, named: string): void {
   if (bytes > IMAGE_MAX_BYTES) return void leave(`more than ${IMAGE_MAX_BYTES}`);
   if (into.images.length >= IMAGES_MAX) return void leave(`more than ${IMAGES_MAX} pictures`);
   const decoded = Buffer.from(data, "base64");
-  // A broken picture would make providers refuse the whole conversation.
+  // With a broken picture, providers would refuse the whole conversation.
   const mimeType = imageTypeOf(decoded.subarray(0, 12));
   if (mimeType === undefined) return void leave("no PNG, JPEG, GIF or WebP");
   into.images.push({ type: "image", data: decoded.toString("base64"), mimeType });
@@ -75,7 +75,7 @@ function addBlock(into: Gathered, block: unknown): void {
   }
 }
 
-/** Returns true if the structured content is repeated as text, which servers do for older clients. */
+/** Whether the structured content is repeated as text, which servers do for older clients. */
 function isSame(text: string, json: string): boolean {
   try {
     return JSON.stringify(JSON.parse(text)) === json;
@@ -84,18 +84,18 @@ function isSame(text: string, json: string): boolean {
   }
 }
 
-/** The answer of an outside tool, as far as it can be shown. */
+/** The answer of an MCP tool, as far as it can be shown. */
 export type OutsideResult = {
   readonly status: "ok";
   readonly text?: string;
   readonly structured?: unknown;
-  /** Describes the cut of the text. */
+  /** A note about the part of the text that was cut. */
   readonly truncated?: string;
   readonly notShown?: readonly string[];
   readonly images?: readonly ImageBlock[];
 };
 
-/** Returns the result for the model. `answer`: the untrusted result of `tools/call`. */
+/** Returns the result for the model. `answer`: the result of `tools/call`, not yet checked. */
 export function resultOf(
   answer: Readonly<Record<string, unknown>>,
   bytesMax: number,
@@ -110,7 +110,7 @@ export function resultOf(
   const whole = mask(into.texts.join("\n"));
   if (structured === undefined) into.notShown.push("structured content that is nested too deeply");
   const json = structured ?? "";
-  // Included in full or not: a part of an object is of no use.
+  // Included completely or not at all: a part of an object is useless.
   const fits = json !== "" && Buffer.byteLength(json) <= bytesMax;
   const isTold = fits && (whole === "" || isSame(whole, json));
   const text = isTold ? "" : firstBytes(whole || json, bytesMax);
@@ -126,7 +126,7 @@ export function resultOf(
   return fail("mcp_failed", text || "the tool failed and did not say why", { details: more });
 }
 
-/** Returns a value as redacted JSON; "" for none. Undefined: it is nested too deeply. */
+/** Returns a value as redacted JSON, "" for no value, or undefined if it is nested too deeply. */
 function jsonOf(value: unknown, mask: Mask): string | undefined {
   if (value === undefined) return "";
   try {

@@ -1,7 +1,7 @@
-// Simplifies the schema of an MCP tool so that every model API accepts it. One schema that a provider refuses
-// fails the whole request, and with it every run of an agent. So the result has only known keywords, no
-// references, and a bounded depth and size. The server itself checks keywords that are left out. A tool whose
-// schema can't be simplified is left out with a reason; the others stay.
+// Simplifies the schema of an MCP tool so that every model API accepts it. If a provider refuses one schema,
+// the whole request fails, and with it every run of an agent. So the result has only known keywords and no
+// references, and its depth and size are limited. The server itself checks keywords that are left out. A tool
+// whose schema can't be simplified is left out with a reason; the others stay.
 
 import { isObject } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -9,7 +9,7 @@ import type { JsonSchema } from "../../core/shapes/tool.ts";
 import { plainWords } from "./plain-text.ts";
 
 const DEPTH_MAX = 16;
-/** Limit of schemas inside one schema; each use of a reference counts. */
+/** Maximum number of schemas inside one schema; each use of a reference counts. */
 const PARTS_MAX = 1_000;
 const SCHEMA_MAX_BYTES = 32 * 1024;
 const DESCRIPTION_MAX_CHARS = 1_000;
@@ -17,12 +17,12 @@ const ENUM_MAX = 250;
 /** Argument names that model APIs accept. */
 const ARGUMENT_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
 const TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"];
-/** Keywords for bounds, which are copied. */
+/** Keywords for minimum and maximum values, which are copied. */
 const BOUNDS = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"];
 
 type Tree = Readonly<Record<string, unknown>>;
 
-/** A problem of a schema. The message continues "its schema". */
+/** A problem of a schema. Its message is the end of a sentence that begins with "its schema". */
 class Broken extends Error {}
 
 interface Walk {
@@ -54,7 +54,7 @@ function safeDecode(part: string): string {
 }
 
 function plain(walk: Walk, schema: unknown, depth: number, above: readonly string[] = []): Tree {
-  // `true` allows any value; a part that is too deep, or recursive, does so, too.
+  // `true` allows any value. A part that is too deep or recursive is treated the same way.
   if (schema === true || depth > DEPTH_MAX) return {};
   if (!isObject(schema)) throw new Broken("has a part that is no schema");
   walk.parts += 1;
@@ -104,7 +104,7 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   return kept;
 }
 
-/** A list of schemas, one for each position, allows any value. */
+/** A list of schemas, one for each position, is simplified to any value. */
 const itemsOf = (items: unknown): unknown => (Array.isArray(items) ? true : items);
 
 function typesOf(schema: Tree): string[] {
@@ -146,10 +146,10 @@ export function plainSchema(schema: unknown): Result<JsonSchema> {
   if (!isObject(schema)) return broken("is no object");
   if (schema.type !== undefined && schema.type !== "object") return broken('is not of type "object"');
   try {
-    // Model APIs refuse a choice at the top level: the server checks it.
+    // Model APIs refuse `anyOf`, `oneOf` and `allOf` at the top level, so only the server checks them.
     const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
     const made = plain({ root: schema, parts: 0 }, { ...rest, type: "object", description: "" }, 0);
-    // The type may have been in a referenced schema.
+    // The type may come from a referenced schema.
     if (made.type !== "object") return broken('is not of type "object"');
     const bytes = Buffer.byteLength(JSON.stringify(made));
     if (bytes <= SCHEMA_MAX_BYTES) return ok(made);

@@ -1,9 +1,9 @@
-// Owns one MCP server over its lifetime: started when it is first needed, restarted after it ended.
+// Owns one MCP server: starts it when it is first needed, and restarts it after it has ended.
 // - A server has at most one process (or session), which runs share.
-// - It is started only when it is needed. After a failure the pause grows: a server that never comes up is
+// - It is started only when it is needed. After each failure the pause grows: a server that never works is
 //   started at most once every five minutes.
-// - A caller waits no longer than its limit; the start continues without it.
-// - After `close` nothing is started, and nothing of the server runs.
+// - A caller waits only until its limit; the start continues in the background.
+// - After `close` no server is started, and no process of it is left.
 
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
@@ -19,14 +19,14 @@ import type { Link, OutsideWorld } from "./transport.ts";
 
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
-/** A longer pause is not waited for: the server is really down. */
+/** Callers do not wait for a longer pause, because then the server is really down. */
 const PAUSE_WAITED_MAX_MS = 1_500;
-/** After this uptime an end counts as a new problem, without backoff. */
+/** If the server ends after this uptime, it is restarted without backoff. */
 const HEALTHY_MS = 60_000;
-/** An HTTP server may be unable to announce a changed list: the list is read again after this time. */
+/** An HTTP server may be unable to announce a changed list, so the list is read again after this time. */
 const LIST_FRESH_MS = 60_000;
 const LIST_TIMEOUT_MS = 30_000;
-/** Limit of calls without an answer. */
+/** Maximum number of calls without an answer. */
 const CALLS_MAX = 64;
 const WORDS_SHOWN_MAX_CHARS = 400;
 const NAMED_IN_LOG_MAX = 20;
@@ -34,9 +34,9 @@ const NAMED_IN_LOG_MAX = 20;
 export interface ServerParts {
   readonly settings: McpServerSettings;
   readonly world: OutsideWorld;
-  /** Version of this program. */
+  /** The version of Parley. */
   readonly version: string;
-  /** Environment of every outside program. */
+  /** The environment of every MCP server's program. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -69,7 +69,7 @@ export class Server {
   #failures = 0;
   #isOld = false;
   #calls = 0;
-  /** Open links, those of failed starts included. */
+  /** Open links, including those of failed starts. */
   readonly #links = new Set<Link>();
   #known: Definitions = { tools: [], leftOut: [] };
 
@@ -83,7 +83,7 @@ export class Server {
     return this.settings.name;
   }
 
-  /** The tools of its last list. */
+  /** The tools of the list that was read last. */
   get known(): Definitions {
     return this.#known;
   }
@@ -124,7 +124,7 @@ export class Server {
     patience: Patience,
   ): Promise<CallEnd> {
     if (this.#calls >= CALLS_MAX)
-      return { kind: "unsent", error: `${CALLS_MAX} calls of it are waiting for answers`, link: "same" };
+      return { kind: "unsent", error: `${CALLS_MAX} of its calls wait for answers`, link: "same" };
     this.#calls += 1;
     try {
       const first = await this.#callOnce(tool, args, patience);
@@ -132,7 +132,7 @@ export class Server {
         (first.kind === "unsent" && first.link === "new") || (first.kind === "lost" && tool.repeatable);
       if (!mayRepeat || patience.signal.aborted) return first;
       const second = await this.#callOnce(tool, args, patience);
-      // The outcome of the first call is still unknown.
+      // The first call may still have taken effect, so its outcome is returned.
       return second.kind === "unsent" ? first : second;
     } finally {
       this.#calls -= 1;
@@ -160,13 +160,13 @@ export class Server {
     }
   }
 
-  /** Stops it for good. */
+  /** Stops the server permanently. */
   async close(): Promise<void> {
     this.#state = { kind: "closed" };
     await Promise.all([...this.#links].map((link) => link.close().catch(() => {})));
   }
 
-  /** Makes an error text safe for models and logs. */
+  /** Redacts and cuts an error text, for models and logs. */
   #fit(text: string): string {
     return plainLine(this.#mask(text), WORDS_SHOWN_MAX_CHARS);
   }
@@ -191,7 +191,7 @@ export class Server {
     return live ?? stillStarting;
   }
 
-  /** Returns the current state, or the running start. Starts the server if needed. */
+  /** Returns the current state, or the start that is under way. Starts the server if needed. */
   #begun():
     | { readonly kind: "settled"; readonly value: Result<Live> }
     | { readonly kind: "starting"; readonly value: Promise<Result<Live>> } {
@@ -243,7 +243,10 @@ export class Server {
     }
   }
 
-  /** Does handshake and list; repeats them with the old handshake if the new one ended the program. */
+  /**
+   * Makes the handshake and reads the list. Repeats both with the older handshake if the newer one ended the
+   * program.
+   */
   async #attempt(late: AbortSignal): Promise<Live> {
     try {
       return await this.#connect(late, this.#isOld);
@@ -324,7 +327,7 @@ export class Server {
     this.#known = definitions;
   }
 
-  /** Reads the list again if it may have changed. On failure keeps the old one. */
+  /** Reads the list again if it may have changed. If that fails, keeps the old one. */
   async #refresh(live: Live, { untilMs, signal }: Patience): Promise<void> {
     const { world, settings } = this.#parts;
     const nowMs = world.clock.now();
@@ -354,7 +357,7 @@ export class Server {
     }
   }
 
-  /** Handles a connection that ended or that a call found broken. */
+  /** Handles a connection that has ended, or that a call found broken. */
   #left(live: Live, why: string, restartAtOnce: boolean): void {
     const isCurrent = this.#state.kind === "ready" && this.#state.live === live;
     if (!isCurrent) return;
@@ -364,7 +367,7 @@ export class Server {
       if (world.clock.now() - live.sinceMs >= HEALTHY_MS) this.#failures = 0;
       const words = live.connection.lastWords();
       const more = words === "" ? {} : { said: this.#fit(words) };
-      world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server is gone");
+      world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server's connection ended");
       this.#fell(`it is gone: ${this.#fit(why)}`, {});
     }
     void live.connection.close().catch(() => {});

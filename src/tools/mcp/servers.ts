@@ -1,7 +1,7 @@
-// Owns the MCP servers of a gateway: which of them a session may use, and their tools.
-// - The tool policy decides whether a session has a tool, like for every other tool. A server whose tools are
+// Owns the MCP servers of a gateway, and decides which of their tools a session may use.
+// - The tool policy applies to MCP tools like to any other tool. A server whose tools are
 //   all denied is not started for the session, and not waited for.
-// - A run waits for all its servers together no longer than `tools.mcp.waitSeconds`.
+// - A run waits at most `tools.mcp.waitSeconds` for all its servers together.
 // - MCP tools run one at a time: after a restart the calls alone show which ones had begun, whatever the
 //   server says about its tools later (K2 and K3 of tool-calls.ts).
 
@@ -17,10 +17,12 @@ import { type OutsideResult, resultOf } from "./result.ts";
 import { Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
 
-/** Model APIs accept 128 tools, ours included. */
+/** Model APIs accept 128 tools, including Parley's own. */
 const TOOLS_OF_A_RUN_MAX = 100;
 
-/** Variables of the gateway's environment that every outside program gets: paths and locale, no secrets. */
+/**
+ * Variables of the gateway's environment that every MCP server's program gets: paths and locale, no secrets.
+ */
 const HANDED_ON = [
   "PATH",
   "HOME",
@@ -41,11 +43,11 @@ export interface OutsideParts {
   readonly settings: Settings;
   readonly world: OutsideWorld;
   readonly version: string;
-  /** Environment of the gateway's process. */
+  /** The environment of the gateway's process. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Status of a server, for people. */
+/** The status of a server, for people. */
 export interface ServerReport {
   readonly server: string;
   readonly usable: boolean;
@@ -53,9 +55,9 @@ export interface ServerReport {
 }
 
 export interface OutsideServers extends OutsideTools {
-  /** Starts every server and reports the outcome. Waits for each as long as its start may take. */
+  /** Starts every server and reports the outcome. Waits for each until its start succeeds or times out. */
   inspect(): Promise<ServerReport[]>;
-  /** Stops all of them. */
+  /** Stops all servers. */
   close(): Promise<void>;
 }
 
@@ -101,7 +103,7 @@ function toolOf(server: Server, definition: Definition, parts: OutsideParts): Ou
   };
 }
 
-/** Opens the servers of the configuration. Starts none yet. */
+/** Creates the MCP servers of the configuration, without starting any. */
 export function openOutsideServers(parts: OutsideParts): OutsideServers {
   const { settings, world, version } = parts;
   const { mcp } = settings.tools;

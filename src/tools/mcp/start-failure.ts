@@ -1,9 +1,9 @@
-// Describes why the start of an MCP server failed. The reason is our own text, because models may read it;
-// the server's output is kept apart, for people.
+// Describes why the start of an MCP server failed. Models may read the reason, so it is always Parley's own
+// text. The server's output is kept separately, for people.
 
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 
-/** Depth limit in the chain of causes. */
+/** Maximum number of causes that are followed. */
 const CAUSES_MAX = 5;
 
 interface Facts {
@@ -29,7 +29,7 @@ export function networkCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Joins the messages of a failure and its causes: the first one often says little. */
+/** Joins the messages of a failure and its causes, because the first one often says little. */
 function messagesOf(error: unknown): string {
   const texts: string[] = [];
   let at = error;
@@ -61,7 +61,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Returns why a start failed: our reason, and the text of the server or the library. */
+/** Returns why a start failed: Parley's own reason, and the text of the server or the library. */
 export function startProblem(
   error: unknown,
   { reach }: McpServerSettings,

@@ -1,10 +1,11 @@
 // Runs an MCP server as a child process: start, pipes and end.
-// - It leads a separate process group: a Ctrl-C at our terminal does not reach it, and processes that it
+// - It leads a separate process group: a Ctrl-C at the gateway's terminal does not reach it, and processes
+// that it
 //   leaves behind are killed.
-// - It gets only the given environment, nothing of the gateway's.
+// - It gets only the given environment, not the gateway's.
 // - To stop it, its input is closed, then SIGTERM and SIGKILL follow. If the gateway itself is killed, the
 //   closed input remains as the signal.
-// - Its output can't fill our memory, and unread input is bounded, too.
+// - The memory for its output, and for input that it has not read, is limited.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
@@ -24,7 +25,7 @@ export interface StdioPlan {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly world: OutsideWorld;
-  /** Called for a line on its standard output that was no message. */
+  /** Called for a line of standard output that is not a message. */
   onNoise(what: string): void;
 }
 
@@ -32,7 +33,10 @@ export class StdioLink implements Link {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** With this and `pid` the library knows that it talks to a program, and treats a silent one as old. */
+  /**
+   * With this property and `pid`, the library knows that it talks to a program, and treats a silent one as
+   * old.
+   */
   readonly stderr = null;
   readonly #plan: StdioPlan;
   readonly #ended = Promise.withResolvers<void>();
@@ -60,7 +64,7 @@ export class StdioLink implements Link {
       try {
         child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
       } catch (error) {
-        // For example a NUL in an argument.
+        // Spawning can throw, for example if an argument contains a NUL.
         this.#finish();
         return reject(error);
       }
@@ -85,7 +89,7 @@ export class StdioLink implements Link {
       this.#words = (this.#words + chunk.toString().slice(-LAST_WORDS_CHARS)).slice(-LAST_WORDS_CHARS);
     });
     for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      // A program that ends during our write is handled by its exit event.
+      // If the program ends while a write is pending, its exit event handles that.
       stream?.on("error", () => {});
     }
   }

@@ -1,4 +1,4 @@
-// The common types of the two transports, stdio and HTTP.
+// Defines the common types of the two transports, stdio and HTTP.
 
 import type { Transport } from "@modelcontextprotocol/client";
 
@@ -21,6 +21,6 @@ export interface OutsideWorld {
 
 /** A connection to a server, until it is closed or breaks. */
 export interface Link extends Transport {
-  /** Returns its last output outside of the protocol, for diagnosis by people. Not redacted. */
+  /** Returns its last output besides protocol messages, for diagnosis by people. Not redacted. */
   lastWords(): string;
 }

@@ -1,5 +1,5 @@
-// The tool `sessions_history`: one page of a visible session's transcript. The answer is redacted, then cut;
-// the stored transcript is neither (I14).
+// Implements the tool `sessions_history`, which returns one page of a visible session's transcript. The
+// answer is redacted, then cut; the stored transcript stays as it is (I14).
 
 import { shownKey } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";

@@ -1,4 +1,4 @@
-// The tool `sessions_list`: the sessions that the caller can see, newest first.
+// Implements the tool `sessions_list`, which returns the sessions that the caller can see, newest first.
 
 import { shownKey, visibilityOf } from "../../access/access.ts";
 import { LIST_LIMIT, LIST_MESSAGE_LIMIT } from "../../contract/tools/sessions.ts";
@@ -45,7 +45,7 @@ export const sessionsList: Tool<ReadingContext> = tool("sessions_list", {
         : value > 0
           ? ok(value)
           : fail("invalid_argument", `${name} must be more than 0, got ${value}`, {
-              hint: "Leave activeMinutes out for sessions of any age.",
+              hint: "Omit activeMinutes to list sessions of any age.",
             }),
   },
   async execute(ctx, { messageLimit, ...args }) {
@@ -133,7 +133,10 @@ function sessionRow(ctx: ReadingContext, row: ListedSession, spawners: ReadonlyS
   };
 }
 
-/** Adds each session's last messages, newest session first, up to the byte limit. True: some were cut. */
+/**
+ * Adds each session's last messages, newest session first, up to the byte limit. Returns true if some were
+ * left out.
+ */
 async function addMessages(
   ctx: ReadingContext,
   rows: readonly ListedSession[],
@@ -145,7 +148,7 @@ async function addMessages(
   let truncated = false;
   for (const [index, row] of rows.entries()) {
     if (bytesLeft <= NO_MESSAGES_BYTES) {
-      // No more messages fit, so none are read.
+      // No more messages fit, so they are not read.
       Object.assign(shown[index] ?? {}, { messages: [] });
       truncated = true;
       continue;

@@ -1,6 +1,6 @@
-// The tool `sessions_search`: full-text search in the transcripts of visible sessions. The query is words,
-// never search syntax. Every hit passes the visibility check (I9), and its excerpt is redacted (I14). A read
-// worker reads the index, and stops when the caller stops waiting.
+// Implements the tool `sessions_search`: full-text search in the transcripts of visible sessions. The query
+// is treated as words, never as search syntax. Every hit passes the visibility check (I9), and its excerpt is
+// redacted (I14). A read worker searches the index, and stops when the caller stops waiting.
 
 import { openGate, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";

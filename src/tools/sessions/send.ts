@@ -1,5 +1,5 @@
-// The tool `sessions_send`: reads the arguments of a send and writes its outcome as one JSON object.
-// flows/conversation/send.ts implements the send.
+// Implements the tool `sessions_send`: reads the arguments of a send and writes its outcome as one JSON
+// object. flows/conversation/send.ts implements the send.
 
 import { keyOfAgent, keyRulesOf } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
@@ -25,7 +25,7 @@ export interface SendContext extends WritingContext {
 }
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
-/** Maximum number of the caller's runs that are read to find a sender that has gone. */
+/** Maximum number of the caller's runs that are read to find a sender that was deleted. */
 const SENDERS_FROM_MAX = 200;
 
 export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
@@ -60,7 +60,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
   },
 });
 
-/** Returns the failure if this was the reply address of a message to the caller, and its session has gone. */
+/** Returns a failure if this session has written to the caller and was deleted or archived since. */
 async function goneSender(ctx: SendContext, sessionKey: string | undefined): Promise<Failure | undefined> {
   const { db, settings, session } = ctx;
   if (sessionKey === undefined) return undefined;
@@ -77,7 +77,7 @@ async function goneSender(ctx: SendContext, sessionKey: string | undefined): Pro
     code,
     `session ${JSON.stringify(sessionKey)} was ${done} after it wrote to you; the reply was not sent`,
     {
-      hint: "Nobody reads that address any more. sessions_list shows the sessions that you can write to.",
+      hint: "That session key is no longer used. sessions_list shows the sessions that you can write to.",
     },
   );
 }
@@ -96,7 +96,7 @@ function deliveryOf(followUp: FollowUp): Delivery {
   }
 }
 
-/** Writes the outcome of a send as the result that its sender reads. */
+/** Converts the outcome of a send to the result for its sender. */
 export function sendResult(settings: Settings, sender: Session, outcome: SendOutcome): SendResult {
   const { runId, state: runState } = outcome.run;
   const { receipt } = outcome;
@@ -138,7 +138,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
   }
 }
 
-/** Returns how long a send waits, and how. */
+/** Returns the time limit of a send's wait, and the way of waiting. */
 function requestOf(
   ctx: SendContext,
   call: ToolCallRequest,

@@ -1,6 +1,6 @@
-// The tool `sessions_spawn`: reads the arguments of a spawn and writes its outcome as one JSON object.
-// core/rules/spawn-policy.ts decides what may be spawned, flows/job/spawn.ts spawns it. Everything is checked
-// before anything is written: a refused call leaves no session and no file.
+// Implements the tool `sessions_spawn`: reads the arguments of a spawn and writes its outcome as one JSON
+// object. core/rules/spawn-policy.ts decides on the spawn, and flows/job/spawn.ts does it. Everything is
+// checked before anything is written: a refused call leaves no session and no file.
 
 import { spawnDescription } from "../../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
@@ -24,9 +24,9 @@ import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "../tool.ts";
 
 export interface SpawnContext extends Omit<WritingContext, "viewer">, Pick<CallerContext, "chain"> {
-  /** The names of all tools, denied ones included. */
+  /** The names of all tools, including denied ones. */
   readonly toolNames: readonly string[];
-  /** Creates threads for sub-agents. Absent: no threads. */
+  /** Creates threads for sub-agents. Absent if no channel has threads. */
   readonly threads?: Threads | undefined;
 }
 
@@ -37,7 +37,7 @@ const PATH_CHARS_MAX = 1_000;
 
 const wordLimit = textLimit(WORD_CHARS_MAX);
 
-/** Returns true if a session has the tool that waits for sub-agents. */
+/** Whether a session has the tool that waits for sub-agents. */
 function mayWait({ chain, settings }: Pick<SpawnContext, "chain" | "settings">): boolean {
   return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
 }
@@ -55,10 +55,10 @@ export const sessionsSpawn: Tool<SpawnContext> = tool("sessions_spawn", {
     label: (value: unknown) => (typeof value === "string" ? checkLabel(value) : ok(value)),
     agentId: agentIdLimit,
     model: wordLimit,
-    // An unknown level is refused with the rest of the spawn.
+    // An unknown level is accepted here, and refused later with the other problems of the call.
     thinking: (value: unknown) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
   },
-  // A call with attachments can't be repeated: the stored call no longer has their contents.
+  // A call with attachments can't be repeated, because their contents are not stored with the call.
   async before(ctx, _, { callId }) {
     const before = await spawnedBefore(ctx, callId);
     return before && spawnResult(ctx, before);
@@ -73,7 +73,7 @@ export const sessionsSpawn: Tool<SpawnContext> = tool("sessions_spawn", {
 
 type SpawnResult = ToolResultOf<"sessions_spawn">;
 
-/** Writes the outcome of a spawn as the result that its requester reads. */
+/** Converts the outcome of a spawn to the result for its requester. */
 function spawnResult(
   ctx: SpawnContext,
   outcome: SpawnOutcome,
@@ -106,7 +106,7 @@ function spawnResult(
   }
 }
 
-/** Returns the tools that the child would have without its requester's limits. */
+/** Returns the tools that the child does not get because of its requester's limits. */
 function withheldFrom(
   { settings, session, chain, toolNames }: SpawnContext,
   { plan }: SpawnRequest,
@@ -135,7 +135,7 @@ function readMountPath(attachAs: unknown): Result<string | undefined> {
   const { mountPath, ...others } = attachAs as Record<string, unknown>;
   const [other] = Object.keys(others);
   if (other !== undefined) {
-    return fail("unknown_argument", `attachAs has no ${quoted(other, 40)}; it has: mountPath`);
+    return fail("unknown_argument", `attachAs has no ${quoted(other, 40)}; its only field is mountPath`);
   }
   if (mountPath === undefined) return ok(undefined);
   if (typeof mountPath === "string" && mountPath.length <= PATH_CHARS_MAX && !/\p{Cc}/u.test(mountPath)) {
@@ -150,7 +150,7 @@ function threadsAt({ threads, settings }: SpawnContext, route: Route): ThreadSup
   return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
 }
 
-/** Checks a call completely. Returns the spawn to make. */
+/** Checks a call completely, and returns the spawn to make. */
 async function plan(
   ctx: SpawnContext,
   args: ArgumentsOf<"sessions_spawn">,

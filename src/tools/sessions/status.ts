@@ -1,4 +1,5 @@
-// The tool `session_status`: state, usage and cost of one session or one run; the receipt of one message.
+// Implements the tool `session_status`, which returns state, usage and cost of a session or a run, or the
+// receipt of a message.
 
 import { openGate, seesReceipt, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
@@ -22,7 +23,7 @@ import { textLimit } from "../arguments.ts";
 import { type CallerContext, type ReadingContext, type Tool, tool } from "../tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;
-/** Limit of unfinished runs in the answer; `queuedRuns` counts all. */
+/** Maximum number of unfinished runs in the answer; `queuedRuns` counts all of them. */
 const RUNS_SHOWN_MAX = 20;
 const FLOWS_SHOWN_MAX = 20;
 const ACTIVE = ["queued", "running", "waiting"] as const;
@@ -54,7 +55,9 @@ export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">
   },
 });
 
-/** Returns a run if its session is visible. An invisible run is answered like a missing one. */
+/**
+ * Returns a run if its session is visible. For an invisible run the answer is the same as for a missing one.
+ */
 async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<Run>> {
   const run = await getRun(ctx.db, runId);
   const session = run && (await getSession(ctx.db, run.sessionKey));
@@ -66,7 +69,7 @@ async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<Ru
   return fail("not_visible", `no run ${JSON.stringify(runId)} is visible to you`, { hint });
 }
 
-/** Returns the receipt of a message. One that the viewer may not see is answered like a missing one. */
+/** Returns the receipt of a message. For an invisible message the answer is the same as for a missing one. */
 async function messageReport(ctx: ReadingContext, messageId: string): Promise<Result<MessageReport>> {
   const { db, viewer } = ctx;
   const run = await getRun(db, messageId);

@@ -58,9 +58,9 @@ function timeZone(): string {
   return knownTimeZone;
 }
 
-/** Runs of sub-agents, which have a limit of their own. */
+/** Pool for the runs of sub-agents, which have a separate limit. */
 const SUBAGENT_POOL = "subagents";
-/** Maximum number of failing jobs that a start lists. */
+/** Maximum number of failing jobs that the start-up log lists. */
 const JOB_WARNINGS_MAX = 10;
 
 export interface AppOptions {
@@ -73,10 +73,11 @@ export interface AppOptions {
   /** The process's environment, for sandbox programs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /**
-   * Stops the wait for a database server that is down. Absent: the server being down is a failure at once.
+   * Stops the wait for a database server that is down. If absent, a server that is down is an immediate
+   * failure.
    */
   readonly stop?: AbortSignal | undefined;
-  /** Opens a demo beside the gateway. Absent: no demo. */
+  /** Opens a demo beside the gateway. Absent if there is no demo. */
   readonly openDemo?: OpenDemo;
 }
 
@@ -84,18 +85,18 @@ export interface App {
   readonly port: number;
   readonly token: string;
   readonly tokenIsGenerated: boolean;
-  /** Settings and stored rows that contradict each other. */
+  /** Warnings about contradictions between settings and stored rows. */
   readonly warnings: readonly string[];
   readonly engine: Engine;
   readonly store: Store;
-  /** Finishes or parks running work within `graceMs`, then closes everything. */
+  /** Waits up to `graceMs` for running work, parks the rest, then closes everything. */
   close(graceMs: number): Promise<void>;
 }
 
 /** Returns the world for one part of the gateway, whose log lines name that part. */
 const asPart = (world: World, part: LogPart): World => logging(world, { part });
 
-/** Sandboxes for sessions. The gateway's own files are in no sandbox. */
+/** Creates the sandboxes for sessions. No sandbox contains the gateway's own files. */
 function sandboxing(options: AppOptions): {
   sandboxFor: SandboxFor;
   refusesPeer: NonNullable<GatewayDeps["refusesPeer"]>;
@@ -122,22 +123,22 @@ function sandboxing(options: AppOptions): {
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
 
-/** Opens outside servers; each starts when it is first needed. Absent: none is configured. */
+/** Opens MCP servers; each starts when it is first needed. Returns nothing if none is configured. */
 async function openOutside(options: AppOptions): Promise<OutsideServers | undefined> {
   if (options.settings.tools.mcp.servers.length === 0) return undefined;
   const { openOutsideServers } = await import("./tools/mcp/servers.ts");
   return openOutsideServers({ ...options, world: asPart(options.world, "tools") });
 }
 
-/** Programs of ACP agents. Their host is loaded by the first run of one. */
+/** Programs of ACP agents. The code that runs them is loaded by the first run of such an agent. */
 interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
   readonly programs: () => readonly string[];
-  /** Called after a permission request, which is only in memory, was opened or settled. */
+  /** Called after a permission request was opened or decided. Requests are only in memory. */
   asked: (sessionKey: string) => void;
-  /** Set when the gateway listens. Before that no run executes. */
+  /** Set once the gateway listens. No run is executed before that. */
   port: number;
   close(): Promise<void>;
 }
@@ -189,7 +190,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
   return parts;
 }
 
-/** Parts that runs use besides the model and the store. */
+/** Dependencies of runs besides the model and the store. */
 interface Helpers {
   readonly watching: Watching;
   readonly sandboxFor: SandboxFor;
@@ -215,7 +216,7 @@ function engineSettings(settings: Settings) {
   };
 }
 
-/** Builds the engine with the parts that execute and deliver. */
+/** Builds the engine from its parts. */
 function buildEngine(
   options: AppOptions,
   store: Store,
@@ -272,7 +273,7 @@ function buildEngine(
   const whose = { owner: engine.processId, shared: store.shared !== undefined };
   const common = { ...whose, db: store.db, commit: engine.commit, world: asPart(world, "channels") };
   const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
-  // Separate from the outbox of text, so that unresponsive programs do not delay text.
+  // Separate from the outbox for texts, so that slow receivers of web hooks do not delay texts.
   const news: OutboxWorker = new OutboxWorker({
     ...common,
     channels: new Map([[hooks.id, hooks]]),
@@ -286,7 +287,7 @@ function buildEngine(
   return { engine, outbox: both(outbox, news), nodes };
 }
 
-/** The database that the settings name. */
+/** Opens the database that the settings name. */
 async function openStore({ settings, world: all, stop }: AppOptions): Promise<Store> {
   const { postgresUrl: url } = settings.store;
   const world = asPart(all, "store");
@@ -296,7 +297,9 @@ async function openStore({ settings, world: all, stop }: AppOptions): Promise<St
   return openWhenThere(() => openPostgres({ url, world }), { settings, world, stop });
 }
 
-/** Returns the token of the gateway. From here on, neither it nor a secret of the settings is shown (I14). */
+/**
+ * Returns the gateway's token. From here on, the token and the secrets of the settings are redacted (I14).
+ */
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
   const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
   world.redactor.learn([...secretsOf(settings), token]);
@@ -309,7 +312,7 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   });
 }
 
-/** Removes attachments of deleted sessions. */
+/** Removes attachments that no session needs any longer. */
 async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
   for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
     const removed = await removeAttachments(workspace, dir);
@@ -317,7 +320,7 @@ async function removeLost({ db }: Store, settings: Settings, { clock, log }: Wor
   }
 }
 
-/** Returns warnings for jobs that must fail, since their agent was removed from the configuration. */
+/** Returns warnings about jobs that will fail because their agent was removed from the configuration. */
 async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: World): Promise<string[]> {
   const ids = agents.map(({ id }) => id);
   return (await jobsOfOthers(db, ids, JOB_WARNINGS_MAX)).map(({ id, name = id, agentId }) => {
@@ -326,7 +329,7 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   });
 }
 
-/** Starts the delivery and the watch over its clock. Returns a function that stops the watch. */
+/** Starts delivery, and the watch over the clock that it uses. Returns a function that stops the watch. */
 async function startOutbox(of: {
   engine: Engine;
   outbox: DeliveryWorker;
@@ -404,7 +407,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;
-  // Last: if the port is in use, no run must have begun.
+  // Comes last: if the port is in use, no run must have started.
   await engine.start();
   ways.listen();
   return {
@@ -422,7 +425,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   };
 }
 
-/** Runs the steps in reverse order. A step that fails stops no other. */
+/** Runs the clean-up steps in reverse order. If a step fails, the others still run. */
 async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void> {
   for (const step of undo.splice(0).reverse()) {
     try {
@@ -440,7 +443,7 @@ function failureOf(error: unknown, settings: Settings): Result<App> {
   return unheard;
 }
 
-/** Opens a whole gateway. Problems that a person can correct are failures; only bugs throw. */
+/** Opens a whole gateway. Problems that a person can fix are returned as failures; only bugs are thrown. */
 export async function openApp(options: AppOptions): Promise<Result<App>> {
   const undo: (() => Promise<void>)[] = [];
   const world = asPart(options.world, "app");

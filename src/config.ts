@@ -1,7 +1,7 @@
 // Loads the configuration: finds the file, reads it and the environment once, checks everything, freezes the
 // result.
-// A wrong configuration never starts: all problems are reported together, each with its path and a valid
-// value.
+// With an invalid configuration nothing starts: all problems are reported together, each with its path and a
+// valid value.
 // Nothing else reads the environment. G5: a secret is never shown.
 // The schema of the file is in config/schema/schema.ts; the settings for all parts are in
 // core/shapes/settings/settings.ts.
@@ -47,18 +47,18 @@ import { matchesPattern } from "./core/text/pattern.ts";
 const FILE_MAX_BYTES = 1024 * 1024;
 
 export interface LoadOptions {
-  /** From `--config`; overrides PARLEY_CONFIG. */
+  /** The path given with `--config`; it overrides PARLEY_CONFIG. */
   readonly configPath?: string;
   readonly env: Env;
   /** Replaces `~`. */
   readonly home: string;
-  /** From the command line; they override the file. */
+  /** Values from the command line; they override the file. */
   readonly overrides?: { readonly host?: string; readonly port?: number; readonly storeDir?: string };
 }
 
 export interface Loaded {
   readonly settings: Settings;
-  /** Warnings that do not prevent the start. */
+  /** Warnings, which do not prevent the start. */
   readonly warnings: readonly string[];
   /** Path of the configuration file, which may not exist. */
   readonly path: string;
@@ -85,11 +85,11 @@ export function loadSettings(options: LoadOptions): Result<Loaded> {
 }
 
 interface Reading {
-  /** Settings without the invalid parts. */
+  /** The settings without their invalid parts. */
   readonly settings?: Settings;
   readonly problems: readonly Problem[];
   readonly warnings: string[];
-  /** The tree of the file before variables were inserted. */
+  /** The parsed file before variables were inserted. */
   readonly literals: Tree;
 }
 
@@ -141,7 +141,7 @@ function refuse(problems: readonly Problem[], path: string): Failure {
   return fail("invalid_config", error, { details: { path, problems: lines } });
 }
 
-/** Reads the file; undefined if it is missing and was not given explicitly. */
+/** Reads the file. Returns undefined if it is missing and was not given explicitly. */
 function readFile(path: string, named: boolean): Result<string | undefined> {
   try {
     const { size } = statSync(path);
@@ -178,11 +178,12 @@ function applyOverrides(tree: Tree, { host, port, storeDir }: NonNullable<LoadOp
   put("store", "dir", storeDir);
 }
 
-/** The schema is used once, so compiling it would cost half of the loading time. */
+/** Disables compilation of the schema, which is used once: compiling would take half of the loading time. */
 const ONCE = { jitless: true };
 
 /**
- * Checks the schema. After a problem, checks the rest, so that later checks can report their problems, too.
+ * Checks the schema. After a problem, continues with the remaining parts, so that later checks can report
+ * their problems, too.
  */
 function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFile | undefined {
   let result = configSchema.safeParse(tree, ONCE);
@@ -205,7 +206,7 @@ function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFi
   return configSchema.safeParse(rest, ONCE).data;
 }
 
-/** Accepts a word of a closed list in any case; thinking levels have other spellings, too. */
+/** Accepts a word of a closed list in upper or lower case. Thinking levels also have other spellings. */
 function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
   const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
   const key = path.at(-1);
@@ -230,7 +231,7 @@ function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet
   }
 }
 
-/** From the file, else from the environment. `null` in the file: none. */
+/** Returns the value from the file, else from the environment. `null` in the file means none. */
 function postgresOf(
   store: ConfigFile["store"],
   env: Env,
@@ -250,7 +251,7 @@ function postgresOf(
 interface Around {
   readonly env: Env;
   readonly home: string;
-  /** Base folder of relative paths in the file. */
+  /** The folder to which relative paths in the file refer. */
   readonly folder: string;
 }
 
@@ -326,7 +327,7 @@ function sessionOf(file: ConfigFile): Settings["session"] {
     dmScope,
     queueMax,
     sendPolicy: {
-      // An optional key that is unset is absent, not undefined.
+      // Keys that are not set are left out, instead of being undefined.
       rules: sendPolicy.rules.map(({ match: { channel, chatType, keyPrefix }, action }) => ({
         match: {
           ...optional({ channel, chatType, keyPrefix }),
@@ -344,7 +345,7 @@ function subagentsOf(file: ConfigFile): Settings["subagents"] {
   return { ...subagents, ...(model ? { model } : {}) };
 }
 
-/** A limit that is not set is absent. */
+/** Limits that are not set are left out. */
 function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
   const { maxChainTokens, maxChainCost, ...limits } = file.session.agentToAgent;
   return {
@@ -354,7 +355,7 @@ function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
   };
 }
 
-/** A shorter token could be guessed. */
+/** Minimum length of a token: a shorter one could be guessed. */
 const TOKEN_CHARS_MIN = 24;
 const SHORT_TOKEN =
   `has fewer than ${TOKEN_CHARS_MIN} characters and could be guessed; ` +
@@ -380,8 +381,8 @@ function tokensOf(
 }
 
 /**
- * An agent whose workspace contains the store or the configuration could read and change them with its file
- * tools.
+ * Warns about agents whose workspace contains the store or the configuration: they could read and change them
+ * with their file tools.
  */
 function placeWarnings(settings: Settings, path: string): string[] {
   const inside = (file: string, folder: string) =>
@@ -402,7 +403,7 @@ function clusterWarnings({ store, gateway }: Settings): string[] {
   ];
 }
 
-/** Warns about patterns that match no configured agent: probably misspelt. */
+/** Warns about patterns that match no configured agent, which are probably misspelt. */
 function patternWarnings({ agents, tools }: Settings): string[] {
   const ids = agents.map(({ id }) => id);
   return tools.agentToAgent.allow
@@ -421,7 +422,7 @@ function modeWarnings(path: string, literals: Tree): string[] {
   ];
 }
 
-/** Returns whether the file contains a secret itself (or as a fallback), not only a variable's name. */
+/** Whether the file contains a secret in plain text, also as a variable's fallback. */
 function holdsSecret(value: unknown, path: Path = []): boolean {
   if (typeof value === "string") {
     return isSecretPath(path) && value.replaceAll(/\$\{\w+(:-)?\}/g, "") !== "";

@@ -1,4 +1,4 @@
-// Turns a claimed run into an agent turn: combines session, agent, model, prompt and tools. Part of the
+// Executes a claimed run as an agent turn: combines session, agent, model, prompt and tools. Part of the
 // composition root: the engine knows runs and the agent knows turns. Rights and settings are read for every
 // run, never kept from an earlier one.
 
@@ -50,15 +50,18 @@ import type { OutsideSet, OutsideTools, ToolAnswered } from "./tools/tool.ts";
 import type { Clock } from "./world/plain.ts";
 import { type World, withFields } from "./world.ts";
 
-/** Called for every run and every call, with the settings of that time (I13). */
+/** Called for every run and every call, with the settings at that time (I13). */
 export type SandboxFor = (chain: SpawnChain) => Promise<Result<Sandbox | undefined>>;
 
-/** Creates the function that finds the sandbox for a session that must be contained, or refuses it. */
+/**
+ * Creates a function that returns the sandbox of a session, or a failure if a required sandbox is
+ * unavailable.
+ */
 export function createSandboxFor(settings: Settings, openFinder: () => Promise<SandboxFinder>): SandboxFor {
   let finder: Promise<SandboxFinder> | undefined;
   return async (chain) => {
     if (!isSandboxed(chain, settings)) return ok(undefined);
-    // Loaded at the first sandboxed run, so that it costs nothing if no sandbox is used.
+    // Loaded by the first sandboxed run, so that it costs nothing if no sandbox is used.
     finder ??= openFinder();
     const { sandbox, workspace } = agentOf(settings, chain[0]);
     return (await finder).find({ ...sandbox, network: hasNetwork(chain, settings) }, workspace);
@@ -70,27 +73,28 @@ export interface ExecuteParts {
   readonly store: Store;
   readonly world: World;
   readonly port: ModelPort;
-  /** Returns the IANA time zone for the date in the prompt. Absent: the prompt has no date. */
+  /** Returns the IANA time zone for the date in the prompt. If absent, the prompt has no date. */
   readonly timeZone?: () => string;
   /**
-   * Returns where a session's tools run: undefined without a sandbox; a failure if no backend can contain it.
+   * Returns the sandbox of a session's tools, or undefined if they run without one. Fails if no backend
+   * works.
    */
   readonly sandboxFor: SandboxFor;
-  /** Tools of outside servers. Absent: none. */
+  /** Tools of MCP servers. Absent if there are none. */
   readonly outside?: OutsideTools | undefined;
-  /** Makes threads for sub-agents. Absent: no threads. */
+  /** Creates threads for sub-agents. Absent if no channel has threads. */
   readonly threads?: Threads;
-  /** Remote devices. Absent: nodes are off. */
+  /** Paired devices. Absent if nodes are disabled. */
   readonly nodes?: NodeSource | undefined;
   /** Counts tool calls. */
   readonly answered?: ToolAnswered;
-  /** Records traces. Absent: none are recorded. */
+  /** Records traces. Absent if traces are disabled. */
   readonly traces?: Traces | undefined;
-  /** Notified of text that a tool sends. Absent: nothing is delivered here. */
+  /** Notified of text that a tool sends. Absent if this process delivers nothing. */
   readonly outbound?: OutboxListener;
-  /** Opens the host of ACP agents, at the first run of one. Absent: they are refused. */
+  /** Opens the host of ACP agents, at their first run. If absent, such runs are refused. */
   readonly acp?: () => Promise<AcpHost>;
-  /** A function, because the engine is created later with this executor. */
+  /** A function, because the engine is created later and needs this executor. */
   engine(): Engine;
 }
 
@@ -112,7 +116,7 @@ function fallbacksOf({ providers }: Settings, { fallbackModels }: AgentSettings)
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** Returns the arguments of a call to store and show: all but the contents of attachments (I14). */
+/** Returns the arguments of a call to store and show, without the contents of attachments (I14). */
 function keptArguments(tool: string, args: Arguments): Arguments {
   return tool === sessionsSpawn.spec.name ? withoutContents(args) : args;
 }
@@ -133,7 +137,7 @@ function calledIn(entries: readonly Entry[]): string[] {
   );
 }
 
-/** Returns the context for the model besides its instructions: that of the run, or of the session. */
+/** Returns the additional context for the model: the run's own, or the session's. */
 async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promise<string | undefined> {
   return run.input.context ?? childContext(parts.settings, parts.store.db, session);
 }
@@ -183,7 +187,10 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
   }
 }
 
-/** Runs a turn of an outside program. It can't be contained, so a session that must be is refused. */
+/**
+ * Runs a turn of an ACP agent. Its program can't be contained, so a session that requires a sandbox is
+ * refused.
+ */
 async function executeAcp(
   parts: ExecuteParts,
   handle: LaneHandle,
@@ -209,7 +216,7 @@ async function executeAcp(
   return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
 }
 
-/** Returns the name for a trace. A name that the model invented is model text and is not shown. */
+/** Returns a tool's name for a trace. A name that the model invented is model text, so it is not shown. */
 function tracedName(name: string, tools: readonly ToolSpec[]): string {
   return tools.some((tool) => tool.name === name) ? name : "unknown";
 }
@@ -235,7 +242,10 @@ function publishTool(
   publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
 }
 
-/** Calls a model only while this process has authority over the run, as a new step if this one was long. */
+/**
+ * Wraps a port: before each model call, checks that this process still owns the run, and begins a new step if
+ * the current one was long.
+ */
 function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): ModelPort {
   return {
     async call(...request) {
@@ -246,14 +256,14 @@ function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): Mo
   };
 }
 
-/** Returns the parts that tools need in every run. */
+/** Returns the dependencies of tools that are the same in every run. */
 function toolPartsOf(parts: ExecuteParts) {
   const { settings, store, outside, answered, outbound, threads } = parts;
   const shared = { settings, answered, outbound, threads };
   return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 
-/** Passes the steps of a turn on to its lane. */
+/** Returns the callbacks that report the steps of a turn to its lane. */
 function callbacksOf(
   handle: LaneHandle,
   everyTool: readonly ToolSpec[],
@@ -292,7 +302,7 @@ async function executeTurn(
   if (!model.ok) return failed(model.error);
   const chain = await spawnChainOf(store.db, session);
   const sandbox = await parts.sandboxFor(chain);
-  // No backend: refused before the first model call, never run without a sandbox.
+  // Without a backend, the run is refused before the first model call. It never runs without the sandbox.
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const outside = await parts.outside?.forSession(chain, signal);
   const nodes = await nodesIn(parts.nodes);

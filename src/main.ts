@@ -59,14 +59,14 @@ function thisMachine(): Machine {
   };
 }
 
-/** Common parts of all logs of this process. */
+/** Dependencies of all logs of this process. */
 interface LogParts {
   readonly env: CliParts["env"];
   /** Redacts secrets in all lines. */
   readonly hidden: Redactor;
 }
 
-/** Returns a world with the requested log. The formatter for people is loaded only if needed. */
+/** Returns a world with the requested log. The formatter for terminals is loaded only if needed. */
 async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Promise<World> {
   const { level, parts, format } = wanted;
   const isPretty = format === "pretty" || (format === "auto" && process.stderr.isTTY === true);
@@ -126,8 +126,8 @@ async function openGateway(
 }
 
 /**
- * Opens a separate gateway for the page's demo, always with the offline model. It gets no environment, so
- * that it cannot use the user's API keys, and no tool that reaches beyond its sessions.
+ * Opens a separate gateway for the page's demo, with the offline model only. It gets no environment, so that
+ * it cannot use the user's API keys, and only tools for its own sessions.
  */
 export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   const { DemoGateways, OPEN_TOOLS } = await import("./cli/demo/gateways.ts");
@@ -161,7 +161,7 @@ async function checkStore(settings: Settings["store"]): Promise<StoreReport> {
   return checkStoreDir(settings);
 }
 
-/** Describes a PostgreSQL store as an outsider sees it. */
+/** Describes a PostgreSQL store without opening it as a gateway. */
 export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
   const { inspectPostgres } = await import("./store/postgres/inspect.ts");
   const { StoreProblem } = await import("./store/problems.ts");
@@ -187,7 +187,7 @@ export function storeTools(world: World): StoreTools {
   };
 }
 
-/** Returns the message about missing optional libraries that the settings need. */
+/** Returns a message if the settings need optional libraries that are not installed. */
 export async function missingFor({ traces }: Settings): Promise<string | undefined> {
   if (traces === undefined) return undefined;
   return (await import("./telemetry/libraries.ts")).missingLibraries();
@@ -278,11 +278,11 @@ export async function runProgram(program: HostProgram, world: World): Promise<Ho
   return runHostProgram(program, world);
 }
 
-/** An unexpected error ends the process anyway; this logs it with secrets redacted. */
+/** Logs unexpected errors with secrets redacted. The process ends afterwards. */
 function watchFaults(world: World): void {
   process.on("uncaughtException", (error, origin) => {
     const how = origin === "unhandledRejection" ? { origin } : {};
-    world.log.error({ err: error, ...how }, "the program exits because of a bug");
+    world.log.error({ err: error, ...how }, "the process exits because of a bug");
     process.exit(1);
   });
 }
@@ -329,7 +329,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
-    // The log is silent: the doctor prints these problems itself.
+    // No log lines, because the doctor prints these problems itself.
     inspectChannels: (accounts) => inspectChannels(accounts, silent),
     missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: silent, env }),

@@ -1,7 +1,8 @@
-// Everything that is not a pure function of its arguments: time, ids, randomness and the log.
-// No other module uses these sources directly, so a test can control the clock, predict ids and read the
-// log. Exceptions: world/plain.ts, part of this one, and config.ts, which reads the environment once.
-// A line of the log is redacted before it is kept or written, and cannot move a cursor.
+// Provides everything that is not a pure function of its arguments: time, ids, randomness and the log.
+// No other module uses these sources directly, so a test can control the clock, predict ids and read the log.
+// Exceptions: world/plain.ts, which is a part of this module, and config.ts, which reads the environment
+// once.
+// A log line is redacted before it is kept or written, and contains no terminal control characters.
 
 import { pino } from "pino";
 import { createPaces } from "./core/pace.ts";
@@ -24,24 +25,24 @@ export interface World {
   /** Returns a uniform number in [0, 1), for jitter. */
   random(): number;
   readonly log: Log;
-  /** Redacts output: it knows all secrets of the configuration, and generated ones (I14). */
+  /** Redacts output. It knows all secrets of the configuration, and generated ones (I14). */
   readonly redactor: Redactor;
-  /** Resolves after everything that has already arrived was processed. Absent: resolves at once. */
+  /** Resolves once all input that has already arrived was processed. If absent, there is no wait. */
   readonly gather?: () => Promise<void>;
-  /** The newest lines of the log. Absent: not kept. */
+  /** The newest lines of the log. Absent if they are not kept. */
   readonly logTail?: LogTail;
 }
 
 export interface LogOptions {
-  /** pino level. Default "info". */
+  /** A pino level. Default "info". */
   readonly level?: string;
-  /** Levels of lines by their `part`. */
+  /** Levels of log lines, by the `part` of the line. */
   readonly parts?: Readonly<Record<string, string>>;
-  /** Writes before returning, so that short-lived commands lose nothing at exit. */
+  /** Writes each line before returning, so that short-lived commands lose no lines at exit. */
   readonly sync?: boolean;
-  /** Redacts each line before it is kept or written (I14). Default: one without known values. */
+  /** Redacts each line before it is kept or written (I14). Default: a redactor without known secrets. */
   readonly redactor?: Redactor;
-  /** A further step for each line. Default: none. */
+  /** An additional step for each line. Default: none. */
   readonly tame?: (line: string) => string;
   /** Formats a line for standard error only. Default: unchanged. */
   readonly format?: (line: string) => string;
@@ -54,17 +55,17 @@ const everyLevel = (at: (level: keyof Log) => Log[keyof Log]): Log => ({
   error: at("error"),
 });
 
-/** Returns a log that adds these fields to its lines; fields of a line itself override them. */
+/** Returns a log that adds these fields to its lines. Fields of a line override them. */
 export function withFields(log: Log, fields: object): Log {
   return everyLevel((level) => (more, text) => log[level]({ ...fields, ...more }, text));
 }
 
-/** Returns the same world with a log that adds these fields: the subject of the lines, or their part. */
+/** Returns the same world with a log that adds these fields, such as the subject or the part of its lines. */
 export function logging(world: World, fields: object): World {
   return { ...world, log: withFields(world.log, fields) };
 }
 
-/** Returns the ids for each line about a run. */
+/** Returns the ids that each log line about a run contains. */
 export function idsOf(run: { runId: string; sessionKey: string; chainId: string }): object {
   const { runId, sessionKey, chainId } = run;
   return { runId, sessionKey, chainId };
@@ -81,7 +82,7 @@ function byPart(log: Log, level: string, parts: Readonly<Record<string, string>>
   });
 }
 
-/** The world of a real process: system clock, random UUIDs, log lines on stderr. */
+/** Returns the world of a real process: system clock, random UUIDs, log lines on stderr. */
 export function realWorld(options: LogOptions = {}): World {
   const logTail = new LogTail();
   const { tame = (line: string) => line, format = (line: string) => line } = options;
@@ -98,8 +99,8 @@ export function realWorld(options: LogOptions = {}): World {
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
   const isSplit = Object.keys(parts).length > 0;
-  // Waits for two rounds of the event loop: after one round alone, groups are smaller. An idle loop needs
-  // some microseconds for a round.
+  // Waits for two rounds of the event loop, because after one round alone the groups are smaller. A round of
+  // an idle loop takes some microseconds.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   redactor.pacedBy(createPaces({ clock: plainClock, gather }));
   return {

@@ -11,8 +11,8 @@ const LOCAL = `models: { providers: { local: { api: "openai-completions", baseUr
 
 test.each([
   ["{ a: ", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:6"],
-  ["[]", "HOME/.parley/parley.json5 must hold one object, { … }"],
-  ["7", "HOME/.parley/parley.json5 must hold one object, { … }"],
+  ["[]", "HOME/.parley/parley.json5 must contain one object, { … }"],
+  ["7", "HOME/.parley/parley.json5 must contain one object, { … }"],
   ["/* open", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:8"],
 ])("the text %j is refused as a whole", (text, error) => {
   expect(config().problems(text)).toEqual([error]);

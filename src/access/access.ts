@@ -1,5 +1,5 @@
-// Decides whether a viewer may access a session (I9): reads the settings and, only when the decision needs
-// them, relations from the store; `core/rules/visibility` decides.
+// Decides whether a viewer may access a session (I9). Reads the settings and, only if needed, relations from
+// the store; `core/rules/visibility` contains the rules.
 
 import { optional } from "../core/optional.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
@@ -58,13 +58,15 @@ export function maySpeakAs(settings: Settings, viewer: Viewer, agentId: string):
   return decideAccess("send", viewer, target, accessRulesOf(settings)).allowed;
 }
 
-/** Returns the canonical key for an operator's text; `main` is the default agent's main session. */
+/** Returns the canonical key for a key that an operator wrote. `main` is the default agent's main session. */
 export function operatorKey(settings: Settings, text: string): Result<string> {
   const rules = keyRulesOf(settings);
   return canonicalKey(text, { agentId: rules.defaultAgentId, bareNames: true }, rules);
 }
 
-/** Makes a bare name the key of a conversation with this agent. A text that is a whole key stays as it is. */
+/**
+ * Converts a bare name to the key of a conversation with this agent. A complete key is returned unchanged.
+ */
 export function keyOfAgent(settings: Settings, text: string, agentId: string): string {
   const key = canonicalKey(
     text,
@@ -82,7 +84,7 @@ export function chosenAgent(settings: Settings, wanted: string | undefined): Res
   return fail("agent_not_found", `there is no agent ${quoted(id, 64)}; configured: ${ids}`);
 }
 
-/** Returns the first session of a spawn chain as a viewer. */
+/** Returns the viewer for the first session of a spawn chain. */
 export function sessionViewer(chain: SpawnChain, settings: Settings): Viewer {
   return { kind: "session", ...identityOf(chain, settings) };
 }
@@ -92,12 +94,12 @@ function identityIn(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }
 
-/** Returns the agent that decides the meaning of `main` and of labels for this viewer. */
+/** Returns the agent that determines the meaning of `main` and of labels for this viewer. */
 export function agentIn(viewer: Viewer): string | undefined {
   return identityIn(viewer)?.agentId ?? (viewer.kind === "operator" ? viewer.agentId : undefined);
 }
 
-/** Whether the viewer is an operator or a client that acts as no session. */
+/** Whether the viewer is an operator or client that does not act as a session. */
 export function isPerson(viewer: Viewer): boolean {
   return viewer.kind === "operator" && agentIn(viewer) === undefined;
 }
@@ -114,7 +116,7 @@ export function viewerScope(ctx: AccessContext, viewer: Viewer): Scope {
 }
 
 /**
- * Returns the visibility that applies to a viewer. For an operator who acts as no session, only the token
+ * Returns the visibility setting for a viewer. For an operator that does not act as a session, only the token
  * counts.
  */
 export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode {
@@ -148,7 +150,7 @@ export function openGate(ctx: AccessContext, viewer: Viewer): Gate {
   return { decide, admits: async (access, session) => (await decide(access, session)).allowed };
 }
 
-/** Decides for one session. For lists use `openGate`. */
+/** Checks access to one session. For lists use `openGate`. */
 export function mayAccess(
   ctx: AccessContext,
   viewer: Viewer,
@@ -159,14 +161,17 @@ export function mayAccess(
 }
 
 /**
- * Decides from viewer, key and settings alone, so the answer is the same whether or not the session exists.
+ * Decides from viewer, key and settings only, so the answer is the same whether or not the session exists.
  */
 export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access, key: string): Verdict {
   const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
   return decideAccess(access, viewer, target, accessRulesOf(ctx.settings));
 }
 
-/** Returns whether a viewer may read the receipt of a message: its parties may, and operators who see one. */
+/**
+ * Whether a viewer may read the receipt of a message. The message's parties may, and operators who may see
+ * one party.
+ */
 export async function seesReceipt(
   ctx: AccessContext,
   viewer: Viewer,

@@ -1,6 +1,6 @@
 // Explains whether A may do something to B: the rules that apply, and the one that decides. Each rule is
 // evaluated by the function that the access itself uses, in the same order; the first refusal decides. The
-// answer holds at this time; a temporary reason is marked.
+// answer describes the current state; a temporary reason is marked.
 
 import { optional } from "../core/optional.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
@@ -31,12 +31,12 @@ const TOOL_OF: Readonly<Record<Explained, string>> = {
 
 export interface ExplainQuestion {
   readonly viewer: Session;
-  /** `session` absent: no session has this key. */
+  /** `session` is absent if no session has this key. */
   readonly target: { readonly key: string; readonly session?: Session | undefined };
   readonly accesses: readonly Explained[];
   readonly now: number;
   readonly redactor: Redactor;
-  /** Returns the name of a waiting session for the reader of the explanation. */
+  /** Returns the name under which the reader may see a waiting session. */
   shown(key: string): string;
 }
 
@@ -82,7 +82,7 @@ async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Ch
   return { of: "spawn", allowed: true, rule: `a sub-agent of agent "${agentId}": ${rule}` };
 }
 
-/** Checks of a send besides the visibility check. */
+/** Returns the checks of a send that follow the visibility check. */
 async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Promise<Check[]> {
   const { session } = target;
   if (session === undefined) return [];

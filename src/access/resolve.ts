@@ -1,6 +1,6 @@
 // Resolves a session argument to a session that the viewer may access (I9). Every entry point uses it. The
-// key is canonical before any decision. A session that the viewer can't see gets the same answer as one that
-// does not exist.
+// key is made canonical before any decision. For a session that the viewer can't see, the answer is the same
+// as for one that does not exist.
 
 import { optional } from "../core/optional.ts";
 import type { Access, Verdict, Viewer } from "../core/rules/visibility.ts";
@@ -22,18 +22,21 @@ import {
   viewerScope,
 } from "./access.ts";
 
-/** Names a session: by key (or session id), or by label. */
+/** Names a session by its key or session id, or by its label. */
 export interface SessionTarget {
   /** `main`, a key, or a session id. */
   readonly sessionKey?: string;
   readonly label?: string;
-  /** The agent whose sessions have the label. Default: the viewer's own; for an operator: any agent. */
+  /**
+   * The agent whose sessions are searched for the label. Default: the viewer's own agent; for an operator,
+   * any agent.
+   */
   readonly agentId?: string;
-  /** Limits `label` to sessions that this one spawned. */
+  /** If set, `label` matches only sessions that this session spawned. */
   readonly spawnedBy?: string;
 }
 
-/** Maximum number of sessions read to suggest a key. */
+/** Maximum number of sessions that are read to suggest a key. */
 const SUGGESTED_FROM_MAX = 200;
 const SUGGESTED_MAX = 5;
 /** Maximum number of sessions of one label that are read and listed. */
@@ -61,7 +64,7 @@ export async function resolveSession(
     return fail("invalid_argument", "give sessionKey or label, not both");
   }
   if (agentId !== undefined && label === undefined) {
-    return fail("invalid_argument", "agentId goes with label only; a key already names its agent");
+    return fail("invalid_argument", "agentId is valid only with label; a key already contains its agent");
   }
   const wanted = (label ?? sessionKey)?.trim();
   if (wanted === undefined) {
@@ -91,7 +94,7 @@ async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
   const fromKey = byName ? unseen(wanted) : verdictOfKey(ctx, viewer, access, canonical.value);
   if (session === undefined) return missing(lookup, fromKey);
   const verdict = await openGate(ctx, viewer).decide(access, session);
-  // An archived session gets the same answer as a missing one.
+  // For an archived session the answer is the same as for a missing one.
   return verdict.allowed ? ok(session) : missing(lookup, fromKey);
 }
 
@@ -130,12 +133,12 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
     return rows.filter((_, index) => admitted[index]);
   };
   const own = await labelled(agentId);
-  // A label that the viewer's agent does not have is looked up among all visible sessions.
+  // If the viewer's agent has no session with this label, all visible sessions are searched.
   const isOpen = own.length === 0 && target.agentId === undefined && agentId !== undefined;
   const seen = isOpen ? await labelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
-    // Each session of that agent could have this label.
+    // Any session of that agent could have this label.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
     const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
     return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });

@@ -1,6 +1,6 @@
-// Decides what a token covers: sessions that may have no row any more (for events, runs and deliveries),
-// agents, and facts about the gateway. `core/rules/visibility` decides from token and key alone; a node has
-// access to no session.
+// Decides which sessions, agents and data of the gateway a token covers. A session may be deleted already, if
+// the question is about an event, run or delivery. `core/rules/visibility` decides by token and key only. A
+// node has access to no session.
 
 import { hasScope } from "../core/rules/scopes.ts";
 import { type Access, decideAccess } from "../core/rules/visibility.ts";
@@ -14,14 +14,17 @@ export interface TokenRights {
   readonly role: "operator" | "node";
   /** Includes the scopes that each scope implies. */
   readonly scopes: readonly TokenScope[];
-  /** Session key patterns that the token covers; absent: every session. */
+  /** Session key patterns that the token covers. Absent if it covers every session. */
   readonly patterns?: readonly string[];
 }
 
-/** Cached decisions; the cache is cleared when it is full. */
+/** Maximum number of cached decisions; a full cache is cleared. */
 const DECISIONS_MAX = 10_000;
 
-/** Whether the caller's token covers a session. An answer stays valid for the life of a connection. */
+/**
+ * Returns a function that checks whether the caller's token covers a session. Its answers stay valid for the
+ * life of a connection.
+ */
 export function createGate(
   settings: Settings,
   caller: TokenRights,
@@ -41,17 +44,17 @@ export function createGate(
   };
 }
 
-/** Whether the caller may read totals over sessions of every key. */
+/** Whether the caller may read totals over all sessions. */
 export function seesEverything(caller: TokenRights): boolean {
   return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
 }
 
-/** Whether the caller's token covers a possible session of this agent. The session need not exist. */
+/** Whether the caller's token covers any possible session of this agent, existing or not. */
 export function coversAgent({ patterns }: Pick<TokenRights, "patterns">, agentId: string): boolean {
   return patterns === undefined || mayMatchBeginning(patterns, `agent:${agentId}:`);
 }
 
-/** Returns the agents of which the caller's token covers at least one possible session. */
+/** Returns the agents with at least one possible session that the caller's token covers. */
 export function agentsFor({ agents, session }: Settings, caller: TokenRights): readonly AgentSettings[] {
   const { patterns } = caller;
   if (patterns === undefined) return agents;

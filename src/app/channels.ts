@@ -30,11 +30,13 @@ interface Rest {
 export interface ChannelParts {
   /** The channels of the outbox; `open` fills it. */
   readonly channels: Map<string, Channel>;
-  /** Handles the date at which messages of one person are joined. Absent: no channel receives. */
+  /**
+   * Handles the deadline at which messages of one person are joined. Absent if no channel receives messages.
+   */
   readonly burstDue?: DeadlineHandler;
   /** Loads the configured channels. Called before the first delivery. */
   open(rest: Rest): Promise<void>;
-  /** Starts to listen for all accounts. Called when runs execute. */
+  /** Starts to listen for all accounts. Called once runs are executed. */
   listen(): void;
   /** Returns the status of each account in this process. */
   statuses(): readonly AccountStatus[];
@@ -43,7 +45,7 @@ export interface ChannelParts {
   close(): Promise<void>;
 }
 
-/** Returns the parts of a gateway without configured channels. */
+/** Returns the channel parts of a gateway that has no configured channels. */
 function none(): ChannelParts {
   const nothing = async (): Promise<void> => {};
   const channels = new Map<string, Channel>();

@@ -1,5 +1,5 @@
-// Watches the clock that stored dates use. Part of the composition root. A clock that is set back, whether or
-// not a gateway was running, must not delay dates that were set before.
+// Watches the clock on which stored dates depend. Part of the composition root. If the clock is set back,
+// even while no gateway runs, dates that were stored before must not be delayed.
 
 import type { Engine } from "../engine/engine.ts";
 import { INBOUND_DEADLINE } from "../flows/delivery/inbound-files.ts";
@@ -9,15 +9,15 @@ import { CRON_DEADLINE } from "../triggers/turns.ts";
 import type { Timer, World } from "../world.ts";
 
 const LOOK_MS = 5_000;
-/** Smaller steps are normal corrections by time servers. */
+/** Smaller changes are normal corrections by time servers. */
 const STEP_MIN_MS = 2_000;
-/** At a start: times set by other machines may differ by this much. */
+/** The same at a start, where the stored time may come from another machine. */
 const START_STEP_MIN_MS = 60_000;
 
 interface ClockParts {
   readonly engine: Engine;
   readonly world: World;
-  /** Whether there are jobs to plan. */
+  /** Whether scheduled jobs are enabled. */
   readonly cron: boolean;
   /** Makes the outbox read its dates again. */
   lookAgain(): void;
@@ -68,7 +68,7 @@ export class ClockWatch {
     const offset = this.#offset();
     const back = this.#offsetMs - offset;
     if (back <= STEP_MIN_MS) {
-      // The clock was not set back: adopts its new offset.
+      // The clock was not set back, so its new offset is accepted.
       this.#offsetMs = offset;
       return;
     }
@@ -77,13 +77,13 @@ export class ClockWatch {
       await this.#replan(now, now + back);
       this.#offsetMs = offset;
     } catch (error) {
-      world.log.warn({ err: error }, "stored dates could not be planned again; it will be retried");
+      world.log.warn({ err: error }, "stored dates could not be recomputed; trying again later");
     }
   }
 
   async #replan(now: number, before: number): Promise<void> {
     const { engine, world, cron, lookAgain } = this.#parts;
-    world.log.warn({ backMs: before - now }, "the clock was set back; planning stored dates again");
+    world.log.warn({ backMs: before - now }, "the clock was set back; recomputing stored dates");
     const kinds = { calendar: CRON_DEADLINE, short: INBOUND_DEADLINE };
     await engine.commit((unit) => planAfterStep(unit.tx, { now, before }, kinds));
     if (cron) await replanJobs(engine);

@@ -23,10 +23,10 @@ interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
   readonly jsonlCopies: JsonlCopies;
-  /** Absent: no channel receives messages. */
+  /** Absent if no channel receives messages. */
   readonly burstDue?: DeadlineHandler | undefined;
   readonly outbound: OutboxListener;
-  /** A function, because the engine is built later with these handlers. */
+  /** A function, because the engine is created later and needs these handlers. */
   engine(): Engine;
 }
 
@@ -58,7 +58,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
-    // Without it the dates stay, for another gateway that runs jobs, or for later.
+    // Without a handler the dates stay stored, for another gateway that runs jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);
 }

@@ -1,6 +1,6 @@
-// Logs that runs and deliveries begin and end, and with which result. Part of the composition root.
-// TR1: a failed run and an undelivered text are warnings; success is logged at debug. Each process logs only
-//      its own runs.
+// Logs the begin, the end and the result of runs and deliveries. Part of the composition root.
+// TR1: a failed run and an undelivered text are logged as warnings, success at level debug. Each process logs
+//      only its own runs.
 
 import { optional } from "../core/optional.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
@@ -25,7 +25,7 @@ function logEnd(log: Log, event: Of<"run_ended">): void {
   else log.warn(facts, state === "timeout" ? "a run took too long" : "a run failed");
 }
 
-/** The event has no chain, so it is read from the run's row, if that still exists. */
+/** The event does not contain the chain, so it is read from the run's row, if that still exists. */
 async function logDelivery(log: Log, { db }: Store, event: Of<"delivery">): Promise<void> {
   const { deliveryId, sessionKey, runId, channel, what, state, code, error } = event;
   const facts = { deliveryId, ...optional({ runId }), sessionKey, channel, what };

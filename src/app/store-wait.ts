@@ -1,5 +1,5 @@
-// Waits at the start for a database server that is down. Part of the composition root. Only an unreachable
-// server is waited for: a wrong password or schema ends the start at once.
+// Waits at the start for a database server that is down. Part of the composition root. It waits only if the
+// server is unreachable: a wrong password or schema ends the start at once.
 
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { listenUnready } from "../gateway/http/unready.ts";
@@ -17,7 +17,7 @@ const LINE_MAX_MS = 300_000;
 interface Wait {
   readonly settings: Settings;
   readonly world: World;
-  /** Stops the wait. Absent: no wait. */
+  /** Stops the wait. Absent if there is no wait. */
   readonly stop: AbortSignal | undefined;
 }
 
@@ -25,7 +25,7 @@ function isAway(error: unknown): error is StoreProblem {
   return error instanceof StoreProblem && error.problem === "unreachable";
 }
 
-/** Opens the store as soon as its server is reachable. Rejects with the last problem when it is stopped. */
+/** Opens the store once its server is reachable. If stopped, rejects with the last problem. */
 export async function openWhenThere(open: () => Promise<Store>, wait: Wait): Promise<Store> {
   try {
     return await open();

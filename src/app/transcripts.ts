@@ -25,13 +25,14 @@ export function followTranscripts(engine: Engine, store: Store, jsonlCopies: Jso
       const session = await getSession(store.db, key);
       if (session !== undefined) jsonlCopies.note(session.sessionId);
     } catch (error) {
-      // The next start repairs the copy: at a stop the store may be closed first.
+      // The store may already be closed at a stop. The next start repairs the copy.
       log.warn({ err: error, sessionKey: key }, "could not start a transcript's readable copy");
     }
   };
   engine.bus.subscribe((event: LiveEvent) => {
     if (event.kind === "message") jsonlCopies.note(event.sessionId);
-    // If the answer to a commit was lost, its messages are not published, but the end of the run is.
+    // If the answer to a commit was lost, the run's messages are not published, but its end is. So the copy
+    // is updated at the end, too.
     if (event.kind === "run_ended" && event.sessionId !== undefined) jsonlCopies.note(event.sessionId);
     if (event.kind === "session" && (event.change === "created" || event.change === "reset")) {
       void noteSession(event.sessionKey);

@@ -7,12 +7,12 @@ import { logging, type World } from "../world.ts";
 
 export interface Watching {
   readonly metrics: Metrics;
-  /** Absent: traces are off. */
+  /** Absent if traces are disabled. */
   readonly traces: Traces | undefined;
   close(): Promise<void>;
 }
 
-/** `shared`: the world whose clock is the store's, which the dates of runs use. */
+/** `shared`: the world with the store's clock, which the dates of runs use. */
 export async function openWatching(
   of: { settings: Settings; world: World; version: string },
   shared: World,

@@ -1,4 +1,4 @@
-// Completes the agents of a configuration: the list or the one default agent, with defaults filled in.
+// Builds the agents of a configuration, with all defaults filled in: those of the list, or one default agent.
 
 import { optional } from "../core/optional.ts";
 import type {
@@ -64,7 +64,7 @@ export function agentsOf(
   });
 }
 
-/** Each key is the agent's own, else the default. `null`: no limit, regardless of the default. */
+/** Returns an agent's budget. Each key is the agent's own, else the default; `null` means no limit. */
 function budgetOf(
   defaults: ConfigFile["agents"]["defaults"]["budget"],
   own: AgentInFile["budget"],
@@ -86,7 +86,7 @@ function runtimeOf({ runtime }: AgentInFile, expand: (path: string) => string): 
   return { type, ...rest, ...(cwd === undefined ? {} : { cwd: expand(cwd) }) };
 }
 
-/** Reports contradictions in the runtime of an agent. */
+/** Reports contradictions in an agent's runtime. */
 function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems: Problem[]): void {
   const { runtime } = agent;
   if (runtime === undefined) return;
@@ -110,12 +110,13 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   }
 }
 
-/** True if no workspace is configured: then the folder is created for this agent alone. */
+/** Whether no workspace is configured, so that the folder is created for this agent alone. */
 const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
   agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
 
 /**
- * Each key is the agent's own, else the default. `ownFolder`: no other agent or person uses the workspace.
+ * Returns an agent's sandbox. Each key is the agent's own, else the default. `ownFolder`: no other agent or
+ * person uses the workspace.
  */
 function sandboxOf(
   defaults: ConfigFile["agents"]["defaults"]["sandbox"],
@@ -132,8 +133,8 @@ function sandboxOf(
     memoryMb: own?.memoryMb ?? defaults.memoryMb,
     processesMax: own?.processesMax ?? defaults.processesMax,
     diskMb: own?.diskMb ?? defaults.diskMb,
-    // If unsandboxed sessions or people use the folder, sandboxed ones must not choose the programs that git
-    // runs.
+    // Sandboxed sessions must not choose the programs that git runs for unsandboxed sessions or people in the
+    // same folder.
     git: own?.git ?? defaults.git ?? (mode === "all" && ownFolder ? "write" : "read"),
     ...(image ? { image } : {}),
   };

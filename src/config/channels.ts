@@ -1,4 +1,4 @@
-// Turns the channels of the file into complete accounts, or reports the missing keys.
+// Builds complete accounts from the channels in the file, or reports missing keys.
 
 import { optional } from "../core/optional.ts";
 import {
@@ -13,11 +13,11 @@ import { agentProblem } from "./schema/fields.ts";
 import type { ConfigFile } from "./schema/schema.ts";
 import type { Path, Problem } from "./source.ts";
 
-/** Name of the account that the channel's own keys describe. */
+/** Name of the account that is described by the channel's own keys. */
 const DEFAULT_ACCOUNT = "default";
 const BYTES_PER_MB = 1024 * 1024;
 
-/** Folder in which Messages stores attachments. */
+/** The folder in which Apple's Messages stores attachments. */
 const MESSAGES_FOLDERS = ["~/Library/Messages/Attachments"];
 
 type ChannelsInFile = ConfigFile["channels"];
@@ -29,7 +29,7 @@ interface Around {
   readonly problems: Problem[];
 }
 
-/** Keys that an account needs. */
+/** Required keys of an account. */
 const NEEDED: { readonly [C in ChannelId]: readonly (keyof AccountInFile<C>)[] } = {
   telegram: ["botToken"],
   discord: ["token"],
@@ -43,7 +43,7 @@ function said(fields: object): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
-/** Merges an account over the rules of its channel, key by key, including nested objects. */
+/** Merges an account over the keys of its channel, key by key, including nested objects. */
 function layered(rules: Readonly<Record<string, unknown>>, account: object): object {
   const own = said(account);
   const both = ["inbound", "threadBindings"].map((key): [string, object] => {
@@ -82,7 +82,7 @@ function commonOf(file: ConfigFile, account: AccountInFile<"telegram">, accountI
     allowFrom: account.allowFrom ?? [],
     groupPolicy: account.groupPolicy ?? "allowlist",
     groupAllowFrom: account.groupAllowFrom ?? [],
-    // Under `open`, and for senders in groupAllowFrom, the account's own rule applies.
+    // If `open` is set, and for senders in groupAllowFrom, the account's own rule applies.
     groups,
     requireMention,
     inbound: {
@@ -149,7 +149,7 @@ function checkAgents(account: AccountSettings, path: Path, { agents, problems }:
   }
 }
 
-/** Returns whether any of the keys that define an account is present. */
+/** Whether any of the keys that define an account is present. */
 function isDescribed(channel: ChannelId, account: object): boolean {
   const keys = channel === "imessage" ? ["command", "enabled"] : NEEDED[channel];
   return keys.some((key) => Boolean((account as Record<string, unknown>)[key]));
@@ -161,7 +161,7 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
   const { accounts = {}, ...own } = section;
   const needed = NEEDED[channel] as readonly string[];
   const first = needed[0] ?? "enabled";
-  // An empty key is a variable that is not set; a missing key was forgotten.
+  // An empty key comes from an unset variable; a missing key was forgotten.
   const isForgotten =
     channel === "imessage" ? !isDescribed(channel, own) : needed.every((key) => !(key in own));
   if (isForgotten && Object.keys(own).length > 0 && Object.keys(accounts).length === 0) {
@@ -170,7 +170,7 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
     around.problems.push({ path: ["channels", channel, first], text });
   }
   const inFile: [string, object, Path][] = Object.entries(accounts).map(([name, account]) => {
-    // Another account inherits only rules, not the keys that define an account.
+    // Further accounts inherit only rules, not the keys that define an account.
     const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
     return [name, layered(rules, account), ["channels", channel, "accounts", name]];
   });
@@ -194,8 +194,8 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
 }
 
 /**
- * Returns the enabled accounts. An account whose keys are all empty, for example by unset variables, is
- * skipped.
+ * Returns the enabled accounts. An account whose keys are all empty, for example because of unset variables,
+ * is skipped.
  */
 export function channelsOf(file: ConfigFile, around: Around): ChannelAccount[] {
   return CHANNEL_IDS.flatMap((channel) => accountsOf(channel, file, around));

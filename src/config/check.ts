@@ -5,7 +5,7 @@ import { configPathOf, type LoadOptions, loadSettings } from "../config.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { describeSettings } from "./describe.ts";
 
-/** Path in the file of settings that have a different name there. */
+/** Paths of settings that have another name in the file. */
 const IN_FILE: Partial<Record<keyof Settings, string>> = {
   providers: "models.providers",
   maxConcurrent: "agents.defaults.maxConcurrent",

@@ -1,5 +1,5 @@
 // Formats settings for display and collects the secrets among them, both by the rules of disclosure.ts.
-// G5: secrets are never shown, nor settings without a rule.
+// G5: neither secrets nor settings without a rule are shown.
 
 import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
@@ -19,7 +19,7 @@ function publicAddress(address: string): string {
   return url === undefined ? SET : `${url.protocol}//${url.host}${url.pathname.replace(/^\/$/, "")}`;
 }
 
-/** Returns the visible form of a value. Absent: nothing is shown. */
+/** Returns the visible form of a value, or undefined if nothing may be shown. */
 function shown(rule: AnyRule, value: unknown): unknown {
   switch (rule) {
     case "show":
@@ -59,12 +59,12 @@ function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): u
   return told;
 }
 
-/** Returns the settings as `config.check` shows them. Of secrets only the presence is shown. */
+/** Returns the settings as `config.check` shows them. For a secret it shows only whether it is set. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
   const { gateway, tools, ...rest } = shown(DISCLOSURE as AnyRule, settings) as Record<string, Tree>;
   const token = settings.gateway.token === undefined ? "(generated at first start)" : SET;
   const mcp = tools?.mcp as { servers: { reach: Tree }[] };
-  // An MCP server is shown as in the file, where address and program are separate keys.
+  // An MCP server is shown as in the file, where address and program are different keys.
   const servers = mcp.servers.map(({ reach: { kind: _, ...reach }, ...server }) => ({ ...server, ...reach }));
   return { ...rest, gateway: { ...gateway, token }, tools: { ...tools, mcp: { ...mcp, servers } } };
 }
@@ -81,12 +81,12 @@ function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): s
 const SECRETS = new Set(namesRuled(["secret", "secret or none"]));
 const OF_SECRETS = new Set(namesRuled(["names"]));
 
-/** Returns whether the value at this path of the file is, or may be, a secret. */
+/** Whether the value at this path of the file is, or may be, a secret. */
 export function isSecretPath(path: Path): boolean {
   return SECRETS.has(String(path.at(-1))) || path.some((part) => OF_SECRETS.has(String(part)));
 }
 
-/** Returns whether a word is long and looks like neither a word, a path nor a name. */
+/** Whether a word is long and looks random, unlike a word, a path or a name. */
 function looksRandom(word: string): boolean {
   if (!/^[\w.~+=-]{20,}$/.test(word)) return false;
   return /^[0-9a-f]{24,}$/i.test(word) || (/[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word));
@@ -95,13 +95,13 @@ function looksRandom(word: string): boolean {
 /** Minimum length of a secret word; a shorter one may be a scheme like `Bearer`. */
 const SECRET_CHARS_MIN = 8;
 
-/** `Bearer <token>` is a secret, and so is the token alone. */
+/** For `Bearer <token>`, both the whole value and the token are secrets. */
 function inValue(name: string, value: string): string[] {
   const words = [value, ...value.split(/[\s,=]+/)];
   return words.filter((word) => (isSecretName(name) ? word.length >= SECRET_CHARS_MIN : looksRandom(word)));
 }
 
-/** Returns the password, and the parts of path and query that look random. */
+/** Returns the secrets in an address: the password, and the parts of path and query that look random. */
 function inAddress(address: string): string[] {
   const url = parsed(address);
   if (url === undefined) return [];
@@ -119,7 +119,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Finds `--api-key VALUE` and `--api-key=VALUE`. */
+/** Returns the secrets in a command: values of options such as `--api-key VALUE` and `--api-key=VALUE`. */
 function inArguments(words: readonly string[]): string[] {
   return words.flatMap((word, index) => {
     const [name = "", ...value] = word.split("=");

@@ -1,7 +1,7 @@
 // Decides for each setting whether it may be shown, and whether it is a secret.
-// DC1: this is an allow list: a setting without a rule is never shown, and a new setting does not compile
-// without a rule.
-// DC2: secrets are redacted in every line of the log, whatever they look like (I14).
+// DC1: this is an allow list: a setting without a rule is never shown, and a new setting without a rule does
+// not compile.
+// DC2: secrets are redacted in every line of the log, in any form (I14).
 
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import { LOG_PARTS } from "../core/shapes/settings/logging.ts";
@@ -10,18 +10,18 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 type Leaf = string | number | boolean | null | undefined;
 type Values = Readonly<Record<string, string>>;
 
-/** How to show texts that are, or may contain, a secret. */
+/** How texts are shown that are or may contain a secret. */
 export type TextRule =
-  /** Shows only that it is set. */
+  /** Shows only that the secret is set. */
   | "secret"
-  /** Shows only whether it is set. */
+  /** Shows only whether the secret is set. */
   | "secret or none"
   /** Shows an address without user, password and query. */
   | "place"
   /** Shows only the origin of an address, because the rest may be a secret. */
   | "origin";
 
-/** How to show lists of words that may contain a secret. */
+/** How lists of words are shown that may contain a secret. */
 export type ListRule =
   /** Shows the first word of a command and the number of its arguments. */
   | "program"
@@ -36,7 +36,10 @@ type ObjectRule<T> =
     ? { readonly each: Rule<At<T, string>> } | ([T] extends [Values] ? "names" : never)
     : { readonly [K in KeyOf<T>]-?: Rule<At<T, K>> };
 
-/** The rule for a value of this type. `names`: shows field names only, because the values may be secrets. */
+/**
+ * The rule for a value of this type. `names`: shows only the names of the fields, because the values may be
+ * secrets.
+ */
 export type Rule<T> = [T] extends [Leaf]
   ? "show" | ([T] extends [string | undefined] ? TextRule : never)
   : [T] extends [readonly Leaf[] | undefined]

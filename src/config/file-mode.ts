@@ -1,9 +1,9 @@
-// Checks whether only its owner can access a file, by its mode.
+// Checks by a file's mode whether only its owner can access it.
 
 /** Mode bits that give access to other users. */
 const OTHERS = 0o077;
 
-/** Always false on Windows, where modes do not show access. */
+/** Whether other users can access the file. Always false on Windows, where modes do not show this. */
 export const othersReach = (mode: number): boolean => process.platform !== "win32" && (mode & OTHERS) !== 0;
 
 /** Formats a mode for `chmod`. */

@@ -1,11 +1,11 @@
-// Completes the outgoing hooks of a configuration.
+// Builds the outgoing hooks of a configuration, with defaults filled in.
 
 import { createHash } from "node:crypto";
 import type { OutgoingHook } from "../core/shapes/settings/settings.ts";
 import type { OutgoingInFile } from "./schema/hooks.ts";
 import type { Problem } from "./source.ts";
 
-/** Returns a default name: the same for the same address, and the address cannot be derived from it. */
+/** Returns a hook's name. The default depends only on the address, which can't be derived from it. */
 function nameOf({ name, url }: OutgoingInFile): string {
   if (name !== undefined) return name;
   const { host } = new URL(url);

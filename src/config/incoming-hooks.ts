@@ -1,4 +1,4 @@
-// Completes the incoming web hooks of a configuration.
+// Builds the incoming web hooks of a configuration, with defaults filled in.
 // Every problem is reported with its path.
 
 import { optional } from "../core/optional.ts";
@@ -16,7 +16,7 @@ import { agentProblem } from "./schema/fields.ts";
 import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./schema/hooks.ts";
 import type { Path, Problem } from "./source.ts";
 
-/** A shorter token could be guessed by trying for years. */
+/** Minimum length of a token: a shorter one could be found by trying for years. */
 const TOKEN_CHARS_MIN = 16;
 const SIGNATURE_HEADER = "x-signature-256";
 const DELIVERY_HEADER = "x-delivery-id";

@@ -12,11 +12,11 @@ import { parseText, showPath, type Tree } from "./source.ts";
 
 const INDENT = "  ";
 
-/** Format of the new text: `json` has quoted names and no comma before a closing bracket. */
+/** Format of the inserted text. `json`: with quoted names and without trailing commas. */
 export type InsertFormat = "json5" | "json";
 const BLANK = /[\s\uFEFF]/;
 
-/** Returns the position after blanks and comments. */
+/** Returns the position after white space and comments. */
 function pastBlanks(text: string, from: number): number {
   let at = from;
   for (;;) {
@@ -27,7 +27,7 @@ function pastBlanks(text: string, from: number): number {
   }
 }
 
-/** Returns the position after the next match, or the end. */
+/** Returns the end of the pattern's next match, or the end of the text. */
 function ends(text: string, pattern: RegExp, from: number): number {
   pattern.lastIndex = from;
   return pattern.exec(text) === null ? text.length : pattern.lastIndex;
@@ -40,7 +40,7 @@ function pastQuoted(text: string, from: number): number {
   return at + 1;
 }
 
-/** Returns the position after the value that begins here: its comma or closing bracket. */
+/** Returns the end of the value that begins here: the position of the next comma or closing bracket. */
 function pastValue(text: string, from: number): number {
   let depth = 0;
   let at = pastBlanks(text, from);
@@ -66,8 +66,8 @@ function pastValue(text: string, from: number): number {
 }
 
 /**
- * Returns the position after the opening bracket of the object or list at `key`, in the object whose content
- * begins here.
+ * Returns the position inside the object or list at `key`, after its opening bracket. `from`: the start of
+ * the content of the object that has the key.
  */
 function insideOf(text: string, from: number, key: string): number | undefined {
   let at = pastBlanks(text, from);
@@ -93,11 +93,11 @@ function withAdded(tree: Tree, [first = "", ...rest]: readonly string[], value: 
   return { ...tree, [first]: put };
 }
 
-/** Formats the content of an object or a list, without its brackets. */
+/** Formats the content of an object or list, without its brackets. */
 function contentText(value: Tree | readonly unknown[], depth: number, format: InsertFormat): string {
   const json5 = { space: INDENT, quote: '"' };
   const shown = format === "json5" ? JSON5.stringify(value, json5) : JSON.stringify(value, null, INDENT);
-  // Removes the brackets around it, and their lines.
+  // Removes the lines with the outer brackets.
   const lines = shown.split("\n").slice(1, -1);
   return lines
     .map((line) => INDENT.repeat(depth) + line)
@@ -105,12 +105,12 @@ function contentText(value: Tree | readonly unknown[], depth: number, format: In
     .replace(/,$/, "");
 }
 
-/** Returns the value at `path` with new objects for the missing parts of the path. */
+/** Returns an object with the value at `path`, creating an object for each part of the path. */
 function nested(path: readonly string[], value: unknown): Tree {
   return path.reduceRight((below, name) => ({ [name]: below }), value as Tree);
 }
 
-/** A place for new content: behind the opening bracket of the deepest part of the path that exists. */
+/** The position of new content: after the opening bracket of the deepest existing part of the path. */
 interface Place {
   readonly inside: number;
   readonly depth: number;
@@ -139,8 +139,8 @@ function placeFor(text: string, tree: Tree, path: readonly string[], value: unkn
 }
 
 /**
- * Returns the text with `value` at `path`. It must not exist yet, or both are lists: then the items are put
- * before the existing ones. An empty text is an empty file.
+ * Returns the text with `value` added at `path`. Nothing may exist there, unless both values are lists: then
+ * the new items are put first. An empty text counts as an empty file.
  */
 export function insertAt(
   text: string,
@@ -175,7 +175,7 @@ interface Member {
   readonly value: unknown;
 }
 
-/** Returns the range of a member of an object, or of the item of a list that equals `wanted`. */
+/** Returns the position of a member of an object, or of the list item that equals `wanted`. */
 function memberAt(
   text: string,
   inside: number,
@@ -204,7 +204,7 @@ function memberAt(
   return undefined;
 }
 
-/** Returns the text without a member, its comma and the blanks before it. */
+/** Returns the text without a member, its comma and the white space before it. */
 function without(text: string, { start, end }: Member): string {
   const from = text.slice(0, start).trimEnd().length;
   const behind = pastBlanks(text, end);
@@ -214,8 +214,8 @@ function without(text: string, { start, end }: Member): string {
 }
 
 /**
- * Returns the text without what `insertAt` added at `path`. It fails if that was changed since. Objects on
- * the path stay, even if they are empty then.
+ * Returns the text without the value that `insertAt` added at `path`. Fails if the value was changed since.
+ * Objects on the path stay, even if they become empty.
  */
 export function removeAt(
   text: string,

@@ -1,4 +1,4 @@
-// The schema of the log in the configuration file.
+// Defines the schema of `logging` in the configuration file.
 
 import { z } from "zod";
 import {
@@ -27,7 +27,7 @@ export const logging = z
   })
   .prefault({});
 
-/** Returns the effective settings, including the environment. */
+/** Returns the effective log settings, from the file and the environment. */
 export function loggingOf(file: z.output<typeof logging>, env: Env, problems: Problem[]): LoggingSettings {
   const wanted = loggingFrom(file, env);
   if (wanted.ok) return wanted.value;

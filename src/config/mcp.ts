@@ -1,12 +1,12 @@
-// The schema and checks of external MCP servers in the configuration file: `tools.mcp`.
-// MC1: a server is a program or an address, never both; keys of the other kind are an error.
+// Defines the schema and the checks of MCP servers in the configuration file: `tools.mcp`.
+// MC1: a server is either a program or an address; keys of the other kind are an error.
 
 import { z } from "zod";
 import type { McpSettings } from "../core/shapes/settings/settings.ts";
 import { agentProblem, DAY_SECONDS, httpAddress, limit, text, texts } from "./schema/fields.ts";
 import type { Path, Problem } from "./source.ts";
 
-/** No `__`, and no `_` at an end, so that `mcp__a__b__c` is unambiguous. */
+/** A name has no `__`, and no `_` at either end, so that `mcp__a__b__c` is unambiguous. */
 const SERVER_NAME = /^(?=.{1,24}$)[a-z0-9]+(?:(?:-+|_)[a-z0-9]+)*$/;
 
 const server = z.strictObject({
@@ -64,7 +64,7 @@ type ServerInFile = McpInFile["servers"][string];
 const OF_A_PROGRAM = ["args", "env", "cwd"] as const;
 const OF_AN_ADDRESS = ["headers"] as const;
 
-/** Checks the combination of keys of one server. */
+/** Checks that the keys of a server fit together. */
 function checkKeys(at: Path, one: ServerInFile, problems: Problem[]): void {
   const { command, url } = one;
   if (command === undefined && url === undefined)
@@ -83,7 +83,7 @@ function checkKeys(at: Path, one: ServerInFile, problems: Problem[]): void {
   }
 }
 
-/** Reports servers with neither or both of program and address, and agents that do not exist. */
+/** Reports servers that have both a program and an address, or neither, and agents that do not exist. */
 export function checkMcp(file: McpInFile, agentIds: readonly string[], problems: Problem[]): void {
   for (const [name, one] of Object.entries(file.servers)) {
     const at: Path = ["tools", "mcp", "servers", name];
@@ -95,7 +95,7 @@ export function checkMcp(file: McpInFile, agentIds: readonly string[], problems:
   }
 }
 
-/** Returns the enabled servers, complete. `expand` makes a path absolute. */
+/** Returns the enabled servers with their defaults. `expand` makes a path absolute. */
 export function mcpOf(file: McpInFile, expand: (path: string) => string): McpSettings {
   const { servers, waitSeconds, maxResultBytes } = file;
   const complete = Object.entries(servers).flatMap(([name, one]): McpSettings["servers"] => {

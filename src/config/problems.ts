@@ -1,4 +1,4 @@
-// Formats problems of the configuration: the path, the problem and a valid value.
+// Formats problems of the configuration, with the path, the problem and a valid value.
 // Secrets and values from the environment are never shown (I14).
 
 import type { z } from "zod";
@@ -13,7 +13,7 @@ type Issue = z.core.$ZodIssue;
 
 let ofTheFile: Tree | undefined;
 
-/** Built for the first problem, because it takes longer than all other checks. */
+/** Built when the first problem is found, because this takes longer than all other checks. */
 function fileSchema(): Tree {
   ofTheFile ??= configJsonSchema();
   return ofTheFile;
@@ -29,7 +29,7 @@ function schemaAt(path: Path): Tree {
   return isObject(schema) ? schema : {};
 }
 
-/** Returns other paths of the configuration that have a key of this name. */
+/** Returns the paths in the configuration that have a key of this name. */
 function placesOf(name: string, schema: unknown = fileSchema(), above = ""): string[] {
   const places: string[] = [];
   const properties = valueAt(schema, ["properties"]);
@@ -70,7 +70,7 @@ const WORDS: Readonly<Record<string, string>> = {
   record: "an object, { … }",
 };
 
-/** Describes a wrong value. Secrets and values of variables are described only by type. */
+/** Describes an invalid value. For secrets and values of variables only the type is shown. */
 function showValue(value: unknown, hidden: boolean): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
@@ -78,14 +78,14 @@ function showValue(value: unknown, hidden: boolean): string {
   // JSON cannot represent Infinity and NaN.
   const shown = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   if (hidden || shown.length > 60) return typeof value === "string" ? "a string" : `a ${typeof value}`;
-  // The secrets are not known yet: they are being read.
+  // A redactor without known secrets, because the configuration with the secrets is still being read.
   return new Redactor([]).mask(shown);
 }
 
 const list = (values: readonly unknown[]): string => values.map(String).join(", ");
 
 /**
- * Returns the problems of one issue of the schema check. `fromEnv`: paths whose text contained a variable.
+ * Returns the problems for one issue of the schema check. `fromEnv`: paths whose text contained a variable.
  */
 export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string>): Problem[] {
   const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
@@ -102,7 +102,7 @@ export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string
     case "invalid_value": {
       const wanted = `must be one of ${list(issue.values)}`;
       if (value === undefined) return problem(`is missing; ${wanted}`);
-      // Does not quote an invalid text: it may be a secret under the wrong key.
+      // An invalid text is not quoted, because it may be a secret under the wrong key.
       return problem(typeof value === "string" ? wanted : `${wanted}, ${got}`);
     }
     case "too_small":
@@ -128,7 +128,7 @@ function sizeText(message: string, bound: string, got: string): string {
 /** Minimum length of a hidden value; shorter values could be ordinary words. */
 const HIDDEN_CHARS_MIN = 6;
 
-/** Replaces each inserted value of a variable by the variable's name, in any letter case. */
+/** Replaces the inserted value of each variable by the variable's name, ignoring case. */
 export function withoutValues(
   problems: readonly Problem[],
   values: ReadonlyMap<string, string>,

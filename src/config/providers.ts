@@ -1,5 +1,5 @@
-// Completes the model providers: those of the file, else those with a key in the environment, and always the
-// built-in offline one. A few models are known, so that a key is enough to start.
+// Builds the list of model providers: those of the file, else those with a key in the environment, and always
+// the built-in offline one. Some models are predefined, so that a key is enough to start.
 
 import { optional } from "../core/optional.ts";
 import {
@@ -18,7 +18,7 @@ import { type Env, type Path, type Problem, showPath } from "./source.ts";
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
-/** The same values as the defaults of the schema. */
+/** The default limits, equal to the defaults of the schema. */
 const PATIENCE = { connectTimeoutSeconds: 10, idleTimeoutSeconds: 90, maxRetries: 3 };
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
@@ -31,8 +31,8 @@ interface KnownProvider {
 }
 
 /**
- * Prices in USD per million tokens: input, output, cache reads, cache writes. All these models think and read
- * pictures.
+ * Returns a predefined model. Prices in USD per million tokens: input, output, cache reads, cache writes. All
+ * these models support thinking and pictures.
  */
 function known(
   id: string,
@@ -150,7 +150,7 @@ function completeProvider(
   return { id, api, baseUrl, ...(apiKey ? { apiKey } : {}), headers, ...patience, models };
 }
 
-/** Returns all configured providers. If the file has none: one for each key in the environment. */
+/** Returns all configured providers. If the file has none, returns one for each key in the environment. */
 export function providersOf(
   inFile: Readonly<Record<string, ProviderInFile>>,
   env: Env,
@@ -167,7 +167,7 @@ export function providersOf(
 export const firstModel = (providers: readonly ProviderSettings[]): string =>
   modelNames(providers)[0] ?? OFFLINE_MODEL;
 
-/** Reports a model that does not exist, and lists those that do. */
+/** Reports a model that does not exist, and lists the existing ones. */
 export function checkModel(
   model: string,
   path: Path,
@@ -189,7 +189,7 @@ export function checkModel(
   problems.push({ path, text: `there is no model "${model}"; valid: ${valid}${why}` });
 }
 
-/** Warns about known providers without a key. A local provider may not need one. */
+/** Warns about predefined providers without a key. A local provider may not need one. */
 export function keyWarnings(providers: readonly ProviderSettings[]): string[] {
   return providers.flatMap(({ id, apiKey, baseUrl }) => {
     const like = KNOWN.get(id);

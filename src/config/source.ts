@@ -1,5 +1,6 @@
-// Parses the text of a configuration file into a plain tree: JSON5, earlier spellings, `${NAME}`.
-// Problems and warnings show the current spelling of a path, unless it has none.
+// Parses the text of a configuration file into a plain tree. Supports JSON5, earlier spellings of keys, and
+// `${NAME}`.
+// Problems and warnings show the current spelling of a path, if there is one.
 
 import JSON5 from "json5";
 import { isObject } from "../core/json.ts";
@@ -8,16 +9,16 @@ import { fail, ok, type Result } from "../core/shapes/errors.ts";
 export type Path = readonly (string | number)[];
 export type Tree = Record<string, unknown>;
 
-/** Environment variables. */
+/** The environment variables. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** A problem and its path; `text` continues the path. */
+/** A problem and its path. `text` is the rest of the sentence after the path. */
 export interface Problem {
   readonly path: Path;
   readonly text: string;
 }
 
-/** Far deeper than any key, so that recursive code cannot exhaust the stack. */
+/** Maximum depth, far above that of any key, so that recursive code cannot exhaust the stack. */
 const DEPTH_MAX = 64;
 
 export function showPath(path: Path): string {
@@ -29,7 +30,7 @@ export function showPath(path: Path): string {
   return shown.join("");
 }
 
-/** Parses a file's text. Blanks and comments alone are an empty file. */
+/** Parses a file's text. A text of only blanks and comments counts as an empty file. */
 export function parseText(text: string, file: string): Result<Tree> {
   const body = text.replace(/^\uFEFF/, "");
   let tree: unknown;
@@ -39,7 +40,7 @@ export function parseText(text: string, file: string): Result<Tree> {
     tree = emptyTree(body);
     if (tree === undefined) return fail("invalid_config", `${file} is not valid JSON5: ${reasonOf(error)}`);
   }
-  if (!isObject(tree)) return fail("invalid_config", `${file} must hold one object, { … }`);
+  if (!isObject(tree)) return fail("invalid_config", `${file} must contain one object, { … }`);
   if (isWithin(tree, DEPTH_MAX)) return ok(tree);
   return fail("invalid_config", `${file} is nested more than ${DEPTH_MAX} levels deep`);
 }
@@ -60,7 +61,7 @@ function emptyTree(body: string): Tree | undefined {
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/^JSON5: /, "");
 
-/** Earlier spelling, current spelling; more specific ones first. */
+/** Earlier spelling and current spelling. More specific paths come first. */
 const MOVED: readonly (readonly [Path, Path])[] = [
   [
     ["agent", "subagents", "tools"],
@@ -94,20 +95,21 @@ function takeOut(tree: Tree, path: Path): void {
   if (path.length > 1 && Object.keys(parent).length === 0) takeOut(tree, path.slice(0, -1));
 }
 
-/** Sets `value` at `path` unless it is set. Merges two objects key by key. */
+/** Sets `value` at `path` unless a value exists there. Two objects are merged key by key. */
 function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Problem[]): void {
   let parent = tree;
   for (const part of path.slice(0, -1)) {
     if (!Object.hasOwn(parent, part)) parent[part] = {};
     const next = parent[part];
-    // A wrong type in between is reported by the schema check.
+    // The schema check reports a wrong type on the path.
     if (!isObject(next)) return;
     parent = next;
   }
   const name = String(path.at(-1));
   const there = Object.hasOwn(parent, name) ? parent[name] : undefined;
   if (there === undefined) {
-    // Defined instead of assigned: `__proto__` must become a key, so that it is reported as unknown.
+    // Uses defineProperty, because assigning to `__proto__` would not create a key, and it must be reported
+    // as unknown.
     Object.defineProperty(parent, name, { value, configurable: true, enumerable: true, writable: true });
   } else if (isObject(there) && isObject(value)) {
     for (const [key, inner] of Object.entries(value)) {
@@ -121,7 +123,7 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
   }
 }
 
-/** Replaces earlier spellings by the current ones, in place. Returns a warning for each. */
+/** Replaces earlier spellings by current ones, in place. Returns a warning for each. */
 export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] {
   const warnings: string[] = [];
   const note = (from: Path, to: string) =>
@@ -161,7 +163,7 @@ export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] 
 
 export interface Substituted {
   readonly tree: Tree;
-  /** `showPath` of every string that contained a variable. */
+  /** Paths (`showPath`) of the strings that contained a variable. */
   readonly paths: ReadonlySet<string>;
   /** The inserted variables with their values. */
   readonly values: ReadonlyMap<string, string>;
@@ -179,7 +181,7 @@ export function substitute(tree: Tree, env: Env, problems: Problem[]): Substitut
     }
     if (Array.isArray(value)) return value.map((inner, index) => walk(inner, [...path, index]));
     if (!isObject(value)) return value;
-    // A key of this name would be lost when it is copied to an ordinary object.
+    // A key `__proto__` would be lost when the object is copied.
     if (Object.hasOwn(value, "__proto__"))
       problems.push({ path: [...path, "__proto__"], text: "unknown key" });
     return Object.fromEntries(

@@ -1,5 +1,5 @@
-// The schema of traces in the configuration file, and the resulting settings.
-// TL1: only the file can switch traces on. The environment may set the destination.
+// Defines the schema of traces in the configuration file, and builds their settings.
+// TL1: only the file can enable traces. The environment may set the destination.
 
 import { z } from "zod";
 import type { TraceSettings } from "../core/shapes/settings/traces.ts";
@@ -59,7 +59,7 @@ function endpointOf(env: Env, problems: Problem[]): string {
   return DEFAULT_ENDPOINT;
 }
 
-/** Returns the trace settings; undefined if traces are off. */
+/** Returns the trace settings, or undefined if traces are disabled. */
 export function tracesOf(
   { traces }: z.output<typeof telemetry>,
   env: Env,

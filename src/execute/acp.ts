@@ -1,6 +1,6 @@
-// Turns a claimed run into a turn of an ACP agent: program, introduction, session tools, permissions. A
-// session that must be contained is refused: the program is never run without its sandbox. During the turn,
-// calls that the program makes with its session's pass belong to this run.
+// Executes a claimed run as a turn of an ACP agent: its program, introduction, session tools and permissions.
+// A session that requires a sandbox is refused, because the program can't run in one. During the turn, calls
+// that the program makes with its session's pass belong to this run.
 
 import { keyRulesOf } from "../access/access.ts";
 import { AcpAgents } from "../agent/acp/acp.ts";
@@ -20,23 +20,23 @@ import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
 
-/** The dependencies of turns of ACP agents; made at the first of them. */
+/** Dependencies of ACP agents' turns; created by the first of them. */
 export interface AcpHost {
   readonly agents: AcpAgents;
   readonly desk: PermissionDesk;
   readonly passes: Passes;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The program that serves a session's tools over MCP, and the gateway's address for it. */
+  /** The program that offers a session's tools over MCP, and the gateway's address for it. */
   readonly mcp: { readonly launcher: readonly string[]; readonly gatewayUrl: () => string };
 }
 
-/** Opens the host of ACP turns. It starts nothing before the first turn. */
+/** Opens the host of ACP agents' turns. Starts nothing before the first turn. */
 export function openAcpHost(
   parts: Omit<AcpHost, "agents" | "desk"> & {
     world: World;
     version: string;
     dir: string;
-    /** Called after a permission request of a session was opened or settled. */
+    /** Called after a permission request of a session was opened or decided. */
     asked: (sessionKey: string) => void;
   },
 ): AcpHost {
@@ -57,7 +57,7 @@ export interface AcpRun {
   readonly trace: RunTrace | undefined;
 }
 
-/** Returns the command that gives the agent the session tools. The pass is only in its environment. */
+/** Returns the command that gives the agent the session tools. The pass is passed only in the environment. */
 function sessionToolsOf({ mcp, passes }: AcpHost, sessionKey: string): SessionTools {
   const [command = "", ...args] = mcp.launcher;
   const server = {

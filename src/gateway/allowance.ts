@@ -1,5 +1,5 @@
 // A token bucket per user: at most `max` uses at once, and one more after each interval.
-// The number of remembered users is bounded; the least recently active one is forgotten first.
+// The number of remembered users is limited; the least recently active one is forgotten first.
 
 import { evictOldest } from "../core/bounded.ts";
 import type { Clock } from "../world.ts";

@@ -1,6 +1,6 @@
 // Turns failures and unexpected errors into the errors that callers get.
 // An unexpected error is logged in full; the caller gets a reference only: no stack, no internals.
-// A problem of the store keeps its own message, since that says how to fix it.
+// A problem of the store keeps its own message, which explains how to fix it.
 
 import type { ResponseFrame, WireError } from "../contract/frames.ts";
 import { optional } from "../core/optional.ts";

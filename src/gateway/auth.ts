@@ -6,8 +6,9 @@
 // too long to be guessed, and others may share the address.
 // A device token is valid for 90 days, while its parent token exists, and only with the device's signature
 // over the connection's challenge. It is not accepted over plain HTTP.
-// AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
-//      external session (`contract/session-token.ts`) is valid for MCP requests of that session only.
+// AU5: a pass (the token of an ACP agent's program) gives access to its session's tools only; it creates no
+//      device tokens. A token of an external session (`contract/session-token.ts`) is valid for MCP requests
+//      of that session only.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -29,7 +30,10 @@ import { createAllowance } from "./allowance.ts";
 export interface Caller extends TokenRights {
   /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
-  /** For a session's pass: the session whose tools it may call. A pass has no other rights. */
+  /**
+   * Set for the pass of an ACP agent's program: the session whose tools it may call. A pass has no other
+   * rights.
+   */
   readonly actsAs?: string;
   /** Set for the token of an external session: the only session as which it may make MCP requests. */
   readonly onlyAs?: string;
@@ -53,14 +57,16 @@ export interface Claim {
   readonly token?: string | undefined;
   readonly role?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
-  /** The id of the device that signed this connection's challenge; undefined: no device signed it. */
+  /** The id of the device that signed this connection's challenge, or undefined if no device signed it. */
   device?(): Result<string | undefined>;
 }
 
 export interface Authority {
   /** Authenticates a caller. `remote`: the address that wrong tokens are counted against. */
   admit(remote: string, claim: Claim): Result<Caller>;
-  /** Creates a token for this device with these rights; undefined when the caller's token was removed. */
+  /**
+   * Creates a token for this device with these rights. Returns undefined if the caller's token was removed.
+   */
   deviceToken(
     caller: Caller,
     given: { readonly deviceId: string; readonly series: string; readonly until: number },
@@ -86,7 +92,7 @@ export function isSameToken(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b));
 }
 
-/** Limits wrong tokens per address. */
+/** Limits the number of wrong tokens that an address may send. */
 export function createGuessLimit(clock: Clock) {
   const allowance = createAllowance(clock, GUESSES);
   return {
@@ -147,7 +153,7 @@ function rightsOf(tokens: readonly TokenSettings[], given: string): Caller | und
   const hash = digest(given);
   let found: Caller | undefined;
   for (const known of tokens) {
-    // Compares all of them: the time must not reveal which token was close.
+    // Compares every token, so that the time does not reveal which one was close.
     if (timingSafeEqual(hash, digest(known.token))) found ??= callerOf(known);
   }
   return found;
@@ -159,7 +165,7 @@ function callerOf(known: TokenSettings): Caller {
   return { id: tokenId(known.token), role: known.role, scopes, ...patterns };
 }
 
-/** Returns the rights of a device token; undefined: it is invalid, or its parent token was removed. */
+/** Returns the rights of a device token, or undefined if it is invalid or its parent token was removed. */
 function deviceRights(
   tokens: readonly TokenSettings[],
   given: string,

@@ -1,4 +1,5 @@
-// Defines the context of a method call, and a method's definition. Each group of methods names its context.
+// Defines the context of a method call, and the definition of a method. Each group of methods declares the
+// dependencies that it needs.
 
 import type { AccessContext } from "../access/access.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../contract/methods.ts";
@@ -31,8 +32,8 @@ export interface CallContext<Deps extends BasicDeps = BasicDeps> {
   readonly viewer: Viewer;
   readonly access: AccessContext;
   /**
-   * Aborted when the caller disconnects. A request with an idempotency key continues without its caller, who
-   * may retry it; it is aborted when the gateway stops.
+   * Aborted when the caller disconnects. A request with an idempotency key is not aborted then, because its
+   * caller may retry it; it is aborted when the gateway stops.
    */
   readonly signal: AbortSignal;
   /** Identifies this request to the tools: the same for the same key and params, also after a restart. */
@@ -51,7 +52,9 @@ export interface CallContext<Deps extends BasicDeps = BasicDeps> {
 
 export interface Method<M extends MethodName, Deps extends BasicDeps> {
   readonly handle: (ctx: CallContext<Deps>, params: ParamsOf<M>) => Promise<Result<PayloadOf<M>>>;
-  /** True: this request is harmless to repeat, so its answer is not stored under its key. */
+  /**
+   * Returns true if this request is harmless to repeat, so that its answer need not be stored under its key.
+   */
   readonly repeats?: (params: ParamsOf<M>) => boolean;
   /** Returns the second answer, once the work that the first one accepted is done. */
   readonly follow?: (ctx: CallContext<Deps>, answer: unknown) => Promise<Result<unknown>>;

@@ -1,9 +1,9 @@
 // Owns the gateway's demo: starts it on request, stops it when no page is connected, and relays pages'
 // WebSockets to it.
-// GD1: at most one demo runs; each request while it runs gets the same one.
+// GD1: at most one demo runs; every request during that time gets the same one.
 // GD2: the demo is reached only through one checked WebSocket upgrade at its "/"; its other paths are
 // unreachable.
-// GD3: it stops with the gateway, and some minutes after the last page disconnected.
+// GD3: the demo stops when the gateway stops, or some minutes after the last page disconnected.
 
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -27,7 +27,7 @@ export interface DemoPlace {
   /** The port on loopback. */
   readonly port: number;
   readonly token: string;
-  /** Stops it and removes its files. */
+  /** Stops the demo and removes its files. */
   close(): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ export class Demo {
     return this.#open();
   }
 
-  /** Awaits a start. The demo may have been stopped meanwhile, and another one started. */
+  /** Awaits a start. In the meantime the demo may have been stopped, and another one started. */
   async #opened(place: Promise<Result<DemoPlace>>): Promise<Result<DemoPlace>> {
     let opened: Result<DemoPlace> | undefined;
     try {

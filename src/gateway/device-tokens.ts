@@ -10,7 +10,7 @@ import { type Authority, type Caller, CONNECT_ANEW, DEVICE_TOKEN_MS } from "./au
 
 const WORD_MAX_CHARS = 64;
 
-/** Creates a new token for the connected device. A failure: its present token was revoked. */
+/** Creates a new token for the connected device. Fails if its current token was revoked. */
 export async function renewDeviceToken(
   { engine, authority }: { readonly engine: Pick<Engine, "commit">; readonly authority: Authority },
   caller: Caller,

@@ -89,7 +89,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...nodeMethods,
 };
 
-/** Methods of a session's pass, over WebSocket and HTTP: the session itself, and its tools. */
+/** Methods that a pass may call, over WebSocket and HTTP: about its session, and the session's tools. */
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
 /** A request that is not a protocol method, such as an HTTP route. The same rules apply. */
@@ -107,7 +107,7 @@ export interface Dispatcher {
   perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal): Promise<Result<T>>;
   /** Aborted once requests no longer get answers. */
   readonly stopped: AbortSignal;
-  /** Releases keyed requests that continue without their callers. */
+  /** Aborts the requests with a key that continue after their callers disconnected. */
   close(): void;
 }
 
@@ -168,7 +168,7 @@ interface UnderWay {
 }
 
 type Work = () => Promise<Result<unknown>>;
-/** The context of a call, without the use of its idempotency key. */
+/** The context of a call, without the functions for its idempotency key. */
 type BaseContext = Omit<CallContext<MethodDeps>, "remember" | "reserve">;
 
 /** Used for a call without an idempotency key: nothing is stored. */
@@ -177,7 +177,7 @@ const NO_KEY = { remember: async () => {}, reserve: async () => {} };
 /** Interval for polling a key that another process works on. */
 const ELSEWHERE_PAUSE_MS = 200;
 
-/** Another process has answered or reserved the key meanwhile: this process rolls back its work. */
+/** Thrown to roll back the work of this process, because another one has answered or reserved the key. */
 class AnsweredElsewhere extends Error {}
 
 /**
@@ -335,7 +335,7 @@ function withoutKey<T>(
     try {
       return await ask();
     } catch (error) {
-      // The commit was still under way, and has since succeeded.
+      // The commit was still in progress and has succeeded since.
       if (error instanceof AnsweredElsewhere) return ask();
       throw error;
     }
@@ -420,7 +420,7 @@ function keyedCall(caller: Caller, method: string, params: object): KeyedCall | 
 
 function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {
   const paramsHash = createHash("sha256").update(canonical(params)).digest("hex");
-  // Older versions put a node's id in front of its keys.
+  // Older versions stored a node's keys with the node's id as a prefix.
   const before = caller.nodeId === undefined ? key : `node:${caller.nodeId}:${key}`;
   const older = { key: before, caller: caller.id };
   return { key, owner: keyOwnerOf(caller), older, method, paramsHash };

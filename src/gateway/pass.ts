@@ -1,5 +1,6 @@
-// Applies a session's pass: a caller with a pass acts as the session and sees what the session sees. A call
-// is part of the session's running run; without a running run it is refused.
+// Applies a pass, the token with which an ACP agent's program calls its session's tools: the caller acts as
+// the session and can see the same sessions. A call is part of the session's running run; without a running
+// run it is refused.
 
 import { sessionViewer } from "../access/access.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
@@ -36,7 +37,7 @@ export function viewerAs(caller: Caller, token: Viewer, chain: SpawnChain, setti
   return token.kind === "operator" ? { ...token, as: identityOf(chain, settings) } : token;
 }
 
-/** Returns the run of a call with a pass; undefined: the caller uses no pass. */
+/** Returns the run to which a call with a pass belongs, or undefined if the caller uses no pass. */
 export function runOfPass(
   passes: Pick<Passes, "runOf"> | undefined,
   caller: Caller,

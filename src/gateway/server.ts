@@ -1,7 +1,7 @@
 // Owns the port: an HTTP server, its WebSockets, the connections, the tick, and the planned stop.
 // The port opens after everything behind it is ready; `close` notifies every client first.
 // Headers are checked before a socket is upgraded; sockets that have not connected are limited.
-// Work for all connections (ticks, presence) is bounded by time, not by their number.
+// Work for all connections (ticks, presence) is done at intervals, whatever their number.
 
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -53,7 +53,7 @@ const HTTP_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 5_000,
-  // `host.ts` refuses it like any other wrong host, with a clear answer.
+  // `host.ts` refuses a request without a Host header, with a clearer error than Node's.
   requireHostHeader: false,
 };
 /** Ticks between two `health` events. */
@@ -67,17 +67,17 @@ const CLOSE_WAIT_MS = 500;
 /** Dependencies of the port itself. */
 interface ServerDeps {
   readonly configPath?: string;
-  /** This machine's name for clients. Default: the address that the gateway listens on. */
+  /** The name of this machine that clients get. Default: the address on which the gateway listens. */
   readonly hostName?: string;
-  /** Passes of programs that work for a session. Absent: there are none. */
+  /** Passes of ACP agents' programs. Absent if there are no ACP agents. */
   readonly passes?: Pick<Passes, "sessionOf">;
-  /** Opens a demo. Absent: demos are unavailable. */
+  /** Opens a demo. Absent if demos are unavailable. */
   readonly openDemo?: OpenDemo;
   /**
    * Whether to close a connection that comes from inside a sandbox; returns false at once when none could.
    */
   refusesPeer?(connection: Socket): Promise<boolean> | false;
-  /** Connected devices. Absent: nodes.enabled is false. */
+  /** Connected devices. Absent if nodes.enabled is false. */
   readonly nodes?: NodeHub | undefined;
   readonly metrics: Metrics;
 }
@@ -238,7 +238,9 @@ class GatewayServer implements Gateway {
     cutOff.cancel();
   }
 
-  /** Takes one of the address's sockets. False: it has too many, and the connection is closed. */
+  /**
+   * Counts a socket of the address. Returns false if the address has too many; then the connection is closed.
+   */
   #take(socket: Socket): boolean {
     const { sockets } = this.#shares;
     const { remoteAddress = "" } = socket;
@@ -297,7 +299,7 @@ class GatewayServer implements Gateway {
     sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
   }
 
-  /** Undefined: loading failed, and the socket is closed; the next one tries again. */
+  /** Returns undefined if loading failed: then the socket is closed, and the next one tries again. */
   async #socketsFor(socket: Duplex): Promise<WebSocketServer | undefined> {
     try {
       return await this.#sockets();

@@ -9,7 +9,7 @@ interface Limits {
   readonly all: number;
 }
 
-/** The use of one resource, by caller. */
+/** Counts the use of one resource, by caller. */
 export class Shares {
   readonly #limits: Limits;
   readonly #used = new Map<string, number>();
@@ -62,9 +62,9 @@ export interface GatewayShares {
   readonly bytes: Shares;
 }
 
-/** Concurrent WebSockets. */
+/** Maximum number of concurrent WebSockets. */
 export const CONNECTIONS_MAX = 2_000;
-/** TCP connections of every kind; more are not accepted. */
+/** Maximum number of TCP connections of every kind; further ones are closed. */
 export const SOCKETS_MAX = 4_000;
 
 export function createShares(): GatewayShares {

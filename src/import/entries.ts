@@ -1,6 +1,6 @@
-// Owns the conversion of a source transcript's entries to messages and compactions. The result always has the
-// shape of core/shapes/message.ts. Only text that a person wrote may look like it (I11): a message that the
-// program inserted for the model is a notice.
+// Converts the entries of a source transcript to messages and compactions. The result always has the shape of
+// core/shapes/message.ts. Only text that a person wrote is imported as a person's (I11): a message that the
+// program inserted for the model becomes a notice.
 
 import { type Fields, fieldsOf, isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
@@ -31,11 +31,14 @@ export type SourceEntry =
   | { readonly kind: "compaction"; readonly summary: string; readonly firstKept?: string }
   /** The file's header. */
   | { readonly kind: "header" }
-  /** Known, but not part of the conversation. */
+  /** A known entry that is not part of the conversation. */
   | { readonly kind: "silent" }
   | { readonly kind: "unknown"; readonly what: string };
 
-/** Position of an entry in the tree of its file. `parentId: null`: at the root; absent: not given. */
+/**
+ * Position of an entry in the tree of its file. `parentId` is null at the root, and absent if the entry does
+ * not name its parent.
+ */
 export interface EntryPosition {
   readonly id?: string;
   readonly parentId?: string | null;
@@ -55,13 +58,13 @@ export function entryPositionOf(value: unknown): EntryPosition {
   };
 }
 
-/** Returns the time of an entry: the message's, else the entry's. */
+/** Returns the time of an entry: the one of its message, else its own. */
 export function timestampOf(value: unknown, now: number): number | undefined {
   const { message, timestamp } = fieldsOf(value);
   return timeIn(fieldsOf(message).timestamp, now) ?? timeIn(timestamp, now);
 }
 
-/** Reads an entry. `origin`: provenance of the session's messages if no person writes in it. */
+/** Reads an entry. `origin`: provenance of the messages if no person writes in this session. */
 export function readSourceEntry(value: unknown, origin: Provenance | undefined): SourceEntry {
   if (!isObject(value)) return { kind: "unknown", what: "not an object" };
   const { type } = value;
@@ -133,7 +136,7 @@ function readUser(message: Fields, origin: Provenance | undefined): SourceEntry 
   };
 }
 
-/** Converts the source's typed provenance; an unreadable one counts as the runtime's, not a person's. */
+/** Converts the source's typed provenance. An unreadable one counts as the runtime's, not as a person's. */
 function sourceOf(provenance: Fields): Provenance | undefined {
   const { kind } = provenance;
   if (kind === "external_user") return undefined;

@@ -1,4 +1,4 @@
-// Reads values of the imported program, which come in several forms.
+// Reads values that the source stores in several forms.
 
 import { numberOf, trimmedOf } from "../core/json.ts";
 
@@ -15,7 +15,7 @@ export function lineIn(value: unknown, charsMax: number): string | undefined {
   return textIn(value.slice(0, 4 * charsMax).replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " "), charsMax);
 }
 
-/** Returns a whole number from 0. */
+/** Returns a whole number of at least 0. */
 export function countIn(value: unknown): number | undefined {
   const number = numberOf(value);
   return number !== undefined && number >= 0 && number <= Number.MAX_SAFE_INTEGER
@@ -23,18 +23,18 @@ export function countIn(value: unknown): number | undefined {
     : undefined;
 }
 
-/** Returns a price; 0 if negative or not a number. */
+/** Returns a price, or 0 if it is negative or not a number. */
 export function priceIn(value: unknown): number {
   return Math.max(0, numberOf(value) ?? 0);
 }
 
-/** Returns a time in ms since 1970 from a number or a date text; never later than `now`. */
+/** Returns a time in ms since 1970 from a number or a date text. It is never later than `now`. */
 export function timeIn(value: unknown, now: number): number | undefined {
   const at = typeof value === "string" ? Date.parse(value) : numberOf(value);
   return at === undefined || Number.isNaN(at) || at <= 0 ? undefined : Math.min(Math.round(at), now);
 }
 
-/** Returns the texts of a list; empty for other values. */
+/** Returns the texts of a list, or an empty list for other values. */
 export function textsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.flatMap((item) => textIn(item) ?? []) : [];
 }

@@ -1,5 +1,4 @@
-// Owns the ids that an import creates: derived only from the source, so a repeated import creates the same
-// ones.
+// Derives the ids of imported rows from the source only, so that a repeated import creates the same ids.
 
 import { createHash } from "node:crypto";
 
@@ -26,7 +25,10 @@ export function derivedUuid(...source: readonly string[]): string {
   ].join("-");
 }
 
-/** Returns a transcript's id: the source's own, if it is a UUID and so neither a path nor a session key. */
+/**
+ * Returns a transcript's id: the source's own if it is a UUID, which is neither a path nor a session key;
+ * else a derived one.
+ */
 export function sessionIdOf(source: string, agentId: string): string {
   const id = source.toLowerCase();
   return UUID.test(id) ? id : derivedUuid("session", agentId, source);

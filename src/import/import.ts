@@ -1,5 +1,5 @@
-// Owns an import: copies a state directory's content into Parley's configuration and store, and reports the
-// rest. Nothing is written before all checks pass; a store that a gateway holds is refused. It can be
+// Imports a state directory: copies its content into Parley's configuration and store, and reports the rest.
+// Nothing is written before all checks pass. A store that a gateway uses is refused. An import can be
 // repeated: after an interruption it continues, after completion it adds nothing.
 
 import { existsSync, realpathSync } from "node:fs";
@@ -30,12 +30,12 @@ export interface ImportOptions extends LoadOptions {
   readonly dryRun: boolean;
   /** Names of accepted settings, or `all`. Default: none. */
   readonly accept?: readonly string[];
-  /** Asks about each other setting that needs acceptance. Absent: it is removed. */
+  /** Asks about each other setting that needs acceptance. If absent, these settings are removed. */
   readonly ask?: (setting: TrustedSetting) => Promise<Result<boolean>>;
   readonly world: World;
-  /** Stops between two sessions. */
+  /** Stops the import between two sessions. */
   readonly signal: AbortSignal;
-  /** Called after each session with the number so far. */
+  /** Called after each session with the number of sessions so far. */
   progress(sessions: number): void;
 }
 
@@ -44,7 +44,7 @@ export interface ImportReport {
   /** Description of the store, without secrets. */
   readonly to: string;
   readonly dryRun: boolean;
-  /** The signal stopped it before the last session. */
+  /** True if the signal stopped the import before the last session. */
   readonly interrupted: boolean;
   readonly config: ConfigReport;
   readonly sessions: {
@@ -61,14 +61,14 @@ export interface ImportReport {
 }
 
 interface ConfigReport {
-  /** `none`: no readable configuration. `there`: the same one was written before. */
+  /** `none`: there is no readable configuration. `there`: an earlier import has written the same one. */
   readonly kind: PlacedConfig["kind"] | "none";
   readonly path?: string;
   /** Manual steps, and settings that differ slightly. */
   readonly notes: readonly string[];
   /** Settings without a counterpart. */
   readonly left: readonly string[];
-  /** Settings that need acceptance; the others are removed. */
+  /** Settings that need acceptance. Those that were not accepted are removed. */
   readonly trusted: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
@@ -77,11 +77,11 @@ interface Prepared {
   readonly report: ConfigReport;
   readonly keys: { readonly mainName: string; readonly isGlobal: boolean };
   readonly defaultAgentId: string;
-  /** File to write. */
+  /** The file to write. */
   readonly file?: { readonly text: string; readonly path: string; readonly replaces?: string };
 }
 
-/** Returns the current settings and the plan for the source's configuration. */
+/** Returns the current settings, and the plan for the source's configuration. */
 async function prepare(
   source: SourceDir,
   options: ImportOptions,
@@ -94,7 +94,7 @@ async function prepare(
   const check = (file: Tree) =>
     found === undefined ? undefined : checkConfig(file, found.name, path, options);
   const { accept = [], ask, home } = options;
-  // A setting that an earlier import accepted needs no second acceptance.
+  // A setting that an earlier import has accepted needs no second acceptance.
   const isAccepted = exists && textAt(path) === check(mapped.file)?.text;
   const judged = await judgeTrust(
     mapped.file,
@@ -109,7 +109,7 @@ async function prepare(
   if (inForce?.ok === false) return inForce;
   const settings = inForce?.value.settings ?? checked?.settings ?? settingsOfText("", path, options).settings;
   if (settings === undefined)
-    return fail("invalid_config", "the environment holds invalid settings", {
+    return fail("invalid_config", "the environment contains invalid settings", {
       hint: "Run parley config check to see them.",
     });
   const common = { settings, keys: { mainName, isGlobal }, defaultAgentId };
@@ -143,7 +143,9 @@ function isInside(root: string, path: string): boolean {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !way.startsWith(sep));
 }
 
-/** Returns the source's session stores: one per agent, and the one of versions with only one agent. */
+/**
+ * Returns the source's session stores: one for each agent, and the one of older versions with only one agent.
+ */
 async function readStores(
   source: SourceDir,
   defaultAgentId: string,
@@ -187,7 +189,7 @@ async function readStores(
   return stores;
 }
 
-/** Reports other files in the source directory. */
+/** Reports the other files in the source directory. */
 async function noteOthers(source: SourceDir, remarks: Remarks): Promise<void> {
   for (const { name } of await source.list([])) {
     if (/^(agents|sessions|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name)) continue;
@@ -242,7 +244,7 @@ function refuse(
   for (const own of [settings.store.dir, configPathOf(options)]) {
     if (!isInside(source.root, own)) continue;
     return fail("invalid_argument", `${own} is inside ${options.dir}, which an import must not change`, {
-      hint: "Set store.dir, or --config, to another place.",
+      hint: "Set store.dir, or --config, to another location.",
     });
   }
   return ok(undefined);

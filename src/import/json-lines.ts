@@ -1,10 +1,10 @@
-// Owns reading untrusted JSON line by line in bounded memory. Only one line of at most LINE_BYTES_MAX is in
+// Reads untrusted JSON line by line with limited memory. Only one line of at most LINE_BYTES_MAX is in
 // memory. A text with too many values or levels is rejected before it is parsed, because it could need far
 // more memory than its text.
 
 import type { FileHandle } from "node:fs/promises";
 
-/** Limit for one transcript entry, which can hold pictures and tool output. */
+/** Maximum bytes of one transcript entry, which can contain pictures and tool output. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 const DEPTH_MAX = 200;
@@ -17,12 +17,14 @@ const LINE_END = 0x0a;
 const isOpening = (byte: number): boolean => byte === 0x5b || byte === 0x7b;
 const isClosing = (byte: number): boolean => byte === 0x5d || byte === 0x7d;
 
-/** Returns the end of the string that begins at `from`; the end of the text if it is unterminated. */
+/**
+ * Returns the end of the string that begins at `from`, or the end of the text if the string is unterminated.
+ */
 function endOfString(text: Buffer, from: number): number {
   for (let at = text.indexOf(QUOTE, from + 1); at !== -1; at = text.indexOf(QUOTE, at + 1)) {
     let before = at - 1;
     while (text[before] === BACKSLASH) before -= 1;
-    // With an even number of backslashes the quote is not escaped.
+    // After an even number of backslashes the quote is not escaped.
     if ((at - before) % 2 === 1) return at;
   }
   return text.length;
@@ -70,9 +72,9 @@ export function parseForeign(bytes: Buffer, valuesMax: number): Parsed {
 }
 
 export interface FileLine {
-  /** FileLine number, from 1. */
+  /** Line number, counted from 1. */
   readonly number: number;
-  /** Absent: the line is too long. */
+  /** Absent if the line is too long. */
   readonly bytes?: Buffer;
 }
 

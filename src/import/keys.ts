@@ -1,7 +1,6 @@
-// Owns the conversion of the source's session keys to canonical keys. The same source key always gives the
-// same key. A key of an unknown form is the name of a conversation and stays as it is; if it can't be a name,
-// it becomes the conversation's label. A session that an earlier version imported under another key keeps
-// that key.
+// Converts the source's session keys to canonical keys. The same source key always gives the same key. A key
+// of an unknown form becomes the name of a conversation, or its label if it is not valid as a name. A session
+// that an earlier version of Parley imported under another key keeps that key.
 
 import { optional } from "../core/optional.ts";
 import {
@@ -17,13 +16,13 @@ import { derivedUuid } from "./ids.ts";
 
 /** Facts about a session that its key does not contain. */
 export interface KeyHints {
-  /** Agent of its store. */
+  /** The agent to whose store the session belongs. */
   readonly agentId: string;
-  /** Channel in its entry. */
+  /** The channel in the session's entry. */
   readonly channel?: string;
-  /** Last part of a main session's key in the source. */
+  /** Last part of the source's keys of main sessions. */
   readonly mainName: string;
-  /** All chats of the source share one session. */
+  /** True if all chats of the source share one session. */
   readonly isGlobal: boolean;
 }
 
@@ -33,10 +32,10 @@ export type KeyVerdict =
       readonly key: string;
       readonly agentId: string;
       readonly accountId?: string;
-      /** Its key in versions where colons in names and ids were not supported. */
+      /** The key that older versions created, which did not support colons in names and ids. */
       readonly formerKey?: string;
     }
-  /** A key without another form. */
+  /** A key of any other form. */
   | { readonly kind: "conversation"; readonly key: string; readonly agentId: string }
   | { readonly kind: "reserved" };
 
@@ -47,11 +46,11 @@ const KINDS: Readonly<Record<string, "group" | "channel" | "dm">> = {
   dm: "dm",
   direct: "dm",
 };
-/** Direct chats once had only a phone number. */
+/** Older keys of direct chats contain only a phone number. */
 const PHONE = /^\+?\d{4,}$/;
 const JID = /@g\.us$/i;
 
-/** Returns an agent's id in our spelling; undefined: impossible. */
+/** Returns an agent's id in Parley's spelling, or undefined if it can't be one. */
 export function agentIdOf(text: string): string | undefined {
   const id = text
     .trim()
@@ -96,7 +95,7 @@ function canonical(text: string): string | undefined {
   return parsed.ok ? formatKey(parsed.value) : undefined;
 }
 
-/** Returns the key of a named conversation; parts are encoded if a key can't hold them. */
+/** Returns the key of a named conversation. Parts that are not valid in a key are encoded. */
 function nameOf(rest: string, agentId: string): string | undefined {
   const encoded = rest.split(":").map(encodeOutsideId).join(":");
   return canonical(`agent:${agentId}:${rest}`) ?? canonical(`agent:${agentId}:${encoded}`);
@@ -112,7 +111,7 @@ interface Spelled {
   readonly formerText?: string;
 }
 
-/** Reads the rest after `agent:<id>:`, or the whole of an earlier spelling. */
+/** Reads the rest after `agent:<id>:`, or a whole key in an earlier spelling. */
 function readRest(parts: readonly string[], agentId: string, hints: KeyHints): Spelled | undefined {
   const [first = "", second = ""] = parts;
   const head = first.toLowerCase();
@@ -134,7 +133,7 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
     case "node":
       return withColons("node-");
     case "subagent":
-      // A nested sub-agent has both ids.
+      // The key of a nested sub-agent contains both ids.
       return { text: `agent:${agentId}:subagent:${encodeOutsideId(parts.slice(1).join("."))}` };
     case "mcp":
     case "acp":
@@ -173,7 +172,7 @@ function direct(agentId: string, channel: string | undefined, peer: string): Spe
     : { text: `agent:${agentId}:${channel}:dm:${encodeOutsideId(peer)}` };
 }
 
-/** Reads `<kind>:<id>`; the id may hold colons, and a thread may follow. */
+/** Reads `<kind>:<id>`. The id may contain colons, and a thread may follow. */
 function inChannel(agentId: string, channel: string, parts: readonly string[]): Spelled | undefined {
   const kind = KINDS[(parts[0] ?? "").toLowerCase()];
   if (kind === undefined) return undefined;

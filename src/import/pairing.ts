@@ -1,6 +1,6 @@
-// Owns the repair of tool calls: in an imported transcript every call has exactly one result, right after it.
-// A result without a call is dropped; a call without a result gets a placeholder. The result's id comes from
-// its call, so a later import never adds a second result.
+// Repairs tool calls: in an imported transcript every call has exactly one result, directly after it. A
+// result without a call is dropped; a call without a result gets a placeholder. The result's id is derived
+// from its call, so a later import never adds a second result.
 
 import type { Entry, ToolCallBlock } from "../core/shapes/message.ts";
 import type { SourceEntry } from "./entries.ts";
@@ -18,11 +18,11 @@ export interface TimedSourceEntry {
   readonly entry: SourceEntry;
   readonly name: string;
   readonly at: number;
-  /** For a compaction: name of the first message that was kept. */
+  /** For a compaction, the name of the first message that was kept. */
   readonly firstKept?: string;
 }
 
-/** Counts of repairs. */
+/** Number of repairs of each kind. */
 export interface Repairs {
   callsWithoutResult: number;
   resultsWithoutCall: number;
@@ -68,7 +68,7 @@ export class Pairing {
     }
   }
 
-  /** Ends the conversation: completes open calls. */
+  /** Ends the conversation: adds the missing results of open calls. */
   end(): Entry[] {
     return this.#close(this.#lastAt);
   }

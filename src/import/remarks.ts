@@ -1,5 +1,6 @@
-// Owns an import's remarks: skipped or changed things, counted by kind. The list is bounded, and holds
-// neither secrets nor terminal control characters (I14): values are never noted, names are redacted.
+// Collects an import's remarks about skipped or changed data, counted by kind. Their number is limited. They
+// contain neither secrets nor terminal control characters (I14): values are never recorded, names are
+// redacted.
 
 import { Redactor } from "../core/text/redact/redact.ts";
 
@@ -18,7 +19,7 @@ export class Remarks {
   readonly #kinds = new Map<string, { count: number; examples: string[] }>();
   #others = 0;
 
-  /** Adds a remark. `what`: a fixed sentence. `example`: where, or which one. */
+  /** Adds a remark. `what`: a fixed sentence. `example`: the file or the name that it is about. */
   note(what: string, example?: string, count = 1): void {
     const known = this.#kinds.get(what);
     if (known === undefined && this.#kinds.size >= KINDS_MAX) {
@@ -42,9 +43,9 @@ export class Remarks {
   }
 }
 
-/** Makes a source's name safe to show. */
+/** Shortens and redacts a name of the source. */
 function shorten(text: string): string {
-  // The source's values are not registered as secrets here.
+  // A redactor without known secrets, because the source's values are not registered.
   const shown = new Redactor([]).cut(text, EXAMPLE_CHARS_MAX);
   return shown.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}");
 }

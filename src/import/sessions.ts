@@ -1,5 +1,5 @@
-// Owns importing all sessions of a source: their keys, their spawners, and their transcripts. If two source
-// entries map to the same session, the newer one is imported and the other is reported.
+// Imports all sessions of a source: their keys, their spawners, and their transcripts. If two source entries
+// map to the same session, the newer one is imported and the other is reported.
 
 import type { FileHandle } from "node:fs/promises";
 import { optional } from "../core/optional.ts";
@@ -19,13 +19,13 @@ import type { SourceSession } from "./source-sessions.ts";
 import { parseLine, planTranscript, type TranscriptPlan } from "./transcript-plan.ts";
 import { type ImportStore, ownerOfTranscript, type SessionOutcome, writeSession } from "./write-session.ts";
 
-/** Limit for following spawners. */
+/** Maximum number of spawners that are followed. */
 const ANCESTORS_MAX = 64;
 
-/** Sessions of one agent of the source. */
+/** The sessions of one agent of the source. */
 export interface AgentStore {
   readonly agentId: string;
-  /** Folder of its transcripts, from the source's root. */
+  /** Folder of the agent's transcripts, relative to the source's root. */
   readonly folder: readonly string[];
   readonly sessions: readonly SourceSession[];
 }
@@ -46,24 +46,24 @@ export interface SessionsJob {
   readonly nowMs: number;
   /** Counts of repaired transcript entries. */
   readonly repairs: Repairs;
-  /** No further session starts after it fires. */
+  /** When it fires, no further session is started. */
   readonly signal: AbortSignal;
   /** Called after each session. */
   done(key: string, outcome: SessionOutcome): void;
 }
 
-/** A source session with its key here. */
+/** A source session with its key in Parley. */
 interface MappedSession {
   readonly key: string;
   readonly agentId: string;
   readonly accountId?: string;
-  /** The key has no other form, so it becomes a conversation. */
+  /** True if the key has no other known form, so that the session becomes a conversation. */
   readonly isConversation: boolean;
   readonly folder: readonly string[];
   readonly session: SourceSession;
 }
 
-/** Returns the key of a source session: an existing one from an earlier import, else the current form. */
+/** Returns a source session's key in Parley: the one of an earlier import, else the current form. */
 async function keyHere(
   sourceKey: string,
   hints: KeyHints,
@@ -77,7 +77,7 @@ async function keyHere(
   return former === undefined ? verdict : { ...verdict, key: verdict.formerKey };
 }
 
-/** Assigns keys; of sessions with the same key the newest stays. */
+/** Assigns keys. Of sessions with the same key, the newest is kept. */
 async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, MappedSession>> {
   const placed = new Map<string, MappedSession>();
   for (const { agentId, folder, sessions } of stores) {
@@ -108,7 +108,7 @@ async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<M
   return placed;
 }
 
-/** Returns a spawner's key here, imported or not. */
+/** Returns a spawner's key in Parley, whether or not the spawner is imported. */
 async function spawnerOf(placement: MappedSession, job: SessionsJob): Promise<string | undefined> {
   const { spawnedBy } = placement.session;
   if (spawnedBy === undefined) return undefined;
@@ -123,7 +123,7 @@ function depthOf(key: string, spawners: ReadonlyMap<string, string>): number {
   return depth;
 }
 
-/** Returns the provenance of messages in a session that no person writes in. */
+/** Returns the provenance of messages in a session in which no person writes. */
 function originOf(key: string, spawnedBy: string | undefined): Provenance | undefined {
   const parsed = parseKey(key);
   const form = parsed.ok ? parsed.value.form : undefined;
@@ -181,14 +181,14 @@ function sessionOf(
     createdAt: Math.min(session.startedAt ?? startedAt ?? updatedAt, updatedAt),
     updatedAt,
     spawnDepth: family.depth,
-    // A client that reconnects under this key finds its inbox.
+    // Marked as external, so that a client that reconnects under this key finds its inbox.
     external: parsed.ok && parsed.value.form === "external" && parsed.value.client === "mcp",
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
     inputTokens: session.inputTokens,
     outputTokens: session.outputTokens,
     totalTokens: session.totalTokens,
-    // The source's total is the size of the last context.
+    // The source's total is the size of the context at the end.
     contextUsed: session.totalTokens,
     cost: 0,
     ...optional({ label, displayName, archivedAt, spawnedBy: family.spawnedBy }),
@@ -247,7 +247,7 @@ async function* entriesOf(
 
 async function* nothing(): AsyncGenerator<Entry> {}
 
-/** Returns the transcript's id: the source's, unless another session has it. */
+/** Returns the transcript's id: the source's own, unless another session already has it. */
 async function sessionIdHere(
   { key, agentId, session }: MappedSession,
   { db }: ImportStore,
@@ -287,7 +287,7 @@ async function importOne(
   }
 }
 
-/** Imports every session of the source, spawners first. */
+/** Imports every session of the source. Spawners come first. */
 export async function importSessions(stores: readonly AgentStore[], job: SessionsJob): Promise<void> {
   const placed = await place(stores, job);
   const spawners = new Map<string, string>();

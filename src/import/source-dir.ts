@@ -1,6 +1,6 @@
-// Owns reading a directory that another program wrote. Nothing in it is changed: files are opened read-only.
-// Nothing outside of it is read: links are not followed, and a name can't lead to another folder. Only
-// regular files are read, up to the reader's limit.
+// Reads a directory that another program wrote. Nothing in it is changed: files are opened read-only. Nothing
+// outside is read: links are not followed, and a name can't lead to another folder. Only regular files are
+// read, up to the reader's limit.
 
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, opendir, realpath, stat } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { fail, ok, type Result } from "../core/shapes/errors.ts";
 
 /** Hint for a wrong directory. */
 export const NAME_THE_DIRECTORY = "Name the state directory, like ~/.openclaw or ~/.clawdbot.";
-/** Limit of entries per folder. */
+/** Maximum number of entries per folder. */
 const ENTRIES_MAX = 100_000;
 
 export interface Named {
@@ -24,7 +24,7 @@ export type Opened =
 /** Reason why a file was not read. */
 export type Unread = "absent" | "link" | "other" | "unreadable" | "too_large";
 
-/** The words for each reason in a report. */
+/** The text for each reason in a report. */
 export const UNREAD_WORDS: Readonly<Record<Unread, string>> = {
   absent: "missing",
   link: "a link",
@@ -34,9 +34,9 @@ export const UNREAD_WORDS: Readonly<Record<Unread, string>> = {
 };
 
 export interface SourceDir {
-  /** Real path of the directory. */
+  /** The real path of the directory. */
   readonly root: string;
-  /** Lists a folder by name; empty if it does not exist. */
+  /** Lists a folder, given by its path segments. Empty if it does not exist. */
   list(folder: readonly string[]): Promise<Named[]>;
   /** Opens a file; the caller closes the handle. */
   open(path: readonly string[]): Promise<Opened>;
@@ -69,7 +69,7 @@ export async function openSourceDir(dir: string): Promise<Result<SourceDir>> {
   });
 }
 
-/** Checks a path: returns the first segment's problem if it is not a plain folder. */
+/** Checks a path. Returns the problem of the first segment that is not a plain folder. */
 async function walk(root: string, path: readonly string[]): Promise<"fine" | "absent" | "link" | "other"> {
   let at = root;
   for (const [index, name] of path.entries()) {
@@ -110,7 +110,7 @@ async function openFile(root: string, path: readonly string[]): Promise<Opened> 
   const way = await walk(root, path);
   if (way !== "fine") return { kind: way };
   try {
-    // O_NONBLOCK: opening a pipe would block forever.
+    // With O_NONBLOCK, opening a pipe does not block forever.
     const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
     const handle = await open(join(root, ...path), flags);
     const found = await handle.stat();

@@ -1,4 +1,4 @@
-// Owns reading the source's session store. Only used fields of an entry are kept: prompts and snapshots are
+// Reads the source's session store. Only the fields that are needed are kept; prompts and snapshots are
 // skipped. Unknown fields are reported, never guessed.
 
 import { parseText } from "../config/source.ts";
@@ -13,7 +13,7 @@ import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 
 const STORE_BYTES_MAX = 96 * 1024 * 1024;
-/** Limit for a store in JSON5, written by hand, which is slower to parse. */
+/** Maximum bytes of a store in JSON5 (written by hand), which is slower to parse. */
 const HAND_BYTES_MAX = 4 * 1024 * 1024;
 const VALUES_MAX = 3_000_000;
 const SESSIONS_MAX = 50_000;
@@ -22,7 +22,7 @@ const SESSIONS_MAX = 50_000;
 export interface SourceSession {
   readonly sourceKey: string;
   readonly sessionId: string;
-  /** Its transcript's file, if other than `<sessionId>.jsonl`. */
+  /** The transcript's file, if it is not `<sessionId>.jsonl`. */
   readonly fileName?: string;
   readonly updatedAt?: number;
   readonly startedAt?: number;
@@ -52,7 +52,7 @@ const USED = new Set(
     "groupId"
   ).split(" "),
 );
-/** Known fields without a meaning here: caches, reports, settings of missing features. */
+/** Known fields that have no meaning in Parley: caches, reports, settings of missing features. */
 const PASSED_OVER = new Set(
   (
     "contextTokens model modelProvider skillsSnapshot systemPromptReport compactionCount memoryFlushAt " +
@@ -166,7 +166,7 @@ function parse(bytes: Buffer, name: string): unknown {
   return byHand.ok ? byHand.value : undefined;
 }
 
-/** Returns the sessions of one store; empty if it is missing or unreadable, which is reported. */
+/** Returns the sessions of one store, or none if it is missing or unreadable, which is reported. */
 export async function readSourceSessions(
   source: SourceDir,
   path: readonly string[],

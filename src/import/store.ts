@@ -1,5 +1,5 @@
-// Owns an import's access to the store: exclusive if embedded, beside gateways if shared, and read-only in a
-// dry run.
+// Opens the store for an import: exclusively if it is embedded, beside running gateways if it is shared, and
+// read-only in a dry run.
 
 import { join } from "node:path";
 import { fail, type Result } from "../core/shapes/errors.ts";
@@ -28,7 +28,7 @@ async function withStore(store: Store, { redactor }: World, work: Work): Promise
   }
 }
 
-/** A missing store, or one that needs a migration, counts as empty. */
+/** Opens the store read-only. A missing store, or one that needs a migration, counts as empty. */
 async function lookOnly({ settings, world }: StoreLocation, work: Work): Promise<Result<void>> {
   const { dir, postgresUrl: url } = settings;
   const { redactor } = world;
@@ -55,7 +55,9 @@ async function write({ settings, world }: StoreLocation, work: Work): Promise<Re
   return withStore(await openPostgres({ url, world, writersMax: 2, readersMax: 2 }), world, work);
 }
 
-/** Runs the work on the store of these settings. A problem that a person has to solve is a failure. */
+/**
+ * Does the work on the store of these settings. A problem that a person must solve is returned as a failure.
+ */
 export async function withImportStore(place: StoreLocation, work: Work): Promise<Result<void>> {
   const { dir } = place.settings;
   try {

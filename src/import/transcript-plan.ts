@@ -1,7 +1,7 @@
-// Owns the first pass over a transcript: finds the entries of its final conversation. Entries form a tree,
+// Makes the first pass over a transcript: finds the entries of its final conversation. Entries form a tree,
 // and the conversation is the path from the newest entry to the root; other branches were abandoned and are
-// skipped. An entry with a missing parent (a broken line, a cut file) follows the entry before it. Only
-// positions are kept in memory, not content.
+// skipped. An entry whose parent is missing (because of a broken line or a cut file) follows the entry before
+// it. Only positions are kept in memory, not content.
 
 import type { FileHandle } from "node:fs/promises";
 import { optional } from "../core/optional.ts";
@@ -9,31 +9,37 @@ import { entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
 import { type FileLine, linesOf, parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 
-/** Limit of entries per transcript. */
+/** Maximum number of entries per transcript. */
 const ENTRIES_MAX = 500_000;
-/** Limit of values per line. */
+/** Maximum number of JSON values per line. */
 const VALUES_MAX = 500_000;
 
 export interface TranscriptPlan {
-  /** Bytes to read; later additions are left for another import. */
+  /** Number of bytes to read. Later additions are left for another import. */
   readonly size: number;
   /** Time of the first entry. */
   readonly startedAt?: number;
   /** Whether a line is part of the conversation. */
   includes(line: number): boolean;
-  /** Returns the name of a line for derived ids: the same at every import. */
+  /** Returns the name from which a line's id is derived. It is the same at every import. */
   nameOf(line: number, id: string | undefined): string;
-  /** Returns the name of the first message kept by the compaction on this line; undefined: not imported. */
+  /**
+   * Returns the name of the first message that the compaction on this line kept, or undefined if that message
+   * is not imported.
+   */
   firstKept(line: number): string | undefined;
 }
 
-/** Facts about the lines, while the plan is made. */
+/** Data about the lines while the plan is made. */
 interface Index {
   /** Line number of each position. */
   readonly lines: number[];
-  /** For each entry, the position of its parent; -1: it has none. */
+  /** For each entry, the position of its parent, or -1 if it has none. */
   readonly parents: number[];
-  /** Use of each position: 2 a message that may start the model's context, 1 another usable entry, 0 none. */
+  /**
+   * For each position: 2 for a message that may start the model's context, 1 for another usable entry, 0 for
+   * any other line.
+   */
   readonly uses: number[];
   /** Name of each position. */
   readonly names: string[];
@@ -43,7 +49,7 @@ interface Index {
   startedAt?: number;
 }
 
-/** Parses one line; reports a failure once in `remarks`. */
+/** Parses one line. A failure is reported once in `remarks`. */
 export function parseLine(line: FileLine, where: string, remarks?: Remarks): unknown {
   const at = `${where}:${line.number}`;
   if (line.bytes === undefined) {
@@ -98,12 +104,12 @@ function addEntry(
 /** Marks the path from the newest entry to the root. */
 function pathOf(parents: readonly number[]): Uint8Array {
   const onPath = new Uint8Array(parents.length);
-  // A parent precedes its child, so the loop ends.
+  // A parent always precedes its child, so the loop ends.
   for (let at = parents.length - 1; at >= 0; at = parents[at] ?? -1) onPath[at] = 1;
   return onPath;
 }
 
-/** Scans the first `size` bytes of a transcript. `undefined`: too many entries. */
+/** Scans the first `size` bytes of a transcript. Returns undefined if there are too many entries. */
 export async function planTranscript(
   file: { readonly handle: FileHandle; readonly size: number; readonly name: string },
   now: number,
@@ -135,7 +141,7 @@ export async function planTranscript(
   return planOf(index, onPath, included, file.size);
 }
 
-/** For each position, the next message on the path that is not a tool result; -1: none. */
+/** For each position, the next message on the path that is not a tool result, or -1 if there is none. */
 function openersOf({ uses }: Index, onPath: Uint8Array): Int32Array {
   const openers = new Int32Array(uses.length);
   let next = -1;
@@ -156,7 +162,7 @@ function planOf(
   const openers = openersOf(index, onPath);
   const kept = new Map<number, string>();
   for (const [position, firstKept] of compactions) {
-    // A result must follow its call.
+    // The kept part must not begin with a tool result, which must follow its call.
     const at = openers[ids.get(firstKept) ?? position] ?? -1;
     const [line, name] = [lines[position], names[at]];
     if (at >= 0 && at < position && line !== undefined && name !== undefined) kept.set(line, name);

@@ -1,7 +1,8 @@
-// Owns writing one imported session and its transcript. Existing data wins: a session with its own
-// conversation, or one that was used after its import, is not changed; if its transcript is a prefix of the
-// source's, the rest is appended. An entry is written once, even if the import is repeated or interrupted:
-// its id comes from the source. Entries and bytes per transaction and in memory are bounded.
+// Writes one imported session and its transcript. Existing data wins: a session with its own conversation, or
+// one that was used after its import, is not changed. If an unused session's transcript is the beginning of
+// the source's, the rest is appended. An entry is written once, even if the import is repeated or
+// interrupted: its id comes from the source. The number of entries and bytes is limited, per transaction and
+// in memory.
 
 import type { Entry } from "../core/shapes/message.ts";
 import type { Session } from "../core/shapes/session.ts";
@@ -22,14 +23,14 @@ const CONFLICTS_MAX = 8;
 
 /** The store of an import. */
 export interface ImportStore {
-  /** Absent: no store yet (dry run). */
+  /** Absent in a dry run if there is no store yet. */
   readonly db?: Db;
-  /** Absent: dry run. */
+  /** Absent in a dry run. */
   readonly transaction?: Store["transaction"];
   readonly redactor: Redactor;
 }
 
-/** Result for a session. `entries`: written now. */
+/** Result for a session. `entries`: the number written by this import. */
 export type SessionOutcome =
   | { readonly kind: "added" | "topped_up"; readonly entries: number }
   | { readonly kind: "unchanged" }
@@ -51,7 +52,7 @@ const leave = (reason: Reason): SessionOutcome => ({ kind: "left_alone", why: RE
 /** Status of the session before the import. */
 type ImportStatus =
   | { readonly kind: "absent" }
-  /** Created when a gateway started, and never used. */
+  /** The session was created by a gateway's start, and was never used. */
   | { readonly kind: "untouched" }
   | { readonly kind: "imported"; readonly entries: number; readonly laneSeq: number }
   | { readonly kind: "taken"; readonly reason: Reason };
@@ -109,7 +110,7 @@ class SessionWriter {
   readonly #store: ImportStore;
   readonly #session: Session;
   readonly #status: ImportStatus;
-  /** Number of entries that exist here. */
+  /** Number of entries that exist already. */
   readonly #there: number;
   #seen = 0;
   #begun = false;
@@ -122,7 +123,7 @@ class SessionWriter {
     this.#there = status.kind === "imported" ? status.entries : 0;
   }
 
-  /** Whether all existing entries were found in the source. */
+  /** Whether all existing entries were also found in the source. */
   get hasMetAll(): boolean {
     return this.#seen >= this.#there;
   }
@@ -135,7 +136,7 @@ class SessionWriter {
     if (fresh.length > 0) await this.#write(fresh);
   }
 
-  /** Creates the session even if it has no entries. */
+  /** Creates the session even if there are no entries. */
   async finish(): Promise<void> {
     if (!this.#begun && this.#status.kind !== "imported") await this.#write([]);
   }
@@ -174,7 +175,7 @@ class SessionWriter {
     }
   }
 
-  /** Locks the session and checks that nobody used it since the import started. */
+  /** Locks the session, and checks that nobody has used it since the import started. */
   async #hold(tx: Tx, isFirst: boolean): Promise<void> {
     const session = this.#session;
     const lane = await holdLane(tx, session.key);
@@ -190,7 +191,7 @@ class SessionWriter {
     }
     if (lane.session.sessionId !== session.sessionId) throw new Taken("inUse");
     if (!isFirst) return;
-    // Counters changed since the last import.
+    // Counters that have changed since the last import.
     const { updatedAt, inputTokens, outputTokens, totalTokens, contextUsed } = session;
     await updateSession(tx, session.key, {
       updatedAt,

@@ -1,7 +1,8 @@
-// A sandbox made by bubblewrap: new namespaces of every kind, the view of system-view.ts and the system calls
-// of seccomp.ts. Limits are enforced by the kernel if it can, otherwise by a watch from outside.
-// B1: the first process inside is our shell. It exits when the program exits; then the kernel kills all other
-// processes of the namespace before bubblewrap, which waits for the shell, can exit.
+// Implements the sandbox with bubblewrap: new namespaces of every kind, the file system of system-view.ts and
+// the system calls of seccomp.ts. The kernel enforces the limits if it can, otherwise a watch from outside
+// does.
+// B1: the first process inside is a shell of Parley's. It exits when the program exits. Then the kernel kills
+// all other processes of the namespace, before bubblewrap, which waits for the shell, can exit.
 // B2: a program is stopped by killing that first process, so B1 applies to a stop, too. When the gateway
 // dies, bubblewrap dies, and the first process with it.
 // Limitations:
@@ -15,7 +16,8 @@
 // may create thousands of processes before it is killed.
 // - Files: the only user inside is the gateway's user outside, without its privileges. For a gateway that
 // runs as root, that user owns everything that is mounted, so run the gateway as an ordinary user.
-// - Disk: see disk.ts. Network: all or nothing, see uplink.ts. Processor time: only `timeoutMs`.
+// - Disk: see disk.ts. Network: either none or full access, see uplink.ts. Processor time: only `timeoutMs`
+// limits it.
 
 import type { ChildProcess } from "node:child_process";
 import { release } from "node:os";
@@ -50,28 +52,32 @@ import { openUplink, type Uplink } from "./uplink.ts";
 import { codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
 
 const MEGABYTE = 1024 * 1024;
-/**
- * Extra room in the kernel's limit for memory that programs reserve but never use: Node alone reserves 512
- * MB.
- */
+/** Added to the kernel's limit for memory that programs reserve but never use: Node alone reserves 512 MB. */
 const RESERVED_MB = 640;
 const OPEN_FILES_MAX = 1_024;
-/** Bubblewrap's setup takes about 10 ms; before that there is no first process to kill. */
+/**
+ * Interval between attempts to kill the first process, which does not exist until bubblewrap's setup of about
+ * 10 ms is done.
+ */
 const KILL_AGAIN_MS = 5;
 const KILL_TRIES_MAX = 20;
 /**
- * Prefix of errors from before a script starts: bubblewrap's or our shells'. A script writes its own errors.
+ * Matches errors from before a script starts, from bubblewrap or from Parley's shells. A script reports its
+ * own errors.
  */
 const SETUP_FAILED = /^(?:bwrap|sandbox): /;
-/** The first file descriptor from which a child may read data. */
+/** The first file descriptor through which a child may get data. */
 const FIRST_DATA = 3;
 
-/** Sets ulimits for everything inside, then runs the program. Errors of a shell command join its output. */
+/**
+ * Sets ulimits for everything inside, then runs the program. Errors of a shell command are part of its
+ * output.
+ */
 const FIRST_PROCESS = [
-  // Closes descriptors inherited from the gateway: an open folder would be a way out of the sandbox.
+  // Closes descriptors inherited from the gateway: through an open folder a program could leave the sandbox.
   'for fd in /proc/$$/fd/*; do fd=${fd##*/}; if [ "$fd" -gt 2 ]; then eval "exec $fd>&-"; fi; done',
   "echo 1000 > /proc/self/oom_score_adj",
-  // A file over the limit makes the write fail instead of killing the shell.
+  // Makes a write above the file size limit fail, instead of killing the shell.
   "trap '' XFSZ",
   "ulimit -c 0",
   'ulimit -n "$1"',
@@ -79,13 +85,16 @@ const FIRST_PROCESS = [
   'ulimit -f "$3"',
   'if [ "$4" != 0 ]; then ulimit -u "$4"; fi',
   "shift 4",
-  // The trailing `exit` keeps the shell from replacing itself with the program (an implicit exec): the
-  // shell must end last (B1).
+  // The trailing `exit` keeps the shell from being replaced by the program (an implicit exec): the shell must
+  // end last (B1).
 ].join(" && ");
 const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; exit $?; }`;
 const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;
 
-/** Linux counts processes for each user namespace since 5.14; before, for the whole machine. */
+/**
+ * Whether Linux counts processes for each user namespace, as it does since 5.14. Before, it counts them for
+ * the whole machine.
+ */
 function countsProcessesInside(): boolean {
   const [major = 0, minor = 0] = release().split(".").map(Number);
   return major > 5 || (major === 5 && minor >= 14);
@@ -104,7 +113,7 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // The process has just exited.
+      // The process has already exited.
     }
   }
   if (inside.length > 0) return;
@@ -112,15 +121,18 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   else world.clock.at(world.clock.now() + KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
-/** Measures twice: during an exec a process briefly shares its parent's memory, which counts double. */
+/**
+ * Measures twice, because during an exec a process briefly shares its parent's memory, which then counts
+ * double.
+ */
 async function weighsMore(processes: Tree["processes"], bytesMax: number): Promise<boolean> {
   if ((await exactMemory(processes, bytesMax)) <= bytesMax) return false;
   return (await exactMemory(processes, bytesMax)) > bytesMax;
 }
 
-/** Checks of one run besides time and disk. */
+/** Returns the checks of one run besides time and disk. */
 function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
-  // The first process, our shell, is not the program's.
+  // One more, because the first process is Parley's shell, not the program's.
   const threadsMax = needs.processesMax + 1;
   const memoryMax = needs.memoryMb * MEGABYTE;
   let weighing = false;
@@ -133,8 +145,8 @@ function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<type
     const startedAt = clock.monotonic();
     void weighsMore(processes, memoryMax).then((tooMuch) => {
       weighing = false;
-      // Rests as long as the check took, so that a program that is slow to measure costs half a thread at
-      // most.
+      // Rests as long as the check took, so that a program that is slow to measure costs at most half a
+      // thread.
       restUntil = 2 * clock.monotonic() - startedAt;
       if (tooMuch) stop("memory");
     });
@@ -154,7 +166,7 @@ function namespaceArguments(shareNetwork: boolean): string[] {
 /** Enters the control group, then runs the command. */
 const ENTER = ["-c", 'echo $$ > "$1" && shift && exec "$@"', "sandbox"];
 
-/** Starts bubblewrap in the control group and the network of the uplink, if there are any. */
+/** Starts bubblewrap, inside the control group and the uplink's network if there are any. */
 function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
   const command = [...(found.uplink?.enter ?? []), "bwrap", ...args];
   if (found.wall !== undefined) return { file: "/bin/sh", args: [...ENTER, found.wall.entrance, ...command] };
@@ -162,7 +174,7 @@ function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file
   return { file, args: rest };
 }
 
-/** The conditions during one run. */
+/** State of the machine and the workspace when a run starts. */
 interface Found {
   readonly full: boolean;
   readonly wall: ProcessWall | undefined;
@@ -238,7 +250,7 @@ export function bubblewrapSandbox(ground: SandboxInputs): Sandbox {
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
       const uplink = await uplinkFor(ground);
       if (!uplink.ok) return uplink;
-      // Bubblewrap and the first process inside also count.
+      // Bubblewrap and the first process inside count as well.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
       const found = { full, wall, held: guarded.value, uplink: uplink.value };
       try {

@@ -1,23 +1,24 @@
 // Measures the size of a workspace, and stops a command that exceeds its quota.
-// A workspace over its quota can only shrink: the next command is informed, and no file in it may grow.
+// A workspace above its quota can only shrink: no file in it may grow, and the next command's result says so.
 // A command that lets a workspace grow beyond its quota is stopped within one or two checks.
 // Q3: a file counts as at least 4 KiB, so that a workspace cannot use up the inodes of the file system.
 // Q4: errors of the file system are not thrown: bubblewrap refuses a missing folder.
-// This is a watch, not a hard limit: between two checks a fast disk takes some hundred megabytes more.
-// Measuring needs a walk, so between two walks the free space of the file system is used: other programs'
-// writes lead to a measurement, not to a stop. Data that a walk cannot see (a deleted file that is still
-// open, an unreadable folder) counts once the free space fell by twice the quota during the command.
+// This is a watch, not a hard limit: between two checks a program may write some hundred megabytes to a fast
+// disk. To measure, all files must be visited. Between two measurements the free space of the file system is
+// used as an estimate; if other programs write, this leads to a measurement, not to a stop. Data that a walk
+// cannot see (a deleted file that is still open, an unreadable folder) counts once the free space fell by
+// twice the quota during the command.
 
 import { execFile } from "node:child_process";
 import { statfsSync } from "node:fs";
 import { SEARCH_PATH } from "../world/programs.ts";
 import type { Clock } from "../world.ts";
 
-/** After this time, changes of the free space may come from other programs. */
+/** After this time, other programs may have changed the free space. */
 const MEASURED_FRESH_MS = 60_000;
 const MEGABYTE = 1024 * 1024;
 const FILE_LEAST_BYTES = 4 * 1024;
-/** A folder that takes longer to walk counts as full. */
+/** Maximum time to measure a folder; a folder that takes longer counts as full. */
 const WALK_MAX_MS = 30_000;
 
 /** Returns the number that `du` reports for a folder. Unreadable parts count as 0. */
@@ -37,13 +38,13 @@ async function diskUsage(folder: string): Promise<number> {
   return Math.max(kilobytes * 1024, files * FILE_LEAST_BYTES);
 }
 
-/** The free space of a file system. */
+/** The free space of a file system, at one time. */
 interface Free {
   readonly bytes: number;
   readonly files: number;
 }
 
-/** The known size of one workspace, kept between commands. */
+/** The known size of one workspace. Kept between commands. */
 export class DiskBook {
   readonly #workspace: string;
   readonly #clock: Pick<Clock, "now">;
@@ -66,7 +67,7 @@ export class DiskBook {
     }
   }
 
-  /** Walks the folder; concurrent callers share one walk. */
+  /** Measures the folder. Concurrent callers share one measurement. */
   measure(): Promise<number> {
     this.#measuring ??= this.#walk().finally(() => {
       this.#measuring = undefined;
@@ -84,7 +85,9 @@ export class DiskBook {
     return usedBytes;
   }
 
-  /** Estimates the size without reading the folder: the last size plus the free space lost since. */
+  /**
+   * Estimates the size without reading the folder: the last size plus the decrease of the free space since.
+   */
   estimate(): number {
     const free = this.free();
     const lostBytes = this.#freeThen.bytes - free.bytes;
@@ -92,7 +95,9 @@ export class DiskBook {
     return (this.#usedBytes ?? 0) + Math.max(0, lostBytes, lostFiles * FILE_LEAST_BYTES);
   }
 
-  /** Returns the size when a command starts. Walks only the first time, and if the estimate is uncertain. */
+  /**
+   * Returns the size when a command starts. Measures only the first time, and if the estimate is uncertain.
+   */
   async atStart(quotaMb: number, signal: AbortSignal): Promise<{ usedBytes: number; full: boolean }> {
     const quota = quotaMb * MEGABYTE;
     if (this.#usedBytes === undefined || this.estimate() > quota) await unlessAborted(this.measure(), signal);
@@ -102,7 +107,7 @@ export class DiskBook {
   }
 }
 
-/** Rejects at once if the caller aborts: nothing of its command will run. */
+/** Rejects at once if the caller aborts, because its command will not run. */
 async function unlessAborted(measured: Promise<number>, signal: AbortSignal): Promise<void> {
   const waiting = new AbortController();
   const aborted = new Promise<void>((done) => {
@@ -113,7 +118,10 @@ async function unlessAborted(measured: Promise<number>, signal: AbortSignal): Pr
   waiting.abort();
 }
 
-/** Returns the check of one command. It calls `stop` if the command let the workspace exceed its quota. */
+/**
+ * Returns the disk check of one command. It calls `stop` if the workspace grew above its quota during the
+ * command.
+ */
 export function diskLook(book: DiskBook, quotaMb: number, usedAtStart: number, stop: () => void): () => void {
   const quota = quotaMb * MEGABYTE;
   const freeAtStart = book.free().bytes;

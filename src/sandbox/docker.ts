@@ -1,4 +1,4 @@
-// A sandbox made by docker's command line: one short-lived container for each program.
+// Implements the sandbox with docker's command line: one short-lived container for each program.
 // D1: the image is never downloaded during a run: waiting for minutes would look like a hang.
 // D2: a program is stopped by killing its container; the client, which waits for it, then exits (S5 of
 // sandbox.ts).
@@ -25,15 +25,13 @@ import {
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";
 import { codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
 
-/** Contains bash, coreutils and Node 24. */
+/** The default image, which contains bash, coreutils and Node 24. */
 export const DOCKER_IMAGE_DEFAULT = "node:24-bookworm-slim";
 
 const MEGABYTE = 1024 * 1024;
 const OPEN_FILES_MAX = 1_024;
 const SHARED_MEMORY_MB = 64;
-/**
- * Exit code of docker's own failures. A program may use it, too, but then the client's error output is empty.
- */
+/** Exit code of docker's own failures. A program may also use it, but then the client writes no errors. */
 const DOCKER_FAILED = 125;
 const KILL_AGAIN_MS = 200;
 const KILL_TRIES_MAX = 25;
@@ -43,7 +41,7 @@ limit=$1; shift; exec 2>&1; timeout --signal=KILL "$limit" "$@"; exit $?`;
 const APART = `${REPOSITORY_GUARD}
 limit=$1; shift; timeout --signal=KILL "$limit" "$@"; exit $?`;
 
-/** Quotes one field of a mount; docker parses the list as CSV. */
+/** Quotes one field of a mount, because docker parses the list as CSV. */
 const field = (name: string, value: string): string => `"${`${name}=${value}`.replaceAll('"', '""')}"`;
 
 function bind(source: string, target: string, readOnly: boolean): string[] {
@@ -93,7 +91,7 @@ export function dockerArguments(
   ].flat();
 }
 
-/** Kills the container, and the client exits with it. Tries again while the container does not exist yet. */
+/** Kills the container, whereupon the client exits. Tries again while the container does not exist yet. */
 function killContainer(name: string, child: ChildProcess, ground: SandboxInputs): void {
   const { clock } = ground.world;
   const env = ground.environment;
@@ -108,7 +106,10 @@ function killContainer(name: string, child: ChildProcess, ground: SandboxInputs)
   attempt(KILL_TRIES_MAX);
 }
 
-/** Returns the gateway's user as the user inside, so that it owns the files in the workspace. */
+/**
+ * Returns the option that runs the program as the gateway's user, so that this user owns new files in the
+ * workspace.
+ */
 function userHere(): { user?: string } {
   const [user, group] = [process.getuid?.(), process.getgid?.()];
   // Docker on a Mac maps users itself.

@@ -1,7 +1,7 @@
 // Finds the sandbox backend that works on this machine, and explains why none does.
-// FB1: a backend works if a program has really run in it; being installed proves nothing.
-// FB2: a working backend is found once for each process; a failed one is tried again after a while, so that
-// installing it needs no restart.
+// FB1: a backend counts as working only if a program has run in it; it is not enough that it is installed.
+// FB2: a working backend is remembered for the life of the process. A failed one is tried again after some
+// time, so that installing it needs no restart.
 // FB3: if no backend works, the failure names the problem of each and how to install one.
 
 import { execFile } from "node:child_process";
@@ -28,13 +28,13 @@ import type { CodeCache, SandboxInputs } from "./watch.ts";
 
 type Backend = Sandbox["kind"];
 
-/** Whether a backend works here; `why`: the reason, as the end of a sentence. */
+/** Whether a backend works here. `why`: the reason, as the end of a sentence. */
 export type Probe =
   | { readonly usable: true; readonly carrier?: Carrier }
   | { readonly usable: false; readonly why: string; readonly hint?: string };
 
 export interface SandboxFinder {
-  /** Returns the sandbox for a workspace, or why there is none. */
+  /** Returns the sandbox for a workspace. Fails with the reason if there is none. */
   find(needs: SandboxNeeds, workspace: string): Promise<Result<Sandbox>>;
   /** Checks one backend, for `parley doctor`. */
   probe(backend: Backend, image?: string): Promise<Probe>;
@@ -42,11 +42,11 @@ export interface SandboxFinder {
 
 export interface FinderParts extends Pick<Surroundings, "keepOut" | "workspaces"> {
   readonly world: World;
-  /** Folder for compiled code of our own scripts. Absent: not cached. */
+  /** Folder for the compiled code of Parley's scripts. If absent, it is not cached. */
   readonly cacheDir?: string;
-  /** Is notified of every network carrier. */
+  /** Notified of every program that carries network traffic. */
   readonly peers?: NetworkPeers;
-  /** The gateway's environment. The backends' programs get the variables of `PASSED_ON`. */
+  /** The gateway's environment. The backends' programs get only the variables in `PASSED_ON`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -66,7 +66,7 @@ const PROBE_NEEDS: SandboxNeeds = {
   diskMb: 1_024,
   git: "read",
 };
-/** The variables that find programs, and docker's daemon. */
+/** The variables that are needed to find programs, and docker's daemon. */
 const PASSED_ON = ["PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"];
 const BUBBLEWRAP_MIN = [0, 8] as const;
 
@@ -121,7 +121,7 @@ function whyNoNamespaces(): string {
   return "";
 }
 
-/** Explains why a version of bubblewrap is too old. undefined: it works. */
+/** Explains that a version of bubblewrap is too old, or returns undefined if it is not. */
 export function tooOld(versionLine: string): string | undefined {
   const [major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(versionLine)?.slice(1) ?? []).map(Number);
   const [majorMin, minorMin] = BUBBLEWRAP_MIN;
@@ -163,7 +163,9 @@ async function probeDocker(env: Environment, image: string): Promise<Probe> {
   return { usable: true };
 }
 
-/** Checks whether programs in bubblewrap can have their own network here, and which carrier works. */
+/**
+ * Checks whether programs in bubblewrap can have their own network here, and finds the carrier that works.
+ */
 async function probeNetwork(environment: Environment): Promise<Probe> {
   const opened = await openUplink(environment, undefined);
   if (!opened.ok)
@@ -193,7 +195,7 @@ function groundOf(args: {
   return { world, environment, needs, ...place, ...cache, ...peers, disk };
 }
 
-/** Runs a probe by its name, unless a recent result is known (FB2). */
+/** Returns a function that runs a probe by its name, unless a recent result is known (FB2). */
 function rememberProbes(world: World): (name: string, ask: () => Promise<Probe>) => Promise<Probe> {
   const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
   return async (name, ask) => {
@@ -212,7 +214,7 @@ function rememberProbes(world: World): (name: string, ask: () => Promise<Probe>)
 const carriedBy = (probe: Probe): Pick<SandboxInputs, "carrier"> =>
   probe.usable && probe.carrier !== undefined ? { carrier: probe.carrier } : {};
 
-/** Serves a whole process: remembers working backends, and the size of each workspace. */
+/** Creates the finder of a whole process. It remembers working backends, and the size of each workspace. */
 export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   const { world } = parts;
   const environment = passedOn(parts.environment ?? {});
@@ -230,7 +232,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
       ? remembered(`docker ${image}`, () => probeDocker(environment, image))
       : remembered(backend, () => probeBubblewrap(world, environment));
 
-  /** Probes the backend, and its network if required. Docker has its own network. */
+  /** Probes the backend, and its network if it is required. Docker has its own network. */
   async function probeFor(backend: Backend, needs: SandboxNeeds): Promise<Probe> {
     const found = await probe(backend, needs.image);
     if (!found.usable || backend === "docker" || !needs.network) return found;
@@ -274,7 +276,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   return { find, probe };
 }
 
-/** Without the folder everything works, only slower. */
+/** Without this folder scripts still work, only slower. */
 async function openCodeCache(
   cacheDir: string | undefined,
   workspace: string,
@@ -290,7 +292,7 @@ async function openCodeCache(
 }
 
 async function prepareWorkspace(workspace: string, around: Surroundings): Promise<Result<string>> {
-  // Checks the name first, so that no folder is created in a forbidden location.
+  // Checks the path before creating the folder, so that none is created in a forbidden location.
   const named = checkWorkspace(workspace, around);
   if (!named.ok) return named;
   try {

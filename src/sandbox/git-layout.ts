@@ -11,19 +11,22 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isInside } from "../world/folders.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
-/** Limit of repositories and configuration files examined for one workspace. */
+/** Maximum number of repositories and configuration files that are examined for one workspace. */
 const LOOKS_MAX = 1_000;
 const MODULES_DEPTH_MAX = 6;
 
 interface GitLayout {
-  /** Absolute paths in the workspace: directories, files that name them, hook folders, included files. */
+  /** Absolute paths in the workspace: git directories, files that name them, hook folders, included files. */
   readonly places: readonly string[];
   /** True if the limit was reached. */
   readonly tooMuch: boolean;
 }
 
 interface Setting {
-  /** For example `core.hookspath` or `submodule.a/b.path`: section and name in lower case. */
+  /**
+   * The setting's name, for example `core.hookspath` or `submodule.a/b.path`: section and name are in lower
+   * case.
+   */
   readonly key: string;
   readonly value: string;
 }
@@ -66,7 +69,7 @@ function plain(raw: string): string {
   return value.slice(0, kept);
 }
 
-/** Returns the text of a plain file. undefined: missing or too large. */
+/** Returns the text of a plain file, or undefined if it is missing or too large. */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -85,7 +88,7 @@ async function textOf(path: string): Promise<string | undefined> {
 const expanded = (path: string, from: string): string =>
   path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(from, path);
 
-/** One search of a workspace. */
+/** The state of one search of a workspace. */
 class Looking {
   readonly places = new Set<string>();
   tooMuch = false;
@@ -97,7 +100,7 @@ class Looking {
     this.#workspace = workspace;
   }
 
-  /** False: examined before, or the limit is reached. */
+  /** Returns false if it was examined before, or if the limit is reached. */
   #first(what: string): boolean {
     if (this.#seen.has(what)) return false;
     this.#seen.add(what);
@@ -107,7 +110,7 @@ class Looking {
   }
 
   /**
-   * Records a path of the workspace, by its name and its real path. Paths elsewhere are not writable in a
+   * Records a path of the workspace under its name and its real path. Other paths are not writable in a
    * sandbox.
    */
   async #note(path: string): Promise<void> {
@@ -142,7 +145,7 @@ class Looking {
     }
   }
 
-  /** Examines the paths that the settings in a file name: hooks, included files, submodules. */
+  /** Examines the paths that a file's settings name: hooks, included files, submodules. */
   async #settings(file: string, worktree: string): Promise<void> {
     if (!this.#first(`${file} for ${worktree}`)) return;
     for (const { key, value } of gitSettings((await textOf(file)) ?? "")) {
@@ -174,7 +177,7 @@ class Looking {
     }
   }
 
-  /** Examines directories of submodules; their names may contain slashes. */
+  /** Examines the directories of submodules, whose names may contain slashes. */
   async #modules(folder: string, depth = 0): Promise<void> {
     if (depth > MODULES_DEPTH_MAX) return;
     const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
@@ -199,14 +202,14 @@ async function gitDirectory(dotGit: string): Promise<string> {
   return named === undefined ? dotGit : resolve(dirname(dotGit), named);
 }
 
-/** Settings of the user and of the machine may name hooks, too. */
+/** Settings of the user and of the machine may also name hooks. */
 const globalFiles = (): string[] => [
   join(homedir(), ".gitconfig"),
   join(homedir(), ".config", "git", "config"),
   "/etc/gitconfig",
 ];
 
-/** Returns the real paths of files and folders of a workspace that control git. */
+/** Returns the real paths of a workspace's files and folders that control git. */
 export async function gitLayout(workspace: string): Promise<GitLayout> {
   const looking = new Looking(workspace);
   await looking.repository(workspace);

@@ -1,5 +1,6 @@
-// Runs one program of a node on its own machine: without a sandbox, but with limits on time and output.
-// HP1: it gets exactly the given environment and no input; its time is measured by the world's clock.
+// Runs one program for a node, on the node's machine: without a sandbox, but with limits on time and output.
+// HP1: the program gets exactly the given environment and no input. Its time is measured by the world's
+// clock.
 // HP2: at its time limit, or when it is cancelled, everything that it started is killed, as far as the system
 // shows it; children that left the process group are found through /proc, if there is one.
 
@@ -21,7 +22,7 @@ function killTree(child: ChildProcess): void {
     try {
       process.kill(one, "SIGKILL");
     } catch {
-      // The program exited with the group.
+      // The whole process group has already exited.
     }
   }
 }

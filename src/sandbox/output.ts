@@ -1,6 +1,6 @@
-// Keeps a bounded part of a command's output.
-// O1: memory is bounded: start and end are kept, the middle is counted, and the text shows how much is
-// missing.
+// Keeps a limited part of a command's output.
+// O1: memory is limited: the beginning and the end are kept, the middle is only counted, and the text says
+// how much is missing.
 
 /** Keeps the first and the last half of `maxBytes`. */
 export class Output {
@@ -34,7 +34,7 @@ export class Output {
     return last;
   }
 
-  /** Returns the text, with a line instead of the omitted part. Invalid bytes become `\uFFFD`. */
+  /** Returns the text, with a line in place of the omitted part. Invalid bytes become `\uFFFD`. */
   read(): { text: string; truncated: boolean } {
     const head = Buffer.concat(this.#head);
     const tail = this.#shrink();
@@ -50,14 +50,14 @@ const readable = (bytes: Buffer): string => bytes.toString("utf8").replaceAll("\
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Skips up to three bytes of a character whose start was cut off. */
+/** Returns the start of the first complete character, at most three bytes further. */
 function characterStart(bytes: Buffer): number {
   let at = 0;
   while (at < 3 && isContinuation(bytes[at])) at += 1;
   return at;
 }
 
-/** Leaves out a character whose end was cut off. */
+/** Returns the end without an incomplete last character. */
 function characterEnd(bytes: Buffer): number {
   let lead = bytes.length - 1;
   while (lead > bytes.length - 4 && isContinuation(bytes[lead])) lead -= 1;

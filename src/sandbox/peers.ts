@@ -1,8 +1,9 @@
-// Distinguishes sandboxed programs from all others in connections to the gateway's own port. Sandboxes with
-// `network: true` have a carrier (uplink.ts) that connects for them from the host, so they could reach a
-// gateway that listens beyond the loopback. Their connections are closed here.
-// While such a sandbox runs, a connection from this machine is served only if it belongs to another
-// user, or if a process that is not a carrier holds its other end. Undecidable connections are closed.
+// Detects connections of sandboxed programs to the gateway's own port. Sandboxes with `network: true` have a
+// carrier (uplink.ts) that connects for them from the host, so they could reach a gateway that listens beyond
+// the loopback. Their connections are closed here.
+// While such a sandbox runs, a connection from this machine is served only if it belongs to another user, or
+// if a process that is not a carrier holds its other end. If this can't be determined, the connection is
+// closed.
 // The check runs when the connection arrives; programs that start later do not matter.
 
 import { readdir, readFile, readlink } from "node:fs/promises";
@@ -15,18 +16,18 @@ type Ends = { readonly [K in keyof Connection]-?: NonNullable<Connection[K]> };
 
 interface SocketRow {
   readonly uid: number;
-  /** 0: its process has closed it. */
+  /** Inode of the socket; 0 if its process has closed it. */
   readonly inode: number;
 }
 
 const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
-/** Limit for one carrier: a shell, the carrier and its threads. */
+/** Maximum processes of one carrier: a shell, the carrier and its threads. */
 const PROCESSES_MAX = 64;
 const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/;
 
 const portOf = (address: string | undefined): number => Number.parseInt(address?.split(":").at(-1) ?? "", 16);
 
-/** Returns the row of the peer's end, if it is on this machine. */
+/** Returns the table row of the peer's end of the connection, if the peer is on this machine. */
 async function findRow(peer: Ends): Promise<SocketRow | undefined> {
   for (const table of TABLES) {
     const text = await readFile(table, "utf8").catch(() => "");
@@ -48,7 +49,7 @@ async function holds(pid: string, inode: number): Promise<boolean> {
   return false;
 }
 
-/** Returns whether a process in the gateway's process namespace, outside all carriers, holds this socket. */
+/** Whether a process outside all carriers holds this socket, in the gateway's process namespace. */
 async function isHeldOutside(inode: number, carriers: ReadonlySet<string>): Promise<boolean> {
   const own = await readlink("/proc/self/ns/pid");
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
@@ -63,7 +64,7 @@ async function isHeldOutside(inode: number, carriers: ReadonlySet<string>): Prom
 export class NetworkPeers {
   readonly #carriers = new Set<number>();
 
-  /** Registers a carrier. Call the returned function when it has exited. */
+  /** Registers a carrier. The returned function must be called when it has exited. */
   enter(pid: number): () => void {
     this.#carriers.add(pid);
     return () => {
@@ -71,17 +72,20 @@ export class NetworkPeers {
     };
   }
 
-  /** Returns whether to close the connection. False, without waiting, while no sandbox has a network. */
+  /**
+   * Decides whether to close the connection. While no sandbox has a network, it returns false without a
+   * promise.
+   */
   refuses(connection: Connection): Promise<boolean> | false {
     if (this.#carriers.size === 0 || process.platform !== "linux") return false;
-    // Copied: a closed socket forgets them.
+    // Copied, because a closed socket no longer has them.
     const { localPort = 0, remotePort = 0, remoteAddress = "" } = connection;
     return this.#judge({ localPort, remotePort, remoteAddress });
   }
 
   async #judge(peer: Ends): Promise<boolean> {
     const row = await findRow(peer);
-    // Connections from another machine have no row here; a local connection without a row is closed already.
+    // A connection from another machine has no row here. A local one without a row is already closed.
     if (row === undefined) return LOOPBACK.test(peer.remoteAddress);
     if (row.uid !== process.getuid?.()) return false;
     const carriers = [...this.#carriers].flatMap((pid) => [

@@ -1,9 +1,9 @@
 // Protects the git repository of a workspace from sandboxed programs: they can read it, and write it only if
-// the settings allow it. A program that writes `.git` decides what any later `git` of the owner runs outside
-// every sandbox: hooks, a pager, a file monitor. `.git/config` and `.git/commondir` are as powerful as a
-// hook, so all of `.git` is protected or nothing.
-// RE1: existing files that control git (git-layout.ts) can be neither written, moved nor removed. Folders
-// above them can be written, but not moved, because the files would move with them.
+// the settings allow it. A program that can write `.git` can choose programs that the owner's next `git` runs
+// outside of the sandbox: hooks, a pager, a file monitor. `.git/config` and `.git/commondir` are as powerful
+// as a hook, so either all of `.git` is protected or nothing.
+// RE1: existing files that control git (git-layout.ts) can't be written, moved or removed. Folders above them
+// can be written, but not moved, because the files would move with them.
 // RE2: a mount covers exactly the file that was checked. A parallel program may replace it by a link while
 // the sandbox is built: the first process inside checks again, and starts nothing if the file differs.
 // RE3: missing files that would control git, and files behind a link, cannot be protected: no program is
@@ -17,11 +17,11 @@ import { SEARCH_PATH } from "../world/programs.ts";
 import { gitLayout } from "./git-layout.ts";
 import type { SandboxNeeds } from "./sandbox.ts";
 
-/** A path of the workspace that the sandbox mounts in its place. */
+/** A path of the workspace that the sandbox mounts over itself. */
 export interface ProtectedPath {
   readonly path: string;
   readonly readOnly: boolean;
-  /** Device and inode number. */
+  /** Device and inode number of the path. */
   readonly identity: string;
 }
 
@@ -30,14 +30,19 @@ const refuse = (text: string, hint: string) =>
     hint: `${hint}, or set sandbox.git to "write" for this agent.`,
   });
 
-/** Does not follow links. undefined: it is missing, or neither a folder nor a file. */
+/**
+ * Reads a path without following links. Returns undefined if it is missing, or neither a folder nor a file.
+ */
 async function hold(path: string, readOnly: boolean): Promise<ProtectedPath | undefined> {
   const found = await lstat(path, { bigint: true }).catch(() => undefined);
   if (found === undefined || !(found.isDirectory() || found.isFile())) return undefined;
   return { path, readOnly, identity: `${found.dev}:${found.ino}` };
 }
 
-/** Returns the path, or the nearest existing folder above it: protecting that prevents creating the path. */
+/**
+ * Returns the path if it exists, else the nearest existing folder above it: protecting that folder prevents
+ * that the path is created.
+ */
 async function firstThere(workspace: string, path: string): Promise<string> {
   let there = path;
   while (there !== workspace && (await lstat(there).catch(() => undefined)) === undefined) {
@@ -51,7 +56,7 @@ const foldersAbove = (workspace: string, path: string): string[] => {
   return above === workspace || !isInside(workspace, above) ? [] : [...foldersAbove(workspace, above), above];
 };
 
-/** Returns the paths that a program may only read, and the folders above them, outer folders first. */
+/** Returns the paths that a program may only read, and the folders above them. Outer folders come first. */
 export async function guardedRepository(
   workspace: string,
   needs: Pick<SandboxNeeds, "git">,
@@ -92,7 +97,10 @@ export async function guardedRepository(
 const mountName = (path: string): string =>
   path.replaceAll(/[ \t\n\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 
-/** The first lines of a sandbox's first process; they take the arguments of `guardArguments` (RE2). */
+/**
+ * The first lines of the script that a sandbox's first process runs. They use the arguments of
+ * `guardArguments` (RE2).
+ */
 export const REPOSITORY_GUARD = [
   "left=$1; shift",
   'while [ "$left" -gt 0 ]; do',

@@ -1,13 +1,14 @@
-// The guarantees of a sandbox, for every backend. Each backend's own head comment lists its limitations.
-// S1: a sandboxed program can write to its workspace and to a private, bounded /tmp, and nowhere else.
+// Defines the guarantees of a sandbox for every backend. The first comment of each backend's file lists its
+// limitations.
+// S1: a sandboxed program can write to its workspace and to a private /tmp of limited size, and nowhere else.
 // S2: it can read the system's programs and libraries and nothing else of the host: no home, no configuration
 // or store of the gateway, no process and no environment but its own.
 // S3: it has no network access unless `network` is on. It never reaches this machine's loopback, its abstract
 // sockets or the gateway's own port.
 // S4: it has no privileges and cannot get any: no capabilities, no setuid, no new user namespace.
 // S5: when `run` returns, everything that it started has exited.
-// S6: time, output, memory, processes and disk are bounded; over a limit it is stopped, and the result says
-// why.
+// S6: time, output, memory, processes and disk are limited. Above a limit the program is stopped, and the
+// result says why.
 // S7: a workspace that would expose the host (/, a system folder, a home, the gateway's own files, another
 // agent's workspace inside it) is refused; and so is every workspace if the gateway's files are in a folder
 // that all sandboxes show.
@@ -33,44 +34,49 @@ export type SandboxNeeds = Pick<
   "backend" | "network" | "memoryMb" | "processesMax" | "diskMb" | "git" | "image"
 >;
 
-/** Temporary files are kept in memory: they get a part of it, at most the disk limit. */
+/**
+ * Maximum size of temporary files. They are in memory, so they get a part of it, but no more than the disk
+ * limit.
+ */
 export function temporaryMbOf(needs: Pick<SandboxNeeds, "memoryMb" | "diskMb">): number {
   return Math.min(needs.diskMb, Math.ceil(needs.memoryMb / 2));
 }
 
 export type Program =
   | { readonly kind: "shell"; readonly command: string }
-  /** A module of the gateway's own code, by absolute path; it reads `input` and writes its answer. */
+  /** A module of Parley's own code, by absolute path. It reads `input` and writes its answer. */
   | { readonly kind: "script"; readonly file: string; readonly input: string };
 
 export interface RunLimits {
-  /** From the start of the backend. */
+  /** Time limit, from the start of the backend. */
   readonly timeoutMs: number;
-  /** Limit of its output; the middle is cut out. */
+  /** Maximum bytes of its output; the middle is cut out. */
   readonly outputMaxBytes: number;
   readonly signal: AbortSignal;
-  /** PATH inside. Absent: the system's folders. */
+  /** PATH inside the sandbox. Default: the system's folders. */
   readonly searchPath?: string;
 }
 
 export interface ContainedEnd extends ProcessEnd {
-  /** The workspace already exceeded `diskMb`, so no file in it could grow. */
+  /** True if the workspace already exceeded `diskMb`, so that no file in it could grow. */
   readonly full: boolean;
 }
 
 /** A sandbox for the programs of one workspace. */
 export interface Sandbox {
   readonly kind: "bubblewrap" | "docker";
-  /** The program that carries its network. Absent: no network. */
+  /** The program that carries the sandbox's network traffic. Absent if it has no network. */
   readonly carrier?: string;
   /**
    * Runs a program in the workspace until it exits. Errors of a shell command are part of its output, in
-   * order. Fails if it could not be started; it never runs without the sandbox instead.
+   * order. Fails if the program could not be started; it never runs without the sandbox.
    */
   run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>>;
 }
 
 /** Builds the failure of a backend that did not run a program. */
 export function backendFailure(text: string): Failure {
-  return fail("sandbox_unavailable", text, { hint: "parley doctor checks the sandbox, and names remedies." });
+  return fail("sandbox_unavailable", text, {
+    hint: "parley doctor checks the sandbox and explains how to fix it.",
+  });
 }

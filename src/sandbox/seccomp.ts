@@ -1,7 +1,7 @@
-// Builds the seccomp filter: system calls that sandboxed programs must not make.
-// SC1: a refused call returns ENOSYS, as on an older kernel, so that programs use their alternative.
-// Calls of a foreign architecture are refused, so that its table of numbers cannot bypass the filter.
-// No file gets a setuid or setgid bit: the gateway's user would own it, and the bit would be effective
+// Builds the seccomp filter, which refuses system calls that sandboxed programs must not make.
+// SC1: a refused call returns ENOSYS, as on an older kernel, so that programs use an alternative.
+// Calls with another architecture's numbers are refused, because they would bypass the filter.
+// No file may get a setuid or setgid bit: the gateway's user would own the file, and the bit would work
 // outside of the sandbox.
 // SC4: a socket must have a family that the network namespace isolates. Others bypass it: AF_VSOCK reaches
 // the machine's own host.
@@ -13,7 +13,9 @@ interface Guarded {
   readonly number: number;
   /** Index of the argument with the file mode. */
   readonly mode: number;
-  /** Index of the argument with the flags of an open: the mode matters only if they create a file. */
+  /**
+   * Index of the argument with the flags of an open call. The mode matters only if the flags create a file.
+   */
   readonly flags?: number;
 }
 
@@ -57,7 +59,7 @@ const X64: Machine = {
   socket: 41,
 };
 
-/** The same calls, if this machine has them. */
+/** Call numbers on ARM64. Calls that do not exist there are missing. */
 const ARM64: Machine = {
   audit: 0xc00000b7,
   refused: [194, 190, 186, 116, 217, 218, 219, 241, 279, 280, 282, 425, 437, 447],
@@ -80,17 +82,17 @@ const ALLOW = 0x7fff0000;
 const ANSWER = 0x00050000;
 const EPERM = 1;
 const ENOSYS = 38;
-/** Numbers from here on are the x32 table of the same architecture. */
+/** Call numbers from here on belong to x32, a second table of the same architecture. */
 const X32_FIRST = 0x40000000;
 const EAFNOSUPPORT = 97;
-/** AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK, which lists the interfaces. */
+/** AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK, which programs use to list network interfaces. */
 const FAMILIES = [1, 2, 10, 16];
-/** O_CREAT, and the bits of O_TMPFILE besides O_DIRECTORY. */
+/** O_CREAT, and the bits of O_TMPFILE without O_DIRECTORY. */
 const MAKES_A_FILE = 0o100 | 0o20000000;
 const SETUID_OR_SETGID = 0o6000;
 const NUMBER_OFFSET = 0;
 const ARCHITECTURE_OFFSET = 4;
-/** Offset of the lower half of an argument; flags and modes use only that half. */
+/** Offset of the lower half of an argument. Flags and modes use only that half. */
 const argumentOffset = (index: number): number => 16 + 8 * index;
 
 /** `whenTrue`, `whenFalse`: number of instructions that a jump skips. */
@@ -137,8 +139,8 @@ function guardSocket(number: number): Buffer[] {
 }
 
 /**
- * Returns the filter for a machine (`process.arch`). undefined: its call numbers are unknown, so there is no
- * filter.
+ * Returns the filter for a machine (`process.arch`), or undefined if its call numbers are unknown: then there
+ * is no filter.
  */
 export function seccompFilter(arch: string): Buffer | undefined {
   const machine = { x64: X64, arm64: ARM64 }[arch];

@@ -1,8 +1,8 @@
-// Decides which parts of the system a sandboxed program sees, as arguments of bubblewrap, and which folders
-// may be a workspace.
+// Decides which parts of the system a sandboxed program can see (as arguments of bubblewrap), and which
+// folders may be a workspace.
 // SV1: a file of the host is visible only if it is listed here; all of them are read-only.
 // SV2: parts of /proc about the whole machine are covered, except plain files that everybody may read and
-// nobody may write. If the gateway runs as root, the others would be writable even without capabilities,
+// nobody may write. If the gateway runs as root, all other files would be writable even without capabilities,
 // because the kernel checks the owner.
 // SV3: a workspace that a sandboxed agent may write must not contain another agent's workspace: the agent
 // could replace that by a link, and the other's sandbox would mount the link's target.
@@ -19,7 +19,7 @@ import { resolverFile } from "./uplink.ts";
 export const CONTAINED_NODE = "/run/parley/node";
 export const CONTAINED_CODE = "/run/parley/code";
 export const CONTAINED_CACHE = "/run/parley/cache";
-/** /dev/shm is rarely used and never for much. */
+/** Size of /dev/shm. Few programs use it, and none needs much. */
 const SHARED_MEMORY_MB = 64;
 const MEGABYTE = 1024 * 1024;
 
@@ -47,12 +47,12 @@ const CONFIGURATION = [
 ];
 /** Files of /proc that everybody may read but that help an attacker. */
 const PROC_TELLING = ["cmdline", "iomem", "ioports", "kallsyms", "key-users", "keys"];
-/** Not hidden, because namespaces isolate it. */
+/** An entry that is not hidden, because namespaces isolate it. */
 const PROC_OWN = ["sysvipc"];
 const READ_BY_ALL_WRITTEN_BY_NONE = 0o444;
-/** The kernel's settings: programs read them, but must never write them. */
+/** The kernel's settings, which programs may read but must never write. */
 const PROC_SETTINGS = "/proc/sys";
-/** A workspace must not be inside of these, nor contain one of them. */
+/** A workspace must not be inside of these folders, nor contain one of them. */
 const NOT_A_WORKSPACE = [
   ...SYSTEM_LINKS,
   ...SYSTEM_FOLDERS,
@@ -64,10 +64,12 @@ const NOT_A_WORKSPACE = [
   "/run/parley",
 ];
 
-/** Too wide for a workspace: they contain other people's files. A folder inside one is allowed. */
+/**
+ * Folders that contain other people's files, so they must not be a workspace. A folder inside one is allowed.
+ */
 const TOO_WIDE = ["/tmp", "/home", "/run", "/run/user", "/var", "/var/lib", "/opt", "/srv", "/mnt", "/media"];
 
-/** Small files that replace the host's in a sandbox. */
+/** Small files that replace the host's files in a sandbox. */
 export const OWN_FILES: Readonly<Record<string, string>> = {
   "/etc/passwd": "agent:x:1000:1000:agent:/:/bin/bash\nnobody:x:65534:65534:nobody:/:/bin/false\n",
   "/etc/group": "agent:x:1000:\nnogroup:x:65534:\n",
@@ -75,7 +77,7 @@ export const OWN_FILES: Readonly<Record<string, string>> = {
   "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 };
 
-/** Resolves a path that may not exist yet. */
+/** Resolves links in a path that may not exist yet. */
 const realOf = (path: string): string => {
   try {
     return realpathSync(path);
@@ -85,15 +87,17 @@ const realOf = (path: string): string => {
   }
 };
 
-/** Folders of this machine that belong to others. */
+/** Folders of this machine that a workspace must not overlap. */
 export interface Surroundings {
-  /** The gateway's store and configuration: a workspace must not contain them or be inside of them. */
+  /** The gateway's store and configuration. A workspace must not contain them or be inside of them. */
   readonly keepOut: readonly string[];
-  /** The gateway's code: the same rule, but it may be visible. */
+  /** The gateway's code. The same rule applies, but a sandbox may show it. */
   readonly code?: string;
-  /** Homes: a workspace must not be one, or contain one. */
+  /** Home folders. A workspace must not be one of them, or contain one. */
   readonly homes?: readonly string[];
-  /** All agents' workspaces: none may be inside another that is sandboxed. Two agents may share one. */
+  /**
+   * The workspaces of all agents. None may be inside another one that is sandboxed; two agents may share one.
+   */
   readonly workspaces?: readonly string[];
 }
 
@@ -177,16 +181,16 @@ export function containedEnvironment(
 }
 
 export interface View {
-  /** Real path of the workspace, and its name in the settings. */
+  /** Real path of the workspace, and its path in the settings. */
   readonly workspace: string;
   readonly namedWorkspace: string;
   readonly network: boolean;
   readonly temporaryMb: number;
-  /** The gateway's Node and the folder of its code. */
+  /** The gateway's Node, and the folder of its code. */
   readonly node: string;
   readonly code: string;
   readonly cache?: CacheView;
-  /** Protected paths of the workspace; each after the folders that contain it. */
+  /** Protected paths of the workspace. Each comes after the folders that contain it. */
   readonly held: readonly ProtectedPath[];
 }
 
@@ -198,7 +202,7 @@ export function mountArguments(view: View, firstData: number): string[] {
     view.cache === undefined
       ? []
       : [view.cache.writable ? "--bind" : "--ro-bind", view.cache.dir, CONTAINED_CACHE];
-  // A workspace that is a link is available under both names.
+  // If the workspace is a link, it is available under both paths.
   const link = namedWorkspace === workspace ? [] : ["--symlink", workspace, namedWorkspace];
   return [
     ...systemFolders(),

@@ -1,6 +1,6 @@
-// The network of sandboxed programs: their own network namespace, and a program outside of it that carries
-// their traffic (pasta or slirp4netns) like an ordinary client on the host's network.
-// UL1: nothing of the host's own network is shared: no loopback, no abstract Unix socket, no interface.
+// Gives sandboxed programs a network: their own network namespace, and a program outside of it, the carrier
+// (pasta or slirp4netns), that forwards their traffic like an ordinary client on the host's network.
+// UL1: nothing of the host's own network is shared: no loopback, no abstract Unix socket and no interface.
 // UL2: programs start only after the carrier has connected the namespace; without a carrier none starts.
 // UL3: the carrier exits with the program, and with the gateway.
 // The carrier connects as a process of the gateway's user, so a service that listens on all addresses of this
@@ -17,16 +17,16 @@ const CARRIERS = ["pasta", "slirp4netns"] as const;
 export type Carrier = (typeof CARRIERS)[number];
 
 const RESOLVER = "/etc/resolv.conf";
-/** The servers that systemd's local resolver uses. */
+/** File with the DNS servers that systemd's local resolver uses. */
 const RESOLVER_BEHIND = "/run/systemd/resolve/resolv.conf";
 const NAMESERVER = /^\s*nameserver\s+(\S+)/gm;
 const LOOPBACK = /^127\.|^::1$/;
 const WORDS_MAX = 2_000;
-/** Attempts of 0.02 s each until the network works. */
+/** Maximum number of checks, 0.02 s apart, until the network works. */
 const READY_TRIES_MAX = 250;
 
 /**
- * Keeps the namespaces open while its input is open. Prints "made" when they exist, "up" when the network
+ * Keeps the namespaces open while its input is open. Prints "made" when they exist, and "up" when the network
  * works. It is root of its user namespace, which contains only the gateway's user.
  */
 const HOLDER = [
@@ -41,7 +41,10 @@ const HOLDER = [
   "read -r _",
 ].join("\n");
 
-/** Runs the carrier, and kills it when our input closes: pasta would survive a killed gateway. */
+/**
+ * Runs the carrier, and kills it when the gateway closes its input: otherwise pasta would outlive a killed
+ * gateway.
+ */
 const KEEPER = [
   "exec 3<&0",
   '"$@" & carrier=$!',
@@ -60,16 +63,16 @@ const readText = (path: string): string => {
 const serversIn = (path: string): string[] =>
   [...readText(path).matchAll(NAMESERVER)].map(([, server = ""]) => server);
 
-/** Returns the file with name servers for sandboxed programs: never this machine's loopback. */
+/** Returns the file with DNS servers for sandboxed programs. It never names this machine's loopback. */
 export function resolverFile(): string {
   const isReachable = serversIn(RESOLVER).some((server) => !LOOPBACK.test(server));
   return !isReachable && existsSync(RESOLVER_BEHIND) ? RESOLVER_BEHIND : RESOLVER;
 }
 
-/** Explains why a carrier must not be used here. undefined: it may. */
+/** Explains why a carrier must not be used here, or returns undefined if it may. */
 function unfit(carrier: Carrier): string | undefined {
   const [server] = serversIn(RESOLVER);
-  // Its address for name lookups forwards all ports to the host's first name server.
+  // The carrier's address for name lookups forwards all ports to the host's first DNS server.
   if (carrier === "pasta" || (server !== undefined && !LOOPBACK.test(server))) return undefined;
   return `is not used, because ${RESOLVER} names a server on the loopback, which it would expose`;
 }
@@ -93,7 +96,7 @@ export interface Uplink {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Resolves to whether a process prints a line before it exits. */
+/** Resolves to whether a process prints this line before it exits. */
 function printsLine(child: ChildProcess, line: string): Promise<boolean> {
   return new Promise((done) => {
     let text = "";

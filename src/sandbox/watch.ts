@@ -8,38 +8,41 @@ import type { Program, SandboxNeeds } from "./sandbox.ts";
 import type { CacheView } from "./system-view.ts";
 import type { Carrier } from "./uplink.ts";
 
-/** The inputs from which a backend builds a sandbox. */
+/** Inputs from which a backend builds a sandbox. */
 export interface SandboxInputs {
   readonly world: World;
   readonly needs: SandboxNeeds;
-  /** Real path of the workspace, and its name in the settings. */
+  /** Real path of the workspace, and its path in the settings. */
   readonly workspace: string;
   readonly namedWorkspace: string;
-  /** The gateway's Node and the folder of its code. */
+  /** The gateway's Node, and the folder of its code. */
   readonly node: string;
   readonly code: string;
   readonly codeCache?: CodeCache;
-  /** Environment of the backend's own program, never of the program inside: finds programs and daemon. */
+  /**
+   * Environment of the backend's own program, which needs it to find programs and docker's daemon. The
+   * program inside does not get it.
+   */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;
-  /** Is notified of every process that carries a program's network. */
+  /** Notified of every program that carries network traffic. */
   readonly peers?: NetworkPeers;
   /** The network backend that works here, if the program has a network. */
   readonly carrier?: Carrier;
 }
 
 /**
- * Folder for compiled code of our scripts: the next start then takes a third of the time. Only a script's
- * first run may write it. Each workspace has its own: a command that tampers with that run by swapping
- * folders affects no other workspace.
+ * Folder for the compiled code of Parley's scripts, with which the next start takes a third of the time. Only
+ * a script's first run may write to it. Each workspace has its own, so that a command that tampers with that
+ * run by swapping folders affects no other workspace.
  */
 export interface CodeCache {
   readonly dir: string;
-  /** Files of the scripts that have run. */
+  /** Files of the scripts that have run before. */
   readonly warm: Set<string>;
 }
 
-/** Returns the cache for one run of a program; undefined for programs that are not ours. */
+/** Returns the cache for one run of a program, or undefined if the program is not one of Parley's scripts. */
 export function codeCacheFor(
   ground: Pick<SandboxInputs, "codeCache">,
   program: Program,
@@ -54,10 +57,10 @@ export function codeCacheFor(
 type Stop = (why: Ending) => void;
 
 const LOOK_EVERY_MS = 50;
-/** A check is followed by a pause this many times as long: the gateway has other work. */
+/** After a check, the pause is this many times as long as the check took, to leave time for other work. */
 const PAUSE_TIMES = 10;
 
-/** `look`: additional check, with the process of the backend. */
+/** `look`: an additional check, called with the backend's process. */
 export function watchRun(
   ground: SandboxInputs,
   usedAtStart: number,

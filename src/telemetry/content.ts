@@ -1,15 +1,15 @@
-// Formats conversation text for spans, if content is traced.
-// Credentials are redacted before anything is cut, so that no cut leaves half of one.
-// Text in a span is bounded; of many messages the newest are kept.
+// Formats texts of conversations for spans. Used only if content is traced.
+// Credentials are redacted before text is cut, so that no half of one remains.
+// The text of a span is limited; the newest messages are kept.
 
 import { type Entry, isCompaction, type Message } from "../core/shapes/message.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
 
-/** Characters of one text. */
+/** Maximum characters of one text. */
 const TEXT_MAX = 4_000;
-/** Characters of all messages of one attribute. */
+/** Maximum characters of all messages in one attribute. */
 const MESSAGES_MAX = 16_000;
-/** Longer arguments are left out instead of redacted. */
+/** Maximum characters of arguments; longer ones are omitted, because redacting them would take too long. */
 const MASKED_MAX = 1_000_000;
 
 /** Returns a text for a span. */
@@ -40,7 +40,7 @@ function partOf(block: Message["content"][number], redactor: Redactor): object {
   }
 }
 
-/** A message in the form of the conventions: role and parts. */
+/** A message in the form of the OpenTelemetry conventions: role and parts. */
 type Spoken = Pick<Message, "role" | "content"> & { readonly toolCallId?: string };
 
 function shownMessage(message: Spoken, redactor: Redactor): object {
@@ -50,7 +50,7 @@ function shownMessage(message: Spoken, redactor: Redactor): object {
   return { role: "tool", parts: [{ type: "tool_call_response", id: message.toolCallId ?? "", response }] };
 }
 
-/** Returns messages as JSON: the newest that fit. */
+/** Returns as JSON the newest messages that fit. */
 export function shownMessages(messages: readonly (Spoken | Entry)[], redactor: Redactor): string {
   const shown: string[] = [];
   let chars = 0;

@@ -1,6 +1,6 @@
-// The libraries that send traces, and the message if they are not installed.
-// TE1: they are not part of an install, because few users want traces and they need 20 MB: package.json lists
-// them as optional peers, in the versions given here (a test compares).
+// Names the libraries that send traces, and builds the message if they are not installed.
+// TE1: they are not installed by default, because few users want traces and they need 20 MB. package.json
+// lists them as optional peers, in the versions given here (a test compares).
 
 import { createRequire } from "node:module";
 
@@ -23,8 +23,8 @@ function isThere(name: string): boolean {
 }
 
 /**
- * Explains why enabled traces are not sent, with the command that installs the libraries. undefined: they are
- * installed.
+ * Explains why enabled traces are not sent, with the command that installs the libraries. Returns undefined
+ * if they are installed.
  */
 export function missingLibraries(): string | undefined {
   const missing = Object.entries(TRACE_LIBRARIES).filter(([name]) => !isThere(name));

@@ -1,6 +1,6 @@
 // Finds the parent span of a run from stored data.
-// LN1: the parent of a run is the tool call that made it; of a step of a flow, the previous step; of a
-// message that followed the end of another session's run, that run. Any other run begins its trace.
+// LN1: the parent of a run is the tool call that caused it. For a step of a flow it is the previous step; for
+// a message about the end of another session's run, that run. Any other run is the root of its trace.
 // LN2: a parent never starts after its child, even if all have the same time.
 
 import type { Run } from "../core/shapes/run.ts";
@@ -8,7 +8,7 @@ import { type PrecedingRun, precedingRuns } from "../store/queries/runs/precedin
 import type { Db } from "../store/sql.ts";
 import { callSpanId, runSpanId } from "./span.ts";
 
-/** Returns whether a run of the same flow is an earlier step. */
+/** Whether a run is an earlier step of the same flow. */
 function isEarlierStep(before: PrecedingRun, { flow }: Run): boolean {
   if (flow === undefined || before.flowId !== flow.flowId) return false;
   const turn = before.flowTurn ?? 1;
@@ -21,25 +21,25 @@ function sourceOf({ input: { provenance } }: Run): string | undefined {
   return crosses ? provenance.sourceSessionKey : undefined;
 }
 
-/** Returns the run before this one, among those that had ended. */
+/** Returns the preceding run, among those that had ended. */
 function chosen(run: Run, ended: readonly PrecedingRun[]): PrecedingRun | undefined {
   if (run.flow === undefined || run.flow.step === "task") {
-    // A requester is woken by the last run of the other session.
+    // The requester was woken by the last run of the other session.
     const source = sourceOf(run);
     return ended.find((one) => one.sessionKey === source && one.acceptedAt < run.acceptedAt);
   }
   const steps = ended.filter((one) => isEarlierStep(one, run));
-  // A successor is accepted in the transaction that ends its predecessor, so both have the same time.
+  // A successor is accepted in the transaction that ends its predecessor, so both times are equal.
   const same = steps.filter(({ endedAt }) => endedAt === run.acceptedAt);
   const byTurn = (one: PrecedingRun, other: PrecedingRun) => (other.flowTurn ?? 1) - (one.flowTurn ?? 1);
   return same.toSorted(byTurn)[0] ?? steps.toSorted(byTurn)[0];
 }
 
-/** Returns the parent span of a run. undefined: it begins the trace. */
+/** Returns the parent span of a run, or undefined if the run is the root of its trace. */
 export async function parentSpanOf(db: Db, run: Run): Promise<string | undefined> {
   const { parentRunId, callId } = run;
   if (parentRunId !== undefined) {
-    // Calls by external programs have other ids, and no span.
+    // Calls by external programs have another form of id, and no span.
     const hasSpan = callId?.startsWith(`${parentRunId}:`) === true;
     return hasSpan ? callSpanId(parentRunId, callId) : runSpanId(parentRunId);
   }

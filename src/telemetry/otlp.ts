@@ -1,7 +1,8 @@
-// Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON. The only file that uses the libraries;
-// loaded only by gateways with traces.
-// Nothing is registered globally: tracing by other code in this process is not affected.
-// OT2: a collector's answer is never shown: a failure is described by its status or the system's code.
+// Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON. Only this file uses the libraries, and
+// only gateways with traces load it.
+// Nothing is registered globally, so other tracing in this process is not affected.
+// OT2: a collector's answer is never shown: a failure is described by its HTTP status or the system's error
+// code.
 // OT3: spans and headers go only to the configured address. The libraries use Node's HTTP, which follows no
 // redirect.
 
@@ -17,7 +18,7 @@ import type { Span } from "./span.ts";
 
 /** Time limit of an export, including retries. */
 const EXPORT_MAX_MS = 5_000;
-/** `ExportResultCode.SUCCESS` of the libraries. */
+/** The libraries' `ExportResultCode.SUCCESS`. */
 const SUCCESS = 0;
 
 function timeOf(ms: number): HrTime {
@@ -36,7 +37,7 @@ function failureText(error: unknown): string {
     : "the collector did not accept the spans";
 }
 
-/** Converts our spans to the libraries' spans, with the same ids. */
+/** Returns a function that converts spans to the libraries' spans, with the same ids. */
 function spanMaker(settings: TraceSettings, facts: { version: string; instanceId: string }) {
   const made: ReadableSpan[] = [];
   const next = { traceId: "", spanId: "" };
@@ -86,7 +87,7 @@ function spanMaker(settings: TraceSettings, facts: { version: string; instanceId
   };
 }
 
-/** Opens the exporter of the settings. Nothing is sent before the first span. */
+/** Opens the configured exporter. Nothing is sent before the first span. */
 export function openOtlp(settings: TraceSettings, facts: { version: string; instanceId: string }): Exporter {
   const make = spanMaker(settings, facts);
   const agent = agentFor(settings.endpoint, { keepAlive: true, maxSockets: 1 });
@@ -94,7 +95,8 @@ export function openOtlp(settings: TraceSettings, facts: { version: string; inst
     url: settings.endpoint,
     headers: { ...settings.headers },
     timeoutMillis: EXPORT_MAX_MS,
-    // Only one export runs at a time (SQ2 of queue.ts); the libraries count one briefly after its end.
+    // Only one export runs at a time (SQ2 of queue.ts), but the libraries still count it for a moment after
+    // its end.
     concurrencyLimit: 4,
     httpAgentOptions: () => agent,
   });

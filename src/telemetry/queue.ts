@@ -1,5 +1,5 @@
-// The queue of spans that wait for export.
-// SQ1: adding a span only costs memory, which is bounded: beyond the limit the newest span is dropped.
+// Queues the spans that wait for export.
+// SQ1: adding a span only costs memory, which is limited: above the limit the newest span is dropped.
 // SQ2: one export runs at a time; spans of a failed export are dropped, not retried forever.
 // SQ3: dropped spans are reported in one log line, at most one a minute.
 // SQ4: a stop exports the waiting spans within a time limit, and counts the rest as dropped.
@@ -8,17 +8,17 @@ import type { Clock, Log, Timer } from "../world.ts";
 import type { Span } from "./span.ts";
 
 const QUEUE_SPANS_MAX = 4_096;
-/** Characters of text of all waiting spans. */
+/** Maximum characters of text in all waiting spans. */
 const QUEUE_CHARS_MAX = 16_000_000;
 const BATCH_SPANS_MAX = 256;
-/** Time that the first span of a batch waits for others. */
+/** How long the first span of a batch waits for others. */
 const BATCH_DELAY_MS = 1_000;
 const REPORT_INTERVAL_MS = 60_000;
 const STOP_MAX_MS = 2_000;
 
 /** Sends spans to a collector. */
 export interface Exporter {
-  /** Resolves to the reason of a failure; undefined: exported. Never throws. */
+  /** Resolves to the reason of a failure, or undefined if the spans were exported. Never throws. */
   export(batch: readonly Span[]): Promise<string | undefined>;
   /** Cancels exports in progress. */
   close(): void;
@@ -74,7 +74,7 @@ export class SpanQueue {
     this.#reporting = this.#clock.at(this.#clock.now() + REPORT_INTERVAL_MS, () => this.#reportAgain());
   }
 
-  /** Exports the waiting spans within the time limit. */
+  /** Exports the waiting spans, within the time limit. */
   async close(): Promise<void> {
     const late = Promise.withResolvers<void>();
     const timer = this.#clock.at(this.#clock.now() + STOP_MAX_MS, late.resolve, "alive");
@@ -110,7 +110,7 @@ export class SpanQueue {
 
   async #export(batch: readonly Span[]): Promise<void> {
     const problem = await this.#exporter.export(batch);
-    // Exports in progress at the stop are already counted.
+    // Exports that were in progress at the stop are already counted.
     if (this.#closed) return;
     this.#exporting = undefined;
     this.#underWay = 0;

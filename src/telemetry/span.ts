@@ -1,4 +1,4 @@
-// The shape of a span, independent of libraries, and the ids of traces and spans.
+// Defines a span, independent of libraries, and derives the ids of traces and spans.
 // SP1: ids are derived from stored data (chain, run, call), so that each process and each attempt computes
 // the same ones: one chain is one trace, and a later span can name a parent from another process.
 
@@ -18,11 +18,11 @@ export interface Span {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, Attribute>>;
-  /** Set if it failed; with the error text, if content is traced. */
+  /** Set if the work failed; contains the error text if content is traced. */
   readonly failed?: { readonly words?: string };
 }
 
-/** Returns hexadecimal digits as OpenTelemetry requires; an id of zeros only is invalid there. */
+/** Returns the given number of hexadecimal digits, never only zeros, which OpenTelemetry does not allow. */
 function idOf(kind: string, name: string, digits: number): string {
   const id = createHash("sha256").update(`parley ${kind} ${name}`).digest("hex").slice(0, digits);
   return /^0+$/.test(id) ? id.replace(/0$/, "1") : id;
@@ -43,7 +43,7 @@ export function callSpanId(runId: string, callId: string): string {
   return idOf("call", `${runId} ${callId}`, 16);
 }
 
-/** Returns the span id of a model call, which has no stored name: `id` is any unique text. */
+/** Returns the span id of a model call. `id` is any unique text, because model calls have no stored id. */
 export function modelSpanId(id: string): string {
   return idOf("model", id, 16);
 }

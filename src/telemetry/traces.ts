@@ -1,8 +1,9 @@
 // Traces runs, their model calls and tool calls, by the OpenTelemetry conventions for generative AI.
 // docs/TRACES.md lists the attributes.
-// TR1: one chain is one trace, over sessions, processes and restarts (span.ts), sent completely or not.
-// A run is one span, from its first start to its end, sent by the process that ended it; its model and
-// tool calls are sent by the process that made them.
+// TR1: one chain is one trace, across sessions, processes and restarts (span.ts). A trace is sent completely
+// or not at all.
+// A run is one span, from its first start to its end, sent by the process that ended it; its model and tool
+// calls are sent by the process that made them.
 // All text is redacted here, and text of people, agents and tools is only sent with `content` (I14).
 // TR4: tracing never delays a run or makes it fail.
 
@@ -27,12 +28,12 @@ import { parentSpanOf } from "./lineage.ts";
 import { type Exporter, SpanQueue } from "./queue.ts";
 import { type Attribute, callSpanId, modelSpanId, runSpanId, type Span, traceIdOf } from "./span.ts";
 
-/** Runs of this process that are kept until their end event. */
+/** Maximum number of runs of this process that are kept until their end event. */
 const RUNS_MAX = 2_000;
-/** Ended runs whose span is not made yet. */
+/** Maximum number of ended runs whose span is not built yet. */
 const LOOKUPS_MAX = 1_000;
 const NAME_CHARS_MAX = 128;
-/** Longer failures of tools are not parsed for their code. */
+/** Maximum characters of a tool's failure that is parsed for an error code. */
 const FAILURE_CHARS_MAX = 20_000;
 
 type Attributes = Record<string, Attribute | undefined>;
@@ -46,25 +47,25 @@ export interface RunTrace {
   /** Wraps a model port to trace its calls. */
   port(port: ModelPort): ModelPort;
   tool(event: ToolSeen): void;
-  /** Call it when the attempt is over in this process, ended or parked. */
+  /** Called when this process has finished or parked the attempt. */
   left(): void;
 }
 
 export interface Traces {
-  /** undefined: this run's chain is not traced. */
+  /** Returns undefined if this run's chain is not traced. */
   forRun(run: Run): RunTrace | undefined;
-  /** Traces the runs that end. */
+  /** Records the runs that end. */
   follow(bus: Bus, db: Db): void;
-  /** Exports the rest, within a time limit. */
+  /** Exports the remaining spans, within a time limit. */
   close(): Promise<void>;
 }
 
-/** Decides whether a trace is sent, by its id only, so that every process and attempt decides the same. */
+/** Decides by its id whether a trace is sent, so that every process and attempt decides in the same way. */
 function isSampled(traceId: string, ratio: number): boolean {
   return ratio >= 1 || Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 < ratio;
 }
 
-/** Names in the conventions for providers that have other names here. */
+/** Names of providers that differ in the OpenTelemetry conventions. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = { google: "gcp.gemini" };
 
 function modelAttributes(ref: string | undefined): Attributes {
@@ -103,7 +104,7 @@ function runAttributes(run: Run, content: boolean): Attributes {
   };
 }
 
-/** Returns the code of a tool's failure. Text of external tools is not a code. */
+/** Returns the error code of a tool's failure. Text of MCP tools is not used as a code. */
 function failureCode(result: string): string {
   if (result.length > FAILURE_CHARS_MAX) return "tool_error";
   try {
@@ -125,7 +126,7 @@ class OtelTraces implements Traces {
   readonly #settings: TraceSettings;
   readonly #world: World;
   readonly #queue: SpanQueue;
-  /** Runs that this process executes or has executed, until their end. */
+  /** Runs that this process has executed, until their end event. */
   readonly #runs = new Map<string, { readonly run: Run; readonly open: Map<string, ToolSeen> }>();
   #lookups = 0;
   #looked: Promise<void> = Promise.resolve();
@@ -165,7 +166,7 @@ class OtelTraces implements Traces {
         const code = isError === true ? failureCode(result) : undefined;
         this.#tellTool(run, begun, { endMs: event.atMs, result, ...optional({ code }) });
       },
-      // Open calls were parked with their run; the attempt that continues it traces them.
+      // Open calls were parked with their run. The next attempt traces them.
       left: () => open.clear(),
     };
   }
@@ -281,7 +282,7 @@ class OtelTraces implements Traces {
 
   async #tellRun(db: Db, event: RunEnded, executed: Run | undefined): Promise<void> {
     try {
-      // The row of a session that is deleted at the run's end may be gone.
+      // The event has these values because the run's row may already be deleted together with its session.
       const { runId, state, code, error, usage, endedAt } = event;
       const facts = { state, usage, endedAt, ...optional({ code }) };
       const run = (await getRun(db, runId)) ?? (executed && ({ ...executed, ...facts } as Run));
@@ -330,7 +331,10 @@ class OtelTraces implements Traces {
   }
 }
 
-/** Opens traces as the settings say. undefined: they are off, or cannot work here, and the log says why. */
+/**
+ * Opens traces by the settings. Returns undefined if they are disabled or cannot work here; the log then has
+ * the reason.
+ */
 export async function openTraces(
   settings: Settings,
   world: World,

@@ -24,7 +24,7 @@ export type ArgumentLimit<T = unknown> = (value: unknown, name: string) => Resul
 export type ArgumentLimits = Readonly<Record<string, ArgumentLimit>>;
 
 const NAME_SHOWN_MAX_CHARS = 60;
-/** Longer than any agent id. A longer text is refused for its length, not for its form. */
+/** Maximum characters of an agent id before its form is checked; longer than any valid id. */
 const AGENT_ID_CHARS_MAX = 512;
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;

@@ -26,7 +26,7 @@ function accepted({ id, route }: QueuedText): ToolResultOf<"message"> {
 /** Reads the destination of a call. */
 function placeOf({ channel, to, accountId, threadId }: PlaceText["place"]): Result<PlaceText["place"]> {
   if (channel.trim().toLowerCase() === WEBCHAT) {
-    return fail("channel_unknown", "webchat has no destinations: its readers read a session", {
+    return fail("channel_unknown", "webchat has no destinations: a message there belongs to a session", {
       hint: "Use sessions_send to write to a session.",
     });
   }

@@ -1,4 +1,4 @@
-// Owns the validation of options for runs without a person: text, model, time limit and thinking. An invalid
+// Validates the options of runs that no person starts: text, model, time limit and thinking. An invalid
 // option is refused before anything is written, with the valid values.
 
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -18,19 +18,19 @@ export interface ChoiceRules {
   checkModel(name: string): Result<string>;
 }
 
-/** Options that can be set and removed. */
+/** Options that can be set or removed. */
 export interface RunChoices {
   readonly name?: string | null | undefined;
   readonly model?: string | null | undefined;
   readonly thinking?: string | null | undefined;
   readonly message?: string | undefined;
-  /** 0: no limit. */
+  /** Time limit of a run; 0 means no limit. */
   readonly timeoutSeconds?: number | undefined;
 }
 
 const TIMEOUT_MAX_SECONDS = 7 * 86_400;
 
-/** Checks a text for the agent: not empty, not too long, no lone surrogates. */
+/** Checks a text for the agent: it must not be empty or too long, or contain lone surrogates. */
 export function checkWords(name: string, text: string, charsMax: number): Result<void> {
   if (text.trim() === "") {
     return fail("invalid_argument", `${name} must not be empty: the agent gets this text`);
@@ -38,7 +38,9 @@ export function checkWords(name: string, text: string, charsMax: number): Result
   if (text.length > charsMax) {
     return fail("too_large", `${name} has ${text.length} characters; the maximum is ${charsMax}`);
   }
-  return text.isWellFormed() ? ok(undefined) : fail("invalid_argument", `${name} holds half a character`);
+  return text.isWellFormed()
+    ? ok(undefined)
+    : fail("invalid_argument", `${name} contains half a character (a lone surrogate)`);
 }
 
 export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunChoices): Result<unknown> {
@@ -60,7 +62,7 @@ export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunCh
   if (model == null) return ok(undefined);
   if (findAgent(rules.settings, agentId)?.runtime !== undefined) {
     return fail("invalid_model", `agent "${agentId}" is an ACP agent and chooses its own model`, {
-      hint: "Leave model out.",
+      hint: "Omit model.",
     });
   }
   return rules.checkModel(model);

@@ -1,8 +1,8 @@
-// Owns the rights of a scheduled job or a paired node: those of the token that created or paired it, in the
-// current configuration. Web hooks have no creator: only the configuration defines them.
+// Owns the rights of a scheduled job or a paired node: it has the current rights of the token that created or
+// paired it. Web hooks have no creator: only the configuration defines them.
 // CT1: a job or a node starts a run only while its creator's token may access the session, its agent and
-//      the destination of its replies; checked at every turn and every event (I13).
-// CT2: the stored name of a token can't be used as a token. Nothing is stored for the gateway's own
+//      the destination of its replies. This is checked at every turn and every event (I13).
+// CT2: the stored id of a token can't be used as a token. Nothing is stored for the gateway's own
 //      token: its jobs and nodes keep all rights, even if that token changes.
 
 import { createHash } from "node:crypto";
@@ -14,7 +14,7 @@ import { type CronJob, cronKey } from "../core/shapes/schedule.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { resolvePlace } from "../flows/delivery/destination.ts";
 
-/** Returns the name of a token: the same for every holder, and useless without the token. */
+/** Returns the id of a token: the same for each of its uses, and useless for authentication. */
 export function tokenId(token: string): string {
   return createHash("sha256").update(`caller:${token}`).digest("hex").slice(0, 32);
 }
@@ -22,11 +22,11 @@ export function tokenId(token: string): string {
 /** A run that a job or a node is about to start. */
 export interface CreatedTurn {
   readonly by: "job" | "node";
-  /** Absent: created with the gateway's own token. */
+  /** The id of the creator's token. Absent if it was created with the gateway's own token. */
   readonly createdBy?: string | undefined;
   readonly sessionKey: string;
   readonly agentId: string;
-  /** Destination of its reply besides the transcript. */
+  /** The destination of its reply besides the transcript. */
   readonly deliver?: Route | undefined;
 }
 
@@ -39,28 +39,28 @@ const WORDS = {
   node: {
     made: "paired this node",
     runs: "to which the node speaks",
-    hint: "Remove the node and pair it again with a token that covers them.",
+    hint: "Remove the node and pair it again with a token that covers its sessions.",
   },
 } as const;
 
-/** Returns the turn of a job. */
+/** Returns the run that a job is about to start. */
 export function turnOfJob(job: Pick<CronJob, "id" | "agentId" | "createdBy" | "deliver">): CreatedTurn {
   const { id, agentId, createdBy, deliver } = job;
   return { by: "job", sessionKey: cronKey(id), agentId, createdBy, deliver };
 }
 
-/** Returns the creator of a job or a node; undefined: the gateway's own token. */
+/** Returns the creator of a job or a node, or undefined for the gateway's own token. */
 export function creatorOf(settings: Settings, callerId: string): string | undefined {
   return settings.gateway.tokens.some(({ token }) => tokenId(token) === callerId) ? callerId : undefined;
 }
 
-/** Returns the rights of a creator; undefined: its token was removed from the configuration. */
+/** Returns the rights of a creator, or undefined if its token was removed from the configuration. */
 export function creatorViewer(settings: Settings, createdBy: string): Viewer | undefined {
   const known = settings.gateway.tokens.find(({ token }) => tokenId(token) === createdBy);
   return known === undefined ? undefined : operatorViewer(known.scopes, known.sessions);
 }
 
-/** Checks that a viewer may start this run: access to its session and its agent. */
+/** Checks that a viewer may start this run: it needs access to the run's session and agent. */
 export function checkRights(
   settings: Settings,
   viewer: Viewer,

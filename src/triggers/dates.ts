@@ -22,9 +22,9 @@ export interface RequestedSchedule {
 
 /** Time and zone for validation. */
 export interface Calendar {
-  /** ms since 1970. */
+  /** The current time in ms since 1970. */
   readonly now: number;
-  /** Default zone of an expression. */
+  /** The time zone of expressions that name none. */
   readonly zone: string;
 }
 
@@ -40,19 +40,19 @@ const EXAMPLES =
 
 async function open(expr: string, tz: string): Promise<Cron> {
   const { Cron } = await import("croner");
-  // Without a callback it has no timer and only computes dates.
+  // Without a callback, the library starts no timer and only computes dates.
   return new Cron(expr, { mode: "5-part", fixedTimeRule: "no-wildcard", timezone: tz, paused: true });
 }
 
 function zoneOf(wanted: string): Result<string> {
   try {
     const known = new Intl.DateTimeFormat("en", { timeZone: wanted }).resolvedOptions().timeZone;
-    // Keeps the requested name: the library may return an older one (Katmandu for Kathmandu).
+    // Keeps the requested name, because the library may return an older one (Katmandu for Kathmandu).
     return ok(known.toLowerCase() === wanted.toLowerCase() ? known : wanted);
   } catch {
     const near = nearestNames(wanted, Intl.supportedValuesOf("timeZone"), 3);
     return fail("invalid_argument", `schedule.tz: there is no time zone ${quoted(wanted, 80)}`, {
-      hint: `Names are like Europe/Berlin, America/New_York or UTC. Closest: ${near.join(", ")}.`,
+      hint: `Use a name like Europe/Berlin, America/New_York or UTC. Closest: ${near.join(", ")}.`,
     });
   }
 }
@@ -78,7 +78,7 @@ async function cronOf(asked: RequestedSchedule, calendar: Calendar): Promise<Res
   if (!expr.startsWith("@") && fields !== 5) {
     return badExpression(expr, `it has ${fields === 1 ? "1 field" : `${fields} fields`} instead of five`);
   }
-  // `?` means the time of writing, which is not stored.
+  // The library replaces `?` by the time at which the expression is read, which is not stored.
   if (expr.includes("?")) return badExpression(expr, '"?" is not supported; use "*" for any');
   const schedule = { kind: "cron", expr, tz: zone.value } as const;
   try {
@@ -119,7 +119,7 @@ function atOf({ atMs }: RequestedSchedule, { now }: Calendar): Result<Schedule> 
   });
 }
 
-/** Validates and completes a schedule; a failure says what is valid. */
+/** Validates a schedule and fills in defaults. The failure lists the valid values. */
 export async function readSchedule(asked: RequestedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
   const fields = FIELDS_OF[asked.kind];
   const strange = Object.keys(asked).filter((field) => field !== "kind" && !fields.includes(field));
@@ -137,7 +137,7 @@ export async function readSchedule(asked: RequestedSchedule, calendar: Calendar)
   }
 }
 
-/** Returns the first date after this time; undefined: none. */
+/** Returns the first date after this time, or undefined if there is none. */
 export async function nextDate(schedule: Schedule, afterMs: number): Promise<number | undefined> {
   switch (schedule.kind) {
     case "at":

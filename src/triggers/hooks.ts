@@ -1,7 +1,7 @@
-// Owns the run that an incoming web hook starts, in a new session or one that it may write to.
+// Starts a run for an incoming web hook, in a new session or in one that the hook may write to.
 // HK1: a hook reaches the sessions that its patterns cover (OU1 of outsider.ts).
 // One transaction writes the run, its new session and the record of the request (I2).
-// HK3: only `hook:` sessions are created here; any other session must exist.
+// HK3: only `hook:` sessions are created here; any other session must already exist.
 // A hook's message never changes a session's route (I10) and has the provenance of a hook (I11).
 
 import { chosenAgent, keyRulesOf, operatorKey } from "../access/access.ts";
@@ -28,26 +28,27 @@ export interface HookContext extends ChoiceRules {
 }
 
 /**
- * The caller and the sessions that it covers; mappings of the configuration have no patterns and cover all.
+ * The caller and the sessions that it covers. Mappings of the configuration have no patterns and cover all
+ * sessions.
  */
 export type HookCaller = Extract<Viewer, { kind: "operator" }>;
 
-/** Writes in the transaction that accepts the hook; a failure rolls that transaction back. */
+/** Writes additional rows in the transaction that accepts the hook. A failure rolls that transaction back. */
 type Also = (unit: Unit, run: Run) => Promise<Result<void>>;
 
-/** Request of a web hook. */
+/** A web hook's request for a run. */
 export interface HookTurn {
   /** Id of the mapping that received the request. */
   readonly source?: string | undefined;
   readonly message: string;
   readonly name?: string | undefined;
-  /** Default: the session's, else the default agent. */
+  /** Default: the session's agent, or the default agent for a new session. */
   readonly agentId?: string | undefined;
-  /** Default: a new one, `hook:<uuid>`. */
+  /** Default: a new key, `hook:<uuid>`. */
   readonly sessionKey?: string | undefined;
   /**
-   * Destination of the reply besides the transcript. On webchat, the default, and with `last`, `to` is a
-   * session; default: the default agent's main one.
+   * Destination of the reply besides the transcript. On webchat (the default) and with `last`, `to` is a
+   * session. Its default is the default agent's main session.
    */
   readonly deliver?: (Omit<NamedPlace, "to"> & { readonly to?: string | undefined }) | undefined;
   readonly model?: string | undefined;
@@ -59,7 +60,7 @@ export interface HookTurn {
 /** A note for the default agent. */
 export interface WakeNote {
   readonly text: string;
-  /** `now`: starts a run. `next-heartbeat`: the next run reads it, whatever starts that run. */
+  /** `now`: starts a run. `next-heartbeat`: the next run of the session reads the note. */
   readonly mode: "now" | "next-heartbeat";
   readonly also: Also;
 }
@@ -68,7 +69,7 @@ const HINT = "hooks.allowedSessionKeys says which keys a caller may name.";
 
 const outsider = (viewer: HookCaller): Outsider => ({ viewer, name: "web hooks", hint: HINT });
 
-/** Returns the canonical key of the session that a hook names, if it may. */
+/** Returns the canonical key of the session that a hook names, if the hook may write to it. */
 function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<string | undefined> {
   const { sessionKey, agentId } = turn;
   if (sessionKey === undefined) return ok(undefined);
@@ -89,11 +90,12 @@ async function channelPlace(
   const access = { db: ctx.engine.store.db, settings: ctx.settings };
   const found = await addressee(access, caller, route.value);
   if (found.ok) return route;
-  return fail("not_visible", found.error, { hint: "hooks.allowedSessionKeys says which sessions count." });
+  return fail("not_visible", found.error, { hint: "hooks.allowedSessionKeys lists the allowed sessions." });
 }
 
 /**
- * Returns the destination of a reply if the caller may write there; undefined: only the answering session.
+ * Returns the destination of a reply if the caller may write there, or undefined if the reply stays in the
+ * answering session.
  */
 async function replyRouteOf(
   ctx: HookContext,
@@ -109,7 +111,7 @@ async function replyRouteOf(
   const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
   const named = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
   if (!named.ok) return named;
-  // Hooks may reach the main session anyway: they may wake it.
+  // Hooks may always reach the main session, since they may wake it.
   const key = covered(ctx, { ...outsider(caller), ownKey: main }, named.value);
   if (!key.ok) return key;
   return ok(key.value === own && channel === WEBCHAT ? undefined : { channel, to: key.value });
@@ -143,7 +145,7 @@ interface Placed {
   readonly route: Route | undefined;
 }
 
-/** Accepts the run in the transaction. */
+/** Accepts the run in the given transaction. */
 async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Placed): Promise<Result<Run>> {
   const { model, thinking, timeoutSeconds, source } = turn;
   const { route } = placed;
@@ -166,7 +168,7 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
   });
 }
 
-/** Whether a route is a session's. */
+/** Whether a route leads to a session. */
 function namesSession(place: Route | undefined): place is Route {
   return place !== undefined && (place.channel === WEBCHAT || place.channel === LAST);
 }
@@ -186,7 +188,7 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   if (turn.model !== undefined && !isHooks) {
     return fail(
       "invalid_argument",
-      "model goes with sessions hook:<id> only: others keep the model they have",
+      "model can be set only for sessions hook:<id>; other sessions keep their model",
     );
   }
   const route = await replyRouteOf(ctx, caller, turn, key.value);
@@ -196,11 +198,11 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   const place = route.value;
   const placed = { key: key.value, agentId: agentId.value, route: place };
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    // A caller gets an error for an unknown session; for a mapping's missing session operators see it.
+    // A caller gets an error for an unknown session. If a mapping's session is missing, operators see it.
     const isNamed = turn.source === undefined && namesSession(place);
     if (isNamed && !(await getSession(unit.tx, place.to))) {
       return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`, {
-        hint: "Name an existing session, or leave to out for the main session.",
+        hint: "Name an existing session, or omit to for the main session.",
       });
     }
     const run = await accept(ctx, unit, turn, placed);
@@ -220,7 +222,7 @@ export async function acceptWake(ctx: HookContext, note: WakeNote): Promise<Resu
     const session = await getSession(unit.tx, key);
     if (session === undefined)
       return fail("session_not_found", `no session ${JSON.stringify(key)}`, {
-        hint: "Start the gateway again: it makes the main sessions.",
+        hint: "Restart the gateway: it creates the main sessions.",
       });
     const verdict = sendVerdict(ctx.settings, session);
     if (!verdict.allowed) return fail("send_denied", verdict.error);

@@ -1,7 +1,7 @@
-// Owns the life of a scheduled job outside its turns: create, change, remove, run by hand, preview. One
+// Creates, changes, removes, runs and previews scheduled jobs. turns.ts handles their due dates. One
 // transaction writes a job and its next date.
 // A caller that may not see the session `cron:<id>` gets the same answer as for a missing job (I9).
-// JO3: removing or pausing a job ends only its dates: a running run continues, and its session stays.
+// JO3: removing or pausing a job removes only its dates: a run in progress continues, and the session stays.
 
 import { accessRulesOf, chosenAgent } from "../access/access.ts";
 import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
@@ -35,25 +35,25 @@ import { CRON_DEADLINE, fire } from "./turns.ts";
 
 export interface JobContext extends ChoiceRules {
   readonly engine: Engine;
-  /** Default zone of an expression. */
+  /** Returns the time zone of expressions that name none. */
   timeZone(): string;
 }
 
-/** Options that can be set and removed. */
+/** Options that can be set or removed. */
 interface Choices extends RunChoices {
-  /** A destination that the caller may send to. */
+  /** A destination to which the caller may send. */
   readonly deliver?: Route | null | undefined;
   readonly missed?: MissedPolicy | undefined;
   readonly enabled?: boolean | undefined;
 }
 
-/** Writes in the same transaction as the change. */
+/** Writes additional rows in the transaction of the change. */
 type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 export interface NewJob extends Choices {
   readonly schedule: RequestedSchedule;
   readonly message: string;
-  /** Default: the current default agent. */
+  /** Default: the default agent at that time. */
   readonly agentId?: string | undefined;
   readonly also?: Also<CronJob>;
 }
@@ -63,7 +63,7 @@ export interface JobPatch extends Choices {
   readonly also?: Also<CronJob>;
 }
 
-/** The caller that creates, changes or runs a job: its rights, and the name of its token. */
+/** The caller that creates, changes or runs a job: its rights, and the id of its token. */
 export interface JobCaller {
   readonly viewer: Viewer;
   readonly id: string;
@@ -72,7 +72,8 @@ export interface JobCaller {
 const DATES_SHOWN = 5;
 
 /**
- * Returns an existing job if the caller may run it; not found if the caller does not see its session.
+ * Returns an existing job if the caller may run it. Fails with "not found" if the caller may not see the
+ * job's session.
  */
 function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
   const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
@@ -83,7 +84,8 @@ function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | unde
 }
 
 /**
- * Sets the creator of a changed job: a scoped token, or its earlier creator unless that token was removed.
+ * Returns the creator of a changed job: the caller's token if it has limited rights, else the earlier creator
+ * unless its token was removed.
  */
 function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
   const { createdBy, ...rest } = job;
@@ -98,7 +100,7 @@ function notThere(id: string): Failure {
   });
 }
 
-/** Returns a new value, the old one, or none if it was removed. */
+/** Returns the new value, else the old one, or nothing if the value was removed. */
 function chosen<K extends string, V>(
   name: K,
   given: V | null | undefined,
@@ -108,7 +110,7 @@ function chosen<K extends string, V>(
   return value == null ? {} : ({ [name]: value } as { [P in K]?: V });
 }
 
-/** Applies options to a job; without its next date. */
+/** Applies options to a job, without computing its next date. */
 function withChoices(base: CronJob, choices: Choices): CronJob {
   const { name, model, thinking, deliver, message, timeoutSeconds, missed } = choices;
   return {
@@ -143,7 +145,10 @@ function calendarOf(ctx: JobContext) {
   return { now: ctx.engine.now(), zone: ctx.timeZone() };
 }
 
-/** Creates a job. The caller may create jobs, and must cover the job's session and agent. */
+/**
+ * Creates a job. The caller needs the right to create jobs, and its token must cover the job's session and
+ * agent.
+ */
 export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Promise<Result<CronJob>> {
   const agentId = chosenAgent(ctx.settings, wanted.agentId);
   if (!agentId.ok) return agentId;
@@ -159,7 +164,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
     if (!allowed.ok) return allowed;
     if ((await countJobs(unit.tx)) >= JOBS_MAX) {
       return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, the maximum`, {
-        hint: "Remove one that is no longer needed: cron.list shows them.",
+        hint: "Remove a job that is no longer needed. cron.list shows all jobs.",
       });
     }
     const blank = { id, agentId: agentId.value, message: "", enabled: false, missed: "once" } as const;
@@ -174,7 +179,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
   });
 }
 
-/** Returns the next date of a stored schedule; none if it can't be read any more. */
+/** Returns the next date of a stored schedule, or none if the schedule is no longer readable. */
 async function storedDate(schedule: Schedule, now: number): Promise<number | undefined> {
   try {
     return await nextDate(schedule, now);
@@ -215,7 +220,7 @@ async function patched(
   now: number,
 ): Promise<Result<CronJob>> {
   const job = { ...withChoices(before, patch), updatedAt: now, schedule: schedule ?? before.schedule };
-  // A new schedule restarts a finished job; a paused one stays paused.
+  // A new schedule enables a finished job again; a paused job stays paused.
   const over = !before.enabled && (await storedDate(before.schedule, now)) === undefined;
   const enabled = patch.enabled ?? (before.enabled || (over && schedule !== undefined));
   if (!enabled) return ok({ ...job, enabled: false });
@@ -223,7 +228,7 @@ async function patched(
   return ok({ ...job, ...chosen("nextAt", undefined, before.nextAt) });
 }
 
-/** Changes a job; omitted fields stay. */
+/** Changes a job. Omitted fields stay as they are. */
 export async function updateJob(
   ctx: JobContext,
   by: JobCaller,
@@ -235,7 +240,10 @@ export async function updateJob(
   const choices = checkChoices(ctx, known.value.agentId, patch);
   if (!choices.ok) return choices;
   if (patch.deliver?.to === cronKey(id)) {
-    return fail("invalid_argument", "deliver.to is the job's own session, where its replies are anyway");
+    return fail(
+      "invalid_argument",
+      "deliver.to is the job's own session, which contains its replies already",
+    );
   }
   const schedule =
     patch.schedule === undefined ? ok(undefined) : await readSchedule(patch.schedule, calendarOf(ctx));
@@ -270,7 +278,7 @@ export async function removeJob(
   });
 }
 
-/** Runs a job now; its dates stay. Also for a paused job. */
+/** Runs a job now, even if it is paused. Its dates stay as they are. */
 export async function runJob(
   ctx: JobContext,
   by: JobCaller,
@@ -295,7 +303,7 @@ export async function runJob(
   });
 }
 
-/** Previews a schedule: complete, with its first dates. */
+/** Returns a schedule with its defaults filled in, and its first dates. */
 export async function previewSchedule(
   ctx: JobContext,
   asked: RequestedSchedule,

@@ -1,7 +1,7 @@
 // Owns device pairing: requests, approval and removal.
-// NP1: an unapproved device gets only a pairing request, and their number is bounded. An unknown key is
-//      an unknown device.
-// NP2: if several callers settle a request or remove a device at once, one succeeds; the others get "not
+// NP1: an unapproved device gets only a pairing request, and the number of requests is limited. An unknown
+//      key is an unknown device.
+// NP2: if several callers decide on a request or remove a device at once, one succeeds; the others get "not
 //      found".
 
 import { createHash } from "node:crypto";
@@ -44,14 +44,14 @@ export interface NodeContext {
   readonly settings: Settings;
 }
 
-/** A device that has proved possession of its key. */
+/** A device that has proved that it has its private key. */
 export interface Device extends NodeFacts {
   readonly id: string;
   readonly publicKey: string;
   readonly remote: string;
 }
 
-/** Writes in the same transaction, for example the answer under an idempotency key. */
+/** Writes additional rows in the same transaction, for example the answer under an idempotency key. */
 type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 /** Letters and digits of a code, without those that look alike. */
@@ -59,7 +59,7 @@ const CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_CHARS = 8;
 const NAME_MAX_CHARS = 64;
 
-/** Returns a random code that no other request has. */
+/** Returns a random code that no other open request has. */
 function freshCode(unit: Unit, open: readonly PairRequest[]): string {
   for (;;) {
     const bytes = createHash("sha256").update(unit.newId()).digest().subarray(0, CODE_CHARS);
@@ -93,7 +93,7 @@ function tell(
   });
 }
 
-/** Returns the device's open request, or creates one; undefined: too many. */
+/** Returns the device's open request, or creates one. Returns undefined if there are too many requests. */
 async function requestOf(unit: Unit, device: Device): Promise<PairRequest | undefined> {
   const oldest = unit.now - PAIR_REQUEST_MS;
   await dropRequests(unit.tx, oldest);
@@ -112,12 +112,12 @@ async function requestOf(unit: Unit, device: Device): Promise<PairRequest | unde
 function notPaired(request: PairRequest): Failure {
   const { code, requestId, createdAt } = request;
   return fail("not_paired", `this device is not paired yet; its code is ${code}`, {
-    hint: `An operator lets it in with: parley node approve ${code}`,
+    hint: `An operator approves it with: parley node approve ${code}`,
     details: { pairing: { requestId, code, expiresAtMs: createdAt + PAIR_REQUEST_MS } },
   });
 }
 
-/** Admits a paired device and stores its facts; stores a request for any other. */
+/** Admits a paired device and stores its data. For an unpaired device, stores a pairing request. */
 export async function admitDevice(
   ctx: NodeContext,
   device: Device,
@@ -141,15 +141,15 @@ export async function openRequests({ engine }: NodeContext): Promise<PairRequest
   return listRequests(engine.store.db, engine.now() - PAIR_REQUEST_MS);
 }
 
-/** Returns the request with a code or an id, if `covers` allows the caller to settle it. */
+/** Returns the request with a code or an id, if `covers` allows the caller to decide on it. */
 async function settle(
   ctx: NodeContext,
   wanted: string,
   covers: (nodeId: string) => boolean,
   decide: (unit: Unit, request: PairRequest) => Promise<Result<unknown>>,
 ): Promise<Result<PairRequest>> {
-  const gone = fail("pairing_not_found", `no device asks to be paired under ${quoted(wanted, 80)}`, {
-    hint: "parley node pending lists who asks; a request is forgotten after an hour.",
+  const gone = fail("pairing_not_found", `there is no pairing request ${quoted(wanted, 80)}`, {
+    hint: "parley node pending lists the requests. A request expires after an hour.",
   });
   return ctx.engine.commit(async (unit) => {
     const open = await listRequests(unit.tx, unit.now - PAIR_REQUEST_MS);
@@ -165,9 +165,9 @@ async function settle(
 }
 
 export interface Approval {
-  /** Name. Default: its own. */
+  /** The node's name. Default: the name that the device reports. */
   readonly name?: string | undefined;
-  /** Agent of its runs. Default: the default agent. */
+  /** The agent of the node's runs. Default: the default agent. */
   readonly agentId?: string | undefined;
 }
 
@@ -182,13 +182,13 @@ function checkName(name: string | undefined): Result<string | undefined> {
   );
 }
 
-/** Pairs a device: its next attempt connects. */
+/** Pairs a device, which can connect from then on. */
 export async function approveDevice(
   ctx: NodeContext,
   wanted: string,
   asked: Approval & {
     readonly covers: (nodeId: string) => boolean;
-    /** Id of the caller, whose token's rights the node gets. */
+    /** Id of the caller. The node gets the rights of the caller's token. */
     readonly by: string;
     readonly also: (unit: Unit, node: NodeRow, request: PairRequest) => Promise<void>;
   },
@@ -200,7 +200,7 @@ export async function approveDevice(
   let paired: NodeRow | undefined;
   const settled = await settle(ctx, wanted, asked.covers, async (unit, request) => {
     if ((await countNodes(unit.tx)) >= NODES_MAX) {
-      return fail("rate_limited", `there are ${NODES_MAX} paired nodes, and no more can be`, {
+      return fail("rate_limited", `there are already ${NODES_MAX} paired nodes, the maximum`, {
         hint: "Remove one: parley node remove.",
       });
     }
@@ -222,11 +222,11 @@ export async function approveDevice(
     return ok(undefined);
   });
   if (!settled.ok) return settled;
-  if (paired === undefined) throw new Error("a device was let in and is not there");
+  if (paired === undefined) throw new Error("an approved device is missing in the store");
   return ok(paired);
 }
 
-/** Rejects a device. It may ask again. */
+/** Rejects a pairing request. The device may send another one. */
 export async function rejectDevice(
   ctx: NodeContext,
   wanted: string,
@@ -244,7 +244,7 @@ export function noNode(id: string): Failure {
   return fail("node_not_found", `no paired node ${quoted(id, 80)}`, { hint });
 }
 
-/** Removes a device and closes its connection in any process. Its session stays. */
+/** Removes a device and closes its connection in every process. Its session stays. */
 export async function removeDevice(
   ctx: NodeContext,
   id: string,

@@ -1,4 +1,4 @@
-// Owns the run that a paired node's event starts, in the node's own session or one that it may write to.
+// Starts a run for an event of a paired node, in the node's own session or in one that it may write to.
 // NO1: one transaction writes the run, its new session and the record of the event (I2). Only the node's
 //      own session is created here; any other must exist and be covered by nodes.allowedSessionKeys (OU1 of
 //      outsider.ts). A node that a token paired needs that token's current rights (CT1 of creator.ts).
@@ -24,14 +24,14 @@ import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
 
 const MESSAGE_MAX_CHARS = 100_000;
 
-/** Request of a node's event. */
+/** A node's request for a run. */
 export interface NodeTurn {
   readonly message: string;
   /** Whether the text is transcribed speech. */
   readonly spoken: boolean;
   /** Default: the node's own session. */
   readonly sessionKey?: string | undefined;
-  /** Destination of the reply besides the transcript; without `to`, the default agent's main session. */
+  /** Destination of the reply besides the transcript. Default of `to`: the default agent's main session. */
   readonly deliver?: { readonly to?: string | undefined } | undefined;
   readonly thinking?: string | undefined;
   readonly timeoutSeconds?: number | undefined;
@@ -45,7 +45,10 @@ function outsider({ settings }: NodeContext, ownKey: string): Outsider {
   return { viewer, ownKey, name: "this node", hint: HINT };
 }
 
-/** Returns the destination of a reply if the node may write there; undefined: only the answering session. */
+/**
+ * Returns the destination of a reply if the node may write there, or undefined if the reply stays in the
+ * answering session.
+ */
 function placeOfReply(
   ctx: NodeContext,
   own: Outsider,
@@ -132,8 +135,8 @@ export async function acceptNodeTurn(
     // A removed device may still have an open connection.
     const node = await getNode(unit.tx, nodeId);
     if (node === undefined)
-      return fail("not_paired", "this device is not paired any more", {
-        hint: "Connect again: an operator has to approve the device anew.",
+      return fail("not_paired", "this device is no longer paired", {
+        hint: "Connect again; an operator must approve the device again.",
       });
     const run = await accept(ctx, unit, node, turn, { key, route: route.value });
     if (run.ok) await turn.also(unit, run.value);

@@ -1,7 +1,7 @@
-// Owns the rules that web hooks and nodes share: the sessions that an outside caller may write to, and
-// accepting its message as a run.
-// OU1: patterns of keys cover sessions, and no wildcard covers the main session that all share. An
-//      uncovered session gets the same answer whether it exists or not (I9).
+// Owns the rules that web hooks and nodes share: the check of the sessions that an outside caller may write
+// to, and the acceptance of its message as a run.
+// OU1: key patterns cover sessions, but no wildcard covers the shared main session. An
+//      uncovered session gets the same answer whether or not it exists (I9).
 // One transaction writes the run and its new session (I2), after the send policy allowed it.
 
 import { verdictOfKey } from "../access/access.ts";
@@ -24,12 +24,12 @@ export interface OutsiderContext {
   readonly settings: Settings;
 }
 
-/** An outside caller with its session patterns; without patterns it covers all. */
+/** An outside caller with its session patterns. Without patterns, it covers all sessions. */
 export interface Outsider {
   readonly viewer: Extract<Viewer, { kind: "operator" }>;
   /** The caller's own session, allowed regardless of the patterns. */
   readonly ownKey?: string;
-  /** Its name in a refusal, and the setting to look at. */
+  /** The caller's name in an error, and the setting that the error mentions. */
   readonly name: string;
   readonly hint: string;
 }
@@ -55,15 +55,15 @@ export function noSession(key: string, hint: string): Failure {
 
 interface OutsideTurn {
   readonly session: Session;
-  /** Whether to create it with the run. */
+  /** Whether the session is created together with the run. */
   readonly isNew: boolean;
   readonly input: RunInput;
-  /** 0: no limit. */
+  /** Time limit of the run; 0 means no limit. */
   readonly timeoutSeconds: number | undefined;
   readonly route: Route | undefined;
 }
 
-/** Accepts the run in the transaction. */
+/** Accepts the run in the given transaction. */
 export async function acceptTurn(
   { engine, settings }: OutsiderContext,
   unit: Unit,

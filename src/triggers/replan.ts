@@ -1,5 +1,5 @@
-// Recomputes the dates of jobs after the clock was set back. A date that was acted on is not acted on again,
-// whatever the clock says.
+// Recomputes the dates of jobs after the clock was set back. A date that was handled once is never handled
+// again, even if the clock shows an earlier time.
 
 import { type CronJob, JOBS_MAX } from "../core/shapes/schedule.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -8,17 +8,17 @@ import type { Db } from "../store/sql.ts";
 import { nextDates } from "./dates.ts";
 import { CRON_DEADLINE } from "./turns.ts";
 
-/** Limit of a job's turns to check for dates that were acted on too early. */
+/** Maximum number of a job's turns that are checked for dates handled too early. */
 const TURNS_MAX = 100;
 
-/** Returns the first future date that was not acted on. */
+/** Returns the first future date that was not handled yet. */
 async function firstDate(db: Db, job: CronJob, now: number): Promise<number | undefined> {
   const acted = new Set((await listTurns(db, job.id, TURNS_MAX)).map(({ dueAt }) => dueAt));
   const dates = await nextDates(job.schedule, now, TURNS_MAX + 1).catch(() => []);
   return dates.find((date) => !acted.has(date));
 }
 
-/** Moves up dates of jobs that a fast clock put too far in the future. */
+/** Recomputes job dates that a fast clock put too far into the future. */
 export async function replanJobs(engine: Engine): Promise<void> {
   const now = engine.now();
   const jobs = await listJobs(engine.store.db, { limit: JOBS_MAX });

@@ -1,4 +1,4 @@
-// Owns the delivery of replies of runs that a job, a web hook or a node started.
+// Delivers the replies of runs that a job, a web hook or a node started.
 // RP1: the transaction that finishes the run writes the outbox row (I4, I5). A job's reply goes to the job's
 //      current destination, another reply to the destination of the hook or node. A silent reply or an
 //      unsuccessful run delivers nothing.
@@ -41,7 +41,7 @@ async function keep(
   await insertDelivery(unit.tx, { ...row, ...why, createdAt: unit.now });
 }
 
-/** Resolves the route `last` to the session's last route. */
+/** Resolves the route `last` to the route that the session used last. */
 async function whereTo(unit: Unit, route: Route): Promise<Route> {
   if (route.channel !== LAST) return route;
   const session = await getSession(unit.tx, route.to);
@@ -56,7 +56,8 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
     return keep(unit, reply, { state: "skipped", code: "send_denied", error: verdict.error });
   }
   if (route.channel === WEBCHAT) {
-    // The reply stays readable: a delivery there is only the live event.
+    // Appends the reply to the session: a delivery to webchat is only a live event, and the reply must stay
+    // readable.
     const appended = await acceptor.acceptIn(unit, {
       sessionKey: route.to,
       kind: "append",
@@ -70,7 +71,7 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
   await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
 }
 
-/** Returns the current destination of a job's reply. */
+/** Returns the current destination of a job's replies. */
 async function jobRouteOf(unit: Unit, run: Run, jobId: string): Promise<Route | undefined> {
   const job = await getJob(unit.tx, jobId);
   if (job === undefined || run.sessionKey !== cronKey(job.id)) return undefined;
@@ -93,7 +94,7 @@ async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: 
   await send(parts, acceptor, unit, { session, route, text, runId: run.runId });
 }
 
-/** Adds delivery of replies to the successors of a run. */
+/** Wraps the successors of a run so that replies are delivered. */
 export function withReplies(successors: Successors, parts: ReplyParts): Successors {
   return {
     ...successors,

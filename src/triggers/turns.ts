@@ -1,8 +1,8 @@
-// Owns a due job: one run in the job's session, and the next date.
-// TU1: one transaction writes the run, the history row and the next date, and takes the date from other
-//      gateways: a date is acted on once, after any crash and by one gateway (I4).
-// TU2: turns never pile up: a date that comes while a run of the job is unfinished is skipped.
-// TU3: dates missed while no gateway ran become one turn together, or none, as the job says.
+// Handles a job that is due: starts one run in the job's session, and sets the next date.
+// TU1: one transaction writes the run, the history row and the next date, and takes the due date from other
+//      gateways: each date is handled once, by one gateway, even after a crash (I4).
+// TU2: turns never accumulate: a date is skipped if a run of the job is unfinished.
+// TU3: dates that were missed while no gateway ran cause one turn together, or none, depending on the job.
 
 import { optional } from "../core/optional.ts";
 import { ok, type Result } from "../core/shapes/errors.ts";
@@ -19,10 +19,10 @@ import { getSession, updateSession } from "../store/queries/sessions/sessions.ts
 import { checkCreator, turnOfJob } from "./creator.ts";
 import { nextDate } from "./dates.ts";
 
-/** Kind of the stored deadline of a job's next date. */
+/** The kind of the stored deadline for a job's next date. */
 export const CRON_DEADLINE = "cron";
 
-/** A date that is handled later than this was missed: no gateway ran. */
+/** A date that is handled later than this counts as missed, because no gateway ran. */
 const LATE_MS = 60_000;
 
 export interface TurnParts {
@@ -31,7 +31,7 @@ export interface TurnParts {
   engine(): Engine;
 }
 
-/** Returns the session of a job, created by its first turn. */
+/** Returns the session of a job. Its first turn creates the session. */
 async function sessionOf(parts: TurnParts, unit: Unit, job: CronJob): Promise<Session> {
   const key = cronKey(job.id);
   const known = await getSession(unit.tx, key);
@@ -74,7 +74,7 @@ export async function fire(
   return ok(run);
 }
 
-/** Returns why a date is skipped; undefined: it is not. */
+/** Returns why a date is skipped, or undefined if it is not. */
 async function leftOut(unit: Unit, job: CronJob, isLate: boolean) {
   if (isLate && job.missed === "skip") {
     return { code: "missed", error: "no gateway ran at that time, and the job skips missed dates" };
@@ -92,13 +92,16 @@ async function takeTurn(parts: TurnParts, unit: Unit, job: CronJob, dueAt: numbe
   const why = await leftOut(unit, job, isLate);
   const refused = why === undefined ? await fire(parts, unit, job, turn) : { ok: false as const, ...why };
   if (refused.ok) return;
-  // Operators see the failure in the history; the next date is set anyway.
+  // Operators see the failure in the history. The next date is set all the same.
   const { code, error } = refused;
   await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, code, error });
   unit.publish({ kind: "cron", jobId: job.id, sessionKey: cronKey(job.id), change: "fired" });
 }
 
-/** Returns the date after this turn. An unreadable schedule has none, and the history says why. */
+/**
+ * Returns the date after this turn, or none if the schedule is unreadable. Then the history contains the
+ * reason.
+ */
 async function dateAfter(unit: Unit, job: CronJob, dueAt: number): Promise<number | undefined> {
   try {
     return await nextDate(job.schedule, Math.max(dueAt, unit.now));
@@ -115,7 +118,7 @@ export function createCronHandler(parts: TurnParts): DeadlineHandler {
   return async (unit, id) => {
     const job = await holdJob(unit.tx, id);
     if (job?.nextAt === undefined) return "done";
-    // The job got another date meanwhile.
+    // The job has got another date in the meantime.
     if (job.nextAt > unit.now) return job.nextAt;
     await takeTurn(parts, unit, job, job.nextAt);
     const next = await dateAfter(unit, job, job.nextAt);

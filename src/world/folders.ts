@@ -1,11 +1,11 @@
 // Creates folders with their parents, and compares paths.
-// FO1: creating a folder always ends. Node's own `recursive` loops if the parent exists but the file system
-// refuses new folders in it (/proc, the folders of an automounter).
+// FO1: creating a folder always terminates. Node's `recursive` option loops forever if the parent exists but
+// the file system refuses new folders in it (/proc, folders of an automounter).
 
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, sep } from "node:path";
 
-/** Returns whether an absolute path is the folder or below it. Does not access the file system. */
+/** Whether an absolute path is the folder or below it. Does not access the file system. */
 export const isInside = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 
@@ -17,7 +17,7 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** Creates one folder if it is missing. False: its parent is missing. */
+/** Creates one folder if it is missing. Returns false if its parent is missing. */
 function wasMade(path: string): boolean {
   try {
     // Synchronous: in the simulation only the simulated clock may start work.
@@ -35,9 +35,9 @@ export async function ensureFolder(path: string): Promise<void> {
   if (wasMade(path)) return;
   const above = dirname(path);
   if (!isFolder(above)) await ensureFolder(above);
-  // Another process may have created it in between.
+  // Another process may have created it in the meantime.
   if (wasMade(path)) return;
   const text = `EPERM: no folder can be created there, mkdir '${path}'`;
-  // Has the shape of a system error, so that callers treat it as one, not as a bug.
+  // The error looks like a system error, so that callers do not treat it as a bug.
   throw Object.assign(new Error(text), { code: "EPERM", syscall: "mkdir", path });
 }

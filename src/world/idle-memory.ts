@@ -1,6 +1,6 @@
 // Returns memory to the system when the process becomes idle after being busy.
-// IM1: nothing is collected while the process works, because a full collection stops it for a moment.
-// IM2: it collects once after each busy time, and only if memory grew enough.
+// IM1: no garbage is collected while the process is busy, because a full collection stops it for a moment.
+// IM2: garbage is collected once after each busy period, and only if memory has grown enough.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -10,10 +10,10 @@ const LOOK_EVERY_MS = 10_000;
 /** CPU share between two checks above which the process is busy. */
 const BUSY_SHARE = 0.05;
 const IDLE_SHARE = 0.02;
-/** Growth in bytes since the last idle time that is worth a collection. */
+/** Growth in bytes since the last idle period that makes a collection worthwhile. */
 const WORTH_BYTES = 32 * 1024 * 1024;
 
-/** The process, as far as this file uses it. */
+/** The properties of the process that this file uses. */
 export interface Machine {
   cpuMs(): number;
   residentBytes(): number;
@@ -37,7 +37,7 @@ export function thisMachine(): Machine {
         gc = runInNewContext("gc") as Collect;
         setFlagsFromString("--no-expose-gc");
       }
-      // An ordinary collection keeps the freed space.
+      // An ordinary collection would keep the freed memory in the process.
       gc({ type: "major", flavor: "last-resort" });
     },
   };

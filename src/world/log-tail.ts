@@ -1,15 +1,15 @@
 // Keeps the newest lines of this process's log in memory, as they were written: with secrets redacted.
-// LT1: lines and characters are bounded: the oldest are evicted. No file is written.
+// LT1: the number of lines and characters is limited; the oldest lines are evicted. No file is written.
 // Lines are numbered from 1, so that a reader can detect missing ones.
 
 const LINES_MAX = 2_000;
 const CHARS_MAX = 4_000_000;
-/** Limit of one line; the rest is only on stderr. */
+/** Maximum characters of a line; the rest is only on stderr. */
 const LINE_MAX_CHARS = 16_000;
 
 export interface LogTailLine {
   readonly seq: number;
-  /** A line of JSON. A line that was too long is cut and no longer valid JSON. */
+  /** A line of JSON. A line that was too long is cut, and no longer valid JSON. */
   readonly text: string;
 }
 
@@ -28,12 +28,12 @@ export class LogTail {
     }
   }
 
-  /** Oldest first. */
+  /** Returns the lines, oldest first. */
   lines(): readonly LogTailLine[] {
     return this.#lines;
   }
 
-  /** Number of the newest line; 0: none. */
+  /** Returns the number of the newest line, or 0 if there is none. */
   last(): number {
     return this.#seq;
   }

@@ -1,8 +1,8 @@
-// Sends a POST and reads the answer piece by piece, with the same connections and rules as fetch. Avoids
-// fetch's requests, responses and web streams, which take half of the time of a small piece.
+// Sends a POST and reads the answer piece by piece, with the same connections and rules as fetch. Does not
+// use fetch's requests, responses and web streams, which take half of the time for a small piece.
 // OS1: redirects are not followed: the answer has its own status and headers.
 // OS2: at most a few pieces are buffered; then the server has to wait.
-// OS3: a reader may leave early; the connection is reused if the answer ends soon.
+// OS3: a reader may stop early. The connection is reused if the answer ends soon.
 
 import { reachOf } from "../core/rules/outgoing.ts";
 import { AddressRefused, type Dispatcher, dispatcherFor, type FetchLimits } from "./outgoing.ts";
@@ -13,16 +13,16 @@ type Controller = Parameters<NonNullable<Handler["onRequestStart"]>>[0];
 type AnswerHeaders = Parameters<NonNullable<Handler["onResponseStart"]>>[2];
 
 const WAITING_BYTES_MAX = 256 * 1024;
-/** Limits of the rest of an answer whose reader has left: time and bytes. */
+/** Limits in time and bytes for the rest of an answer whose reader has stopped. */
 const END_WAIT_MS = 1_000;
 const END_BYTES_MAX = 64 * 1024;
 
-const LEFT = new Error("the reader has left");
+const LEFT = new Error("the reader has stopped");
 
 export interface Post {
   readonly purpose: "model";
   readonly url: string;
-  /** The configured address to which this request belongs. */
+  /** The configured address that permits this request. */
   readonly configured: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -33,7 +33,8 @@ export interface StreamedAnswer {
   readonly status: number;
   readonly headers: Headers;
   /**
-   * Returns the next bytes; undefined at the end. Rejects if the connection broke or the signal was aborted.
+   * Returns the next bytes, or undefined at the end. Rejects if the connection broke or the signal was
+   * aborted.
    */
   read(): Promise<Uint8Array | undefined>;
   /** Stops reading. */
@@ -64,7 +65,7 @@ class Exchange implements StreamedAnswer, Handler {
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #waiting: PromiseWithResolvers<Uint8Array | undefined> | undefined;
-  /** The end of the answer. Undefined: it continues. */
+  /** The end of the answer; undefined while it continues. */
   #end: { readonly error?: unknown } | undefined;
   #left: Timer | undefined;
 
@@ -102,7 +103,7 @@ class Exchange implements StreamedAnswer, Handler {
   }
 
   onResponseStart(_controller: Controller, status: number, headers: AnswerHeaders): void {
-    // An informational response (1xx) precedes the answer.
+    // Skips an informational response (1xx), which precedes the answer.
     if (status < 200) return;
     this.status = status;
     for (const [name, value] of Object.entries(headers))

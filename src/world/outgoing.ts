@@ -1,6 +1,6 @@
 // Sends every HTTP request of this process, to the addresses that core/rules/outgoing.ts allows.
-// OC1: checks the address of the connection, not only the name, because a name may resolve differently the
-// next time.
+// OC1: the IP address of the connection is checked, not only the name, because a name may resolve differently
+// the next time.
 // Nothing here loads Node's HTTP, TLS or fetch before the first request.
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -15,16 +15,16 @@ import { plainHttp, secureHttp } from "./http.ts";
 export interface Destination {
   readonly purpose: Purpose;
   readonly url: string;
-  /** The configured address to which this request belongs. */
+  /** The configured address that permits this request. */
   readonly configured: string;
 }
 
-/** Its message is for people and contains no address. */
+/** Thrown for an address that is not allowed. The message is for people and contains no address. */
 export class AddressRefused extends Error {}
 
 const PRIVATE = "the address leads to this machine or a private network. Nothing was sent.";
 
-/** IPv4 ranges that are not public: private, shared, local, for documentation, multicast, reserved. */
+/** IPv4 ranges that are not public: private, shared, local, documentation, multicast, reserved. */
 const NOT_PUBLIC_4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -62,7 +62,7 @@ const not4 = listOf(NOT_PUBLIC_4, "ipv4");
 const not6 = listOf(NOT_PUBLIC_6, "ipv6");
 const is6 = listOf(PUBLIC_6, "ipv6");
 
-/** Returns whether this IP address is reachable from the whole internet. */
+/** Whether this IP address is reachable from the whole internet. */
 export function isPublic(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !not4.check(address, "ipv4");
@@ -72,7 +72,7 @@ export function isPublic(address: string): boolean {
 type Looked = (error: Error | null, found: string | LookupAddress[], family?: number) => void;
 type Lookup = (name: string, options: LookupOptions, looked: Looked) => void;
 
-/** Looks up a name and returns only its public addresses. */
+/** Wraps a lookup so that it returns only public addresses. */
 export function publicLookup(inner: Lookup): Lookup {
   return (name, options, looked) => {
     inner(name, { ...options, all: true }, (error, found) => {
@@ -91,7 +91,7 @@ const systemLookup: Lookup = (name, options, looked) =>
 
 const httpFor = (url: string) => (url.startsWith("https:") ? secureHttp() : plainHttp());
 
-/** Keeps connections to the host of an address, or opens a new one each time. */
+/** Returns an agent that keeps connections to the host of an address, or opens a new one each time. */
 export function agentFor(url: string, options: AgentOptions): PlainAgent | SecureAgent {
   return new (httpFor(url).Agent)(options);
 }
@@ -107,7 +107,7 @@ export function outgoingRequest(
   const reach = reachOf(purpose, url, configured);
   if (reach.kind === "refused") throw new AddressRefused(reach.why);
   if (reach.kind === "any address") return httpFor(url).request(url, options);
-  // A numeric address has no lookup.
+  // For a numeric address there is no lookup, so it is checked here.
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0 && !isPublic(host)) throw new AddressRefused(PRIVATE);
   return httpFor(url).request(url, { ...options, agent: false, lookup: publicLookup(systemLookup) });
@@ -117,20 +117,20 @@ export type Fetch = typeof fetch;
 export type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
 type DispatcherKind = new (options: object) => Dispatcher;
 
-/** Limits of one request to a server that may be slow to answer. */
+/** Limits of a request to a server that may answer slowly. */
 export interface FetchLimits {
   /** Time limit until the connection is established, including TLS. */
   readonly connectTimeoutSeconds: number;
 }
 
-/** Maximum number of dispatchers, one for each value of the setting. */
+/** Maximum number of dispatchers. There is one for each value of the setting. */
 const DISPATCHERS_MAX = 32;
 const dispatchers = new Map<number, Dispatcher>();
 
 /**
- * Node's fetch has no option for the connect timeout, but accepts a dispatcher. Takes the class of Node's own
- * dispatcher (a global symbol), because another version of undici may not work with this fetch. If the
- * environment names a proxy, that class uses it, like fetch.
+ * Node's fetch has no option for the connect timeout, but accepts a dispatcher. Uses the class of Node's own
+ * dispatcher (behind a global symbol), because another version of undici may not work with this fetch. Like
+ * fetch, that class uses a proxy named in the environment.
  */
 export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
   const known = dispatchers.get(connectTimeoutSeconds);
@@ -141,7 +141,7 @@ export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatche
   const own =
     shared[Symbol.for("undici.globalDispatcher.2")] ?? shared[Symbol.for("undici.globalDispatcher.1")];
   if (own === undefined) throw new Error("this Node has no fetch with a dispatcher");
-  // The caller checks for silence itself; Node's own limits of 300 s could end a longer silence too early.
+  // The caller limits silence itself. Node's own limits of 300 s would end longer silences too early.
   const made = new own.constructor({
     connect: { timeout: connectTimeoutSeconds * 1_000 },
     headersTimeout: 0,
@@ -152,16 +152,19 @@ export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatche
   return made;
 }
 
-/** Returns whether a request failed because the connection was not established in time. */
+/** Whether a request failed because the connection was not established in time. */
 export function isConnectTimeout(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
 }
 
-/** Maximum redirects; more than a server needs on its own origin. */
+/** Maximum number of redirects: more than a server needs on its own origin. */
 const REDIRECTS_MAX = 5;
 
-/** Returns a fetch for requests to one configured address. A redirect that is not followed is the answer. */
+/**
+ * Returns a fetch for requests to one configured address. A redirect that is not followed is returned as the
+ * answer.
+ */
 export function outgoingFetch(
   purpose: Exclude<Purpose, "media">,
   configured: string,
@@ -192,7 +195,7 @@ export function outgoingFetch(
 const REPLACED = new AsyncLocalStorage<Fetch | undefined>();
 let isGuarded = false;
 
-/** Runs `work` with `own` as the global fetch, for a library that accepts no fetch of ours. */
+/** Runs `work` with `own` as the global fetch, for a library that accepts no custom fetch. */
 export function withFetch<T>(own: Fetch, work: () => T): T {
   if (!isGuarded) {
     isGuarded = true;

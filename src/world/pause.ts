@@ -1,9 +1,9 @@
-// Waits for a time; a signal ends the wait early.
-// It always removes its timer and its listener at the signal.
+// Waits for a time. A signal ends the wait early.
+// Timer and signal listener are always removed.
 
 import type { Clock } from "./plain.ts";
 
-/** Resolves when the time is over, or the signal fires. `keep`: keeps the process alive for it. */
+/** Resolves when the time is over or the signal fires. `keep`: keeps the process alive during the wait. */
 export function pause(
   clock: Pick<Clock, "now" | "at">,
   ms: number,

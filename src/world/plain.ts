@@ -1,8 +1,8 @@
-// Time, ids and randomness as every JavaScript platform has them: Node, browsers, workers. The client library
+// Provides time, ids and randomness on every JavaScript platform: Node, browsers, workers. The client library
 // uses nothing else; `world.ts` adds the rest of a process.
-// PW1: nothing of Node is imported here, or the client could not be built for a browser.
+// PW1: no Node module is imported here, because the client must also work in browsers.
 
-/** A timer that can be cancelled. Cancelling twice, or after it fired, does nothing. */
+/** A timer that can be cancelled. Cancelling it twice, or after it has fired, has no effect. */
 export interface Timer {
   cancel(): void;
 }
@@ -20,13 +20,13 @@ export interface Ids {
   /** A random UUID in its 36-character form. */
   uuid(): string;
   /**
-   * Returns a UUID that sorts by its creation time (version 7), for large tables: an index of such ids grows
-   * at its end, while random ids spread their writes. Its first characters are not unique.
+   * Returns a UUID that sorts by its creation time (version 7). In large tables an index of such ids grows at
+   * its end, while random ids spread their writes. Its first characters are not unique.
    */
   orderedUuid(): string;
 }
 
-/** Longer timers are set in steps: the platform's limit is 2^31-1 ms. */
+/** Longer timers are set in steps, because the platform's limit is 2^31-1 ms. */
 const TIMER_STEP_MAX_MS = 2_000_000_000;
 
 function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
@@ -42,7 +42,10 @@ function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
   return { cancel: () => clearTimeout(handle) };
 }
 
-/** `crypto.randomUUID` is missing on pages that were loaded neither over HTTPS nor from this machine. */
+/**
+ * Returns a random UUID. `crypto.randomUUID` is missing on pages that were loaded neither over HTTPS nor from
+ * this machine.
+ */
 function uuid(): string {
   if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -1,5 +1,5 @@
 // Measures the resources of this process: memory, CPU time, and event loop delay.
-// WP1: values are read on demand; only the loop delay is measured all the time, outside of JavaScript.
+// WP1: values are read on demand. Only the loop delay is measured continuously, outside of JavaScript.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
@@ -19,12 +19,12 @@ export interface LoopDelay {
 
 export interface ProcessWatch {
   use(): ProcessUse;
-  /** Delay since the last call. undefined: nothing was measured in between. */
+  /** Returns the delay since the last call, or undefined if nothing was measured in between. */
   loopDelay(): LoopDelay | undefined;
   stop(): void;
 }
 
-/** Interval of the measurement, which the histogram includes. */
+/** Interval of the measurement. The measured delays include it. */
 const RESOLUTION_MS = 20;
 
 export function watchProcess(): ProcessWatch {

@@ -6,12 +6,10 @@ import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, resolve } from "node:path";
 
-/** PATH for programs that get nothing of this process's environment. */
+/** PATH for programs that get no environment from this process. */
 export const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/**
- * Returns whether a program can be started: a path, relative to `cwd`, or a name in the folders of `path`.
- */
+/** Whether a program can be started: a path, relative to `cwd`, or a name in the folders of `path`. */
 export async function isProgram(
   name: string,
   { path, cwd }: { path: string; cwd: string },
@@ -30,23 +28,23 @@ export async function isProgram(
   return false;
 }
 
-/** Signals a process that leads a group, and the group. */
+/** Sends a signal to a process group and to the process that leads it. */
 export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group has no process left.
+    // The group has no processes any longer.
   }
 }
 
 export const killGroup = (child: ChildProcess): void => signalGroup(child, "SIGKILL");
 
 /**
- * Resolves after all output that a program wrote before its exit was read. It is in the pipe by then, but a
- * process that left the group may hold the pipe open forever, so waiting for its end is impossible. Two
- * answers of the file system take two turns of the event loop, and the first complete turn reads everything
- * that is there.
+ * Resolves after all output that a program wrote before its exit was read. The output is in the pipe by then,
+ * but the end of the pipe can't be awaited: a process that left the group may hold the pipe open forever. Two
+ * answers of the file system take two rounds of the event loop, and the first complete round reads everything
+ * in the pipe.
  */
 export async function lastOutputRead(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await stat(process.execPath).catch(() => undefined);

@@ -84,7 +84,7 @@ test("a rejected device may request again; a settled code is refused; a node rec
   await one.said(/is not paired yet/);
   const code = codeOf(one);
   expect((await run(home, ["node", "reject", code])).out).toBe(`Request ${code} is rejected.\n`);
-  expect((await run(home, ["node", "approve", code])).err).toContain("no device asks to be paired");
+  expect((await run(home, ["node", "approve", code])).err).toContain("there is no pairing request");
   await expect
     .poll(() => [...one.err().matchAll(/approve (\S{9})/g)].map(([, each]) => each), { timeout: 20_000 })
     .toHaveLength(2);

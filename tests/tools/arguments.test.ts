@@ -170,7 +170,11 @@ const OUT_OF_BOUNDS: [string, Record<string, unknown>, string][] = [
   ],
   ["sessions_send", { message: "x" }, "sessionKey or label is required"],
   ["sessions_send", { sessionKey: "main", label: "x", message: "x" }, "not both"],
-  ["sessions_send", { sessionKey: "main", agentId: "research", message: "x" }, "agentId goes with label"],
+  [
+    "sessions_send",
+    { sessionKey: "main", agentId: "research", message: "x" },
+    "agentId is valid only with label",
+  ],
   ["sessions_send", { label: "x".repeat(201), message: "x" }, "label has 201 characters"],
   ["sessions_send", { label: "x", agentId: "A B", message: "x" }, "agentId must be 1 to 64"],
   ["session_status", { sessionKey: "main", runId: "r" }, "give only one of sessionKey, runId and messageId"],

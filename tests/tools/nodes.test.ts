@@ -94,7 +94,7 @@ test("an error of a wrong call names the valid values", async () => {
     [{ action: "describe" }, "invalid_argument", /several nodes/],
     [{ action: "describe", node: "garage" }, "node_not_found", /no paired node "garage"/],
     [{ action: "describe", node: attic.id.slice(0, 3) }, "node_not_found", /no paired node/],
-    [{ action: "invoke", node: "attic" }, "invalid_argument", /needs command/],
+    [{ action: "invoke", node: "attic" }, "invalid_argument", /command is required/],
     [
       { action: "invoke", node: "attic", command: "exec", timeoutSeconds: 0 },
       "invalid_argument",

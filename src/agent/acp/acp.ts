@@ -227,7 +227,7 @@ export class AcpAgents {
     seat.lastRunId = runId;
     const answered = connection.prompt(prompt, turn, args.ask);
     const input = inputOf(entries)?.id;
-    // Whatever the answer is, the agent has received the prompt.
+    // Even if the prompt fails, the agent has received it.
     const told = answered.then(async (answer) => {
       if (input !== undefined) seat.knownUpTo = input;
       const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;

@@ -61,7 +61,7 @@ function usageOf(answer: AcpAnswer | undefined, spent: number): Usage {
   };
 }
 
-/** Writes the remaining entries and returns the end of the run. Throws what `append` throws. */
+/** Writes the remaining entries and returns the end of the run. Errors of `append` are thrown. */
 export async function endOfTurn(turn: AcpTurn, answer: Result<AcpAnswer>, port: EndPort): Promise<TurnEnd> {
   const said = answer.ok ? answer.value : undefined;
   const usage = usageOf(said, port.spent);

@@ -1,8 +1,7 @@
 // Answers permission requests of ACP agents, by policy or by an operator. Open requests are kept in memory
 // while the agent's process lives. Their number is limited.
 // PD1: in each of these cases a request is denied: no answer in time, a run that ends, a gateway that stops,
-// an agent that
-//      offers no option to deny.
+//      an agent that offers no option to deny.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
 import { optional } from "../../core/optional.ts";

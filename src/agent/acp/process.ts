@@ -1,11 +1,9 @@
 // Starts and stops the program of an ACP agent, and reads its output. The size of a protocol message and the
 // stored part of stderr are limited.
 // AP1: the program leads a process group; when it ends, is stopped, or the gateway dies (also by SIGKILL),
-// the group
-//      is killed. A process that leaves the group survives.
+//      the group is killed. A process that leaves the group survives.
 // AP2: the program gets a few harmless variables of the gateway's environment, and those of its
-// configuration: no key of
-//      the gateway reaches it by accident.
+//      configuration: no key of the gateway reaches it by accident.
 
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
@@ -18,11 +16,11 @@ import type { World } from "../../world.ts";
 
 /** Variables that every program needs, such as home, paths and locale. */
 const PASSED_ON = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-/** Number of characters of stderr that an error shows. */
+/** Maximum characters of stderr that an error shows. */
 const ERRORS_TOLD_CHARS = 2_000;
 /**
- * Number of characters of stderr that are kept: more than are shown, so that a secret cut at the beginning
- * can be redacted.
+ * Maximum characters of stderr that are kept: more than are shown, so that a secret cut at the beginning can
+ * be redacted.
  */
 const ERRORS_KEPT_CHARS = 2 * ERRORS_TOLD_CHARS;
 /** How long a program may take to end after a request to stop. */

@@ -5,8 +5,7 @@
 // L3: the end of the turn is computed from the appended messages, live and after a crash alike.
 // L4: after an abort nothing more is appended, and the turn settles at once.
 // L5: messages that arrive during the turn are read between two steps: after every call is answered, before
-// the
-//     next model call.
+//     the next model call.
 // Errors thrown by `append`, `callTool` or `steered` are not caught here: the run was lost, or there is a
 // bug.
 

@@ -1,7 +1,6 @@
 // Builds the system prompt: the agent's identity, its session and its tools.
 // S1: the prompt has no time of day and no counters, so that a provider's prompt cache stays valid. The date
-// changes
-//     once a day; it comes after everything constant.
+//     changes once a day; it comes after everything constant.
 // S2: the runtime's context of one run comes last and starts with its heading, alone on its line.
 
 export interface PromptParts {

@@ -5,8 +5,7 @@
 //     signature, which providers refuse or treat as the answer's text.
 // V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on.
 // V5: the author of a message is named unless it is the person of the conversation. That person is named when
-// the
-//     person writes again after others. No line of others can imitate a line of the runtime.
+//     the person writes again after others. No line of others can imitate a line of the runtime.
 
 import {
   type AssistantMessage,
@@ -284,7 +283,7 @@ export function estimateTextTokens(text: string): number {
   return Math.ceil(text.length / CHARS_PER_TOKEN);
 }
 
-/** Every provider counts fewer tokens for a picture. */
+/** High estimate for a picture: every provider counts fewer tokens. */
 const IMAGE_TOKENS_MAX = 5_000;
 const TOKENS_PER_MESSAGE = 8;
 /** A text in any script rarely has more than one token for three bytes. */

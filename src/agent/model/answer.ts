@@ -33,7 +33,7 @@ export interface CallPart {
 }
 export type Part = TextPart | ThinkingPart | CallPart;
 
-/** Bytes that are allowed without any new content: frames, comments, one large event. */
+/** Maximum bytes without any new content: frames, comments, one large event. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
 
 export class Answer {

@@ -1,5 +1,5 @@
-// Makes a model request through pi-ai, for APIs and dialects that our own clients do not support. The code of
-// a provider is loaded at its first request.
+// Makes a model request through pi-ai, for APIs and variants that Parley's own clients do not support. The
+// code of a provider is loaded at its first request.
 
 import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
 import { once } from "../../core/once.ts";

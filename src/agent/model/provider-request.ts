@@ -1,5 +1,5 @@
-// Makes one request to a provider, without retries, in our own message types. clients.ts selects the client.
-// Provider code is loaded at the first request, never when this file is imported.
+// Makes one request to a provider, without retries, in Parley's own message types. clients.ts selects the
+// client. Provider code is loaded at the first request, never when this file is imported.
 // P2: an aborted request settles at once, even if the provider's client ignores the signal.
 
 import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";

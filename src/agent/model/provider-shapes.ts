@@ -1,4 +1,4 @@
-// Converts our models, messages and tools to those of pi-ai. The types are nearly the same by design:
+// Converts Parley's models, messages and tools to those of pi-ai. The types are nearly the same by design:
 // transcripts use pi-ai's message format, plus ids and provenance.
 
 import type {

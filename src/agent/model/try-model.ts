@@ -6,7 +6,7 @@ import type { World } from "../../world.ts";
 import { resolveModel } from "./model.ts";
 import { requestOnce } from "./provider-request.ts";
 
-/** The smallest value that every provider accepts. */
+/** Output limit of the test call: the smallest one that every provider accepts. */
 const OUTPUT_MAX_TOKENS = 16;
 const ANSWER_MAX_BYTES = 64 * 1024;
 const THINKING: ThinkingLevel = "off";

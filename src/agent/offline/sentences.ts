@@ -33,7 +33,7 @@ const ASK_SECONDS_DEFAULT = 30;
 const HISTORY_LIMIT = 10;
 /** Maximum number of sub-agents in one sentence. */
 const JOBS_MAX = 50;
-/** A longer text is not a list of names. */
+/** Maximum characters of a list of names; a longer text is not parsed as one. */
 const NAMES_CHARS_MAX = 2_000;
 
 const NAME = `"[^"]+"|[^\\s",]+`;

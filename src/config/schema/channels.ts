@@ -1,18 +1,21 @@
-// The schema of channels and their accounts in the configuration file.
+// Defines the schema of channels and their accounts in the configuration file.
 
 import { z } from "zod";
 import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES } from "../../core/shapes/settings/channels.ts";
 import { httpAddress, limit, optionalText, text, texts } from "./fields.ts";
 
-/** Longest pause over which messages are joined. */
+/** Maximum of `debounceMs`, the time within which messages are joined. */
 const DEBOUNCE_MAX_MS = 60_000;
 const MEDIA_MAX_MB = 100;
 
-/** Used globally and by each channel. A channel's keys have no defaults, so that omitted keys are visible. */
+/**
+ * Keys of `session.threadBindings` and of each channel. A channel's keys have no defaults, so that omitted
+ * keys can be recognised.
+ */
 const bindingKeys = {
   enabled: z.boolean().describe("Whether threads may be bound to sub-agents."),
-  idleHours: z.number().min(0).describe("A binding ends after this time without a message; 0: never."),
-  maxAgeHours: z.number().min(0).describe("A binding ends at this age; 0: never."),
+  idleHours: z.number().min(0).describe("Ends a binding after this time without a message; 0: never."),
+  maxAgeHours: z.number().min(0).describe("Ends a binding at this age; 0: never."),
 };
 
 const inboundKeys = {
@@ -23,13 +26,15 @@ const inboundKeys = {
     .enum(QUEUE_MODES)
     .describe(
       "Handling of a message during a run. followup: it is the next run. steer: the run reads it between " +
-        "two steps. interrupt: it cancels the run. The last two apply only if the run answers the same chat.",
+        "two steps. interrupt: it cancels the run. steer and interrupt need a run of the same chat.",
     ),
   mediaMaxMb: z
     .number()
     .positive("must be more than 0")
     .max(MEDIA_MAX_MB)
-    .describe("Limit of one picture, voice message or file. Of larger ones the agent gets only the name."),
+    .describe(
+      "Maximum size of a picture, voice message or file. For a larger one the agent gets only the name.",
+    ),
 };
 
 export const threadBindings = z
@@ -52,16 +57,16 @@ export const inbound = z
 const peers = texts.describe("Ids in the platform's format; `*`: everybody.");
 
 const group = z.strictObject({
-  enabled: z.boolean().default(true).describe("False: nobody gets an answer there."),
+  enabled: z.boolean().default(true).describe("Whether anybody gets an answer in this group."),
   requireMention: z
     .boolean()
     .optional()
     .describe("Answer only messages that mention the agent or reply to it. Default: the account's value."),
-  allowFrom: peers.optional().describe("Senders that get answers there. Unset: all."),
+  allowFrom: peers.optional().describe("Senders that get answers in this group. Unset: all."),
   agentId: text.optional().describe("Default: the account's."),
 });
 
-/** Keys of every account. Absent: the value of the channel, else the default. */
+/** Keys of every account. An omitted key has the value of the channel, else the default. */
 const common = {
   enabled: z.boolean().optional().describe("Default true."),
   agentId: text.optional().describe("The agent that receives messages. Default: the default agent."),
@@ -137,7 +142,7 @@ const imessage = {
 
 const ACCOUNT = /^[a-z0-9][a-z0-9_-]{0,31}$/;
 
-/** A channel: one account by its own keys, more accounts by name in `accounts`. */
+/** A channel: its own keys describe one account, and `accounts` has further ones by name. */
 function channel<T extends z.ZodRawShape>(own: T) {
   const account = z.strictObject({ ...common, ...own });
   return account

@@ -1,14 +1,14 @@
-// Value types of the configuration file's keys.
+// Defines value types for keys of the configuration file.
 
 import { z } from "zod";
 import { nearestNames } from "../../core/text/nearest.ts";
 
 export const text = z.string().min(1);
 export const texts = z.array(text);
-/** A secret or an address that an unset variable may leave empty. Empty counts as absent. */
+/** A secret or an address. It may be empty because a variable is unset; empty counts as absent. */
 export const optionalText = z.string().nullish();
 const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
-/** An HTTP address. `instead`: the key for a password. */
+/** An HTTP address. `instead`: the key to use for a password. */
 export const httpAddress = (instead?: string) =>
   z
     .url({ protocol: /^https?$/ })
@@ -23,12 +23,14 @@ export const DAY_SECONDS = 86_400;
 
 export const toolFilter = z
   .strictObject({
-    allow: texts.default([]).describe("Names of tools, `*` as a wildcard. Empty: every tool."),
-    deny: texts.default([]).describe("Names of tools, `*` as a wildcard. Always wins over allow."),
+    allow: texts.default([]).describe("Names of tools, `*` as a wildcard. An empty list means every tool."),
+    deny: texts
+      .default([])
+      .describe("Names of tools, `*` as a wildcard. A tool in deny is denied even if allow has it."),
   })
   .prefault({});
 
-/** Describes the problem of an agent name. undefined: it is valid. */
+/** Describes the problem of an agent's name, or returns undefined if the name is valid. */
 export function agentProblem(name: string, ids: readonly string[]): string | undefined {
   if (ids.includes(name.toLowerCase())) return undefined;
   const [nearest] = nearestNames(name, ids, 1);

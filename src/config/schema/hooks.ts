@@ -1,10 +1,10 @@
-// The schema of outgoing and incoming web hooks in the configuration file.
+// Defines the schema of outgoing and incoming web hooks in the configuration file.
 
 import { z } from "zod";
 import { HOOK_EVENTS, THINKING_LEVELS } from "../../core/shapes/settings/settings.ts";
 import { DAY_SECONDS, httpAddress, limit, modelName, optionalText, text, texts } from "./fields.ts";
 
-/** Limit of outgoing hooks of a gateway. */
+/** Maximum number of outgoing hooks. */
 const HOOKS_MAX = 32;
 
 const outgoing = z.strictObject({
@@ -19,15 +19,15 @@ const outgoing = z.strictObject({
     .string()
     .min(16, "must have at least 16 characters")
     .describe(
-      "Signs each request (HMAC-SHA256). With whsec_ and base64: the decoded bytes; else the text itself.",
+      "Key of the request signature (HMAC-SHA256). whsec_<base64> is decoded; other text is used as is.",
     ),
-  sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
+  sessions: texts.optional().describe("Session key patterns with `*`. Unset: every session."),
   enabled: z.boolean().default(true).describe("False: disabled."),
 });
 
 export type OutgoingInFile = z.output<typeof outgoing>;
 
-/** Limit of mappings of a gateway. */
+/** Maximum number of mappings. */
 const MAPPINGS_MAX = 64;
 const TEMPLATE_MAX_CHARS = 16_000;
 const HEADER = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
@@ -40,10 +40,14 @@ const mapping = z.strictObject({
   id: z.string().regex(NAME, nameWords).describe("Unique name, also shown to the agent."),
   match: z
     .strictObject({
-      path: z.string().regex(NAME, nameWords).optional().describe("POST /hooks/<path>. Default: the id."),
+      path: z
+        .string()
+        .regex(NAME, nameWords)
+        .optional()
+        .describe("Requests go to POST /hooks/<path>. Default: the id."),
       events: texts
         .default([])
-        .describe("With preset github: events that start a run, like push or issues.opened. Empty: all."),
+        .describe("With preset github: events that start a run, like push or issues.opened. Default: all."),
     })
     .prefault({}),
   preset: z
@@ -81,8 +85,8 @@ const mapping = z.strictObject({
   to: text
     .optional()
     .describe("Delivery target: a chat; with webchat or last a session. Default: the main session."),
-  accountId: text.optional().describe("With a channel: the account. Default: the first."),
-  threadId: text.optional().describe("With a channel: the thread or topic."),
+  accountId: text.optional().describe("Account of the channel. Default: the first."),
+  threadId: text.optional().describe("Thread or topic of the channel."),
   model: modelName.optional().describe("Default: the agent's."),
   thinking: z.enum(THINKING_LEVELS).optional().describe("Default: the agent's."),
   timeoutSeconds: limit(0, 7 * DAY_SECONDS)
@@ -90,7 +94,7 @@ const mapping = z.strictObject({
     .describe("Time limit of a run; 0: none. Default 0."),
 });
 
-/** Session keys that a caller may name. */
+/** Default of the session keys that a caller may name. */
 export const HOOK_KEYS_DEFAULT = ["hook:*"];
 
 export const hooks = z.strictObject({
@@ -99,7 +103,7 @@ export const hooks = z.strictObject({
   allowedSessionKeys: texts
     .default(HOOK_KEYS_DEFAULT)
     .describe("Keys that a caller of /hooks/agent may name, `*` as a wildcard."),
-  mappings: z.array(mapping).max(MAPPINGS_MAX).default([]).describe("Senders with their own path."),
+  mappings: z.array(mapping).max(MAPPINGS_MAX).default([]).describe("Senders that have a path of their own."),
   outgoing: z.array(outgoing).max(HOOKS_MAX).default([]).describe("Programs that receive events."),
 });
 

@@ -1,4 +1,4 @@
-// The schema of agent runtimes in the configuration file: our own loop, or a program over ACP.
+// Defines the schema of agent runtimes in the configuration file: the built-in loop, or a program over ACP.
 
 import { z } from "zod";
 import { PERMISSION_POLICIES } from "../../core/shapes/settings/settings.ts";
@@ -16,30 +16,30 @@ export const runtime = z
         "acp: a program that speaks the Agent Client Protocol on its standard streams. subagent: builtin.",
       ),
     command: z
-      .array(z.string().refine(withoutNul, "must have no NUL in it"))
+      .array(z.string().refine(withoutNul, "must not contain NUL"))
       .default([])
       .describe("The program and its arguments. Required for acp; no shell is involved."),
     env: z
       .record(
         z.string().regex(ENV_NAME, "must be letters, digits and _"),
-        z.string().refine(withoutNul, "must have no NUL in it"),
+        z.string().refine(withoutNul, "must not contain NUL"),
       )
       .default({})
       .describe(
-        "Its environment, in addition to PATH, HOME and a few others. List the API keys that it needs here.",
+        "The program's environment, in addition to PATH, HOME and a few others. List its API keys here.",
       ),
     cwd: path.optional().describe("Working folder. Default: the agent's workspace."),
     permissions: z
       .enum(PERMISSION_POLICIES)
       .default("deny")
-      .describe("Answer to its permission requests; ask: an operator decides."),
+      .describe("Answer to the program's permission requests; ask: an operator decides."),
     askSeconds: limit(1, DAY_SECONDS)
       .default(300)
       .describe("With permissions ask: requests without an answer are denied after this time."),
     sessionTools: z
       .boolean()
       .default(true)
-      .describe("Whether it gets the session tools, through an MCP server that it starts."),
+      .describe("Whether the program gets the session tools, through an MCP server that it starts."),
     idleMinutes: limit(0, 1_440)
       .default(10)
       .describe("Time after which an idle program is stopped, for each session; 0: immediately."),

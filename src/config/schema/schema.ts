@@ -1,4 +1,4 @@
-// The schema of the configuration file: every key with type, limits, default and meaning.
+// Defines the schema of the configuration file: every key with type, limits, default and meaning.
 // An unknown key is an error.
 // Everything has a default; an empty file is a complete configuration.
 
@@ -53,10 +53,10 @@ const model = z.strictObject({
   name: text.optional().describe("Display name. Default: the id."),
   contextWindow: limit(1_000, MAX)
     .optional()
-    .describe("Tokens. Default 128000, or the known value of the model."),
+    .describe("Size of the context in tokens. Default 128000, or the known value of the model."),
   maxOutputTokens: limit(1, MAX)
     .optional()
-    .describe("Tokens. Default 8192, or the known value of the model."),
+    .describe("Maximum tokens of an answer. Default 8192, or the known value of the model."),
   reasoning: z.boolean().optional().describe("Whether thinking levels apply. Default false."),
   images: z.boolean().optional().describe("Whether it accepts pictures. Default false."),
   cost: cost.optional(),
@@ -65,14 +65,17 @@ const model = z.strictObject({
 const PROVIDER_ID = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
 const provider = z.strictObject({
-  api: z.enum(PROVIDER_APIS).optional().describe("Not needed for anthropic, openai and google."),
+  api: z
+    .enum(PROVIDER_APIS)
+    .optional()
+    .describe("Format of the API. Not needed for anthropic, openai and google."),
   baseUrl: httpAddress("apiKey or headers")
     .optional()
     .describe("Not needed for anthropic, openai and google."),
   apiKey: optionalText.describe(
     "Default for anthropic, openai and google: from the environment, for example ANTHROPIC_API_KEY.",
   ),
-  headers: z.record(text, z.string()).default({}).describe("Sent with every request."),
+  headers: z.record(text, z.string()).default({}).describe("HTTP headers of every request."),
   connectTimeoutSeconds: limit(1, 300)
     .default(10)
     .describe("Time limit of a connection attempt, including TLS."),
@@ -82,7 +85,10 @@ const provider = z.strictObject({
       "A request fails after this time without a byte. Increase it for a local model that loads slowly.",
     ),
   maxRetries: limit(0, 20).default(3).describe("Retries of a request that failed for a temporary reason."),
-  models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
+  models: z
+    .array(model)
+    .default([])
+    .describe("The provider's models. Not needed for anthropic, openai and google."),
 });
 
 /** Workspace of the default agent; other agents add `-<id>`. */
@@ -100,7 +106,7 @@ const agent = z.strictObject({
   default: z
     .boolean()
     .default(false)
-    .describe("Receives everything that names no agent. Default: the first agent of the list."),
+    .describe("Whether requests that name no agent go to this one. Default: the first agent of the list."),
   name: text.optional().describe("Display name."),
   model: modelName.nullish().describe("Default: agents.defaults.model."),
   fallbackModels: z.array(modelName).optional().describe("Default: agents.defaults.fallbackModels."),
@@ -108,7 +114,7 @@ const agent = z.strictObject({
   workspace: path
     .optional()
     .describe("Default: <agents.defaults.workspace>-<id>, for the default agent without -<id>."),
-  instructions: text.optional().describe("Added after the runtime's own system prompt."),
+  instructions: text.optional().describe("Instructions that are added to the runtime's system prompt."),
   tools: toolFilter,
   runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
@@ -128,7 +134,7 @@ const agents = z
         fallbackModels: z
           .array(modelName)
           .default([])
-          .describe("Tried in this order after the model has finally failed."),
+          .describe("Models that are tried in this order if the model has failed permanently."),
         thinking: z
           .enum(THINKING_LEVELS)
           .default("off")
@@ -138,25 +144,29 @@ const agents = z
           .describe("Folder of the default agent; other agents add -<id>."),
         maxConcurrent: limit(1, 1_000)
           .default(8)
-          .describe("Runs that execute at the same time; waiting runs do not count."),
+          .describe("Maximum number of runs that execute at the same time; waiting runs do not count."),
         maxModelCalls: maxModelCalls
           .default(400)
-          .describe("Model calls of one run; beyond it, the run fails."),
+          .describe("Maximum number of model calls of one run; above it, the run fails."),
         maxAnswerBytes: maxAnswerBytes
           .default(ANSWER_LIMITS.maxAnswerBytes)
-          .describe("Bytes of one model answer; beyond it, the run keeps the received part and fails."),
+          .describe(
+            "Maximum bytes of one model answer; above it, the run keeps the received part and fails.",
+          ),
         maxAnswerToolCalls: maxAnswerToolCalls
           .default(ANSWER_LIMITS.maxAnswerToolCalls)
-          .describe("Tool calls in one model answer; beyond it, the run keeps the text and fails."),
+          .describe(
+            "Maximum number of tool calls in one model answer; above it, the run keeps the text and fails.",
+          ),
         maxToolResultBytes: maxToolResultBytes
           .default(ANSWER_LIMITS.maxToolResultBytes)
-          .describe("Bytes of one tool result; longer results are cut, with a note for the model."),
+          .describe("Maximum bytes of one tool result; longer results are cut, with a note for the model."),
         sandbox,
         subagents,
         budget: budget.optional().describe("Daily budget of each agent."),
       })
       .prefault({}),
-    list: z.array(agent).default([]).describe("Empty: one agent, main."),
+    list: z.array(agent).default([]).describe("The agents. An empty list means one agent with the id main."),
   })
   .prefault({});
 
@@ -180,7 +190,7 @@ const gateway = z
                 .default("operator")
                 .describe("node: for paired devices, which have no scopes."),
               scopes: z.array(scope).default([]).describe("Each scope includes the previous one."),
-              sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
+              sessions: texts.optional().describe("Session key patterns with `*`. Unset: every session."),
             }),
           )
           .default([])
@@ -191,7 +201,7 @@ const gateway = z
     allowedHosts: texts.default([]).describe("Allowed Host header values, in addition to loopback."),
     maxBufferedBytes: limit(64 * 1024, 1024 ** 3)
       .default(8 * 1024 * 1024)
-      .describe("Closes a client with this much unread data."),
+      .describe("Number of unread bytes above which a client's connection is closed."),
     tickIntervalMs: limit(1_000, 600_000)
       .default(15_000)
       .describe("Milliseconds between `tick` events, by which clients notice a dead connection."),
@@ -201,14 +211,14 @@ const gateway = z
 const sendRule = z.strictObject({
   match: z
     .strictObject({
-      channel: text.optional().describe("For example telegram. Unset: every channel."),
+      channel: text.optional().describe("The channel, for example telegram. Unset: every channel."),
       chatType: z
         .enum(["direct", "group", "room", "thread"])
         .optional()
-        .describe("A thread also has the type of its parent. Unset: every type."),
+        .describe("The type of chat. A thread also has the type of its parent. Unset: every type."),
       keyPrefix: text.optional().describe("Prefix of the session key. Unset: every session."),
     })
-    .describe("Empty: every send."),
+    .describe("Conditions of the rule. An empty object matches every send."),
   action: z.enum(["allow", "deny"]).describe("Effect on matching sessions; a deny always wins."),
 });
 
@@ -229,30 +239,36 @@ const session = z
     dmScope: z
       .enum(["main", "per-peer"])
       .default("main")
-      .describe("per-peer: a session for each direct chat."),
-    queueMax: limit(1, 100_000).default(200).describe("Runs that wait for one session."),
+      .describe("main: one session for all direct chats. per-peer: a session for each direct chat."),
+    queueMax: limit(1, 100_000).default(200).describe("Maximum number of runs that wait for one session."),
     sendPolicy: z
       .strictObject({
         rules: z
           .array(sendRule)
           .default([])
-          .describe("A matching deny wins, else a matching allow, else default."),
+          .describe("Rules about sends. A matching deny wins, else a matching allow, else default."),
         default: z.enum(["allow", "deny"]).default("allow").describe("Effect if no rule matches."),
       })
       .prefault({}),
     agentToAgent: z
       .strictObject({
-        maxPingPongTurns: limit(0, 5).default(5).describe("Reply turns after the first answer."),
-        maxHops: limit(1, 1_000).default(16).describe("Consecutive sends and spawns in one chain."),
-        maxChainRuns: limit(1, 100_000).default(200).describe("All runs of one chain."),
+        maxPingPongTurns: limit(0, 5)
+          .default(5)
+          .describe("Maximum number of reply turns after the first answer."),
+        maxHops: limit(1, 1_000)
+          .default(16)
+          .describe("Maximum number of consecutive sends and spawns in one chain."),
+        maxChainRuns: limit(1, 100_000).default(200).describe("Maximum number of runs of one chain."),
         maxChainTokens: limit(1, MAX)
           .nullish()
-          .describe("Tokens of one chain; beyond it, no run of the chain starts. Unset: no limit."),
+          .describe("Maximum tokens of one chain; above it, no run of the chain starts. Unset: no limit."),
         maxChainCost: z
           .number()
           .positive("must be more than 0")
           .nullish()
-          .describe("USD of one chain; beyond it, no run of the chain starts. Unset: no limit."),
+          .describe(
+            "Maximum cost of one chain in USD; above it, no run of the chain starts. Unset: no limit.",
+          ),
       })
       .prefault({}),
     threadBindings,
@@ -264,23 +280,25 @@ const tools = z
     ...toolFilter.unwrap().shape,
     sessions: z
       .strictObject({
-        visibility: z.enum(VISIBILITY_MODES).default("tree").describe("Sessions that an agent sees."),
+        visibility: z.enum(VISIBILITY_MODES).default("tree").describe("Sessions that an agent can see."),
       })
       .prefault({}),
     agentToAgent: z
       .strictObject({
         enabled: z.boolean().default(false).describe("Whether agents can use sessions of other agents."),
-        allow: texts.default([]).describe("Agent ids, `*` as a wildcard; both sides must match. Empty: all."),
+        allow: texts
+          .default([])
+          .describe("Agent ids, `*` as a wildcard; both sides must match. Empty: all agents."),
       })
       .prefault({}),
     history: z
       .strictObject({
         maxTextChars: limit(100, 1_000_000)
           .default(4_000)
-          .describe("Limit of a text block in sessions_history."),
+          .describe("Maximum characters of a text block in sessions_history."),
         maxBytes: limit(1_000, 16 * 1024 ** 2)
           .default(80 * 1024)
-          .describe("Limit of a sessions_history result."),
+          .describe("Maximum bytes of a sessions_history result."),
       })
       .prefault({}),
     exec: z
@@ -288,14 +306,14 @@ const tools = z
         timeoutSeconds: limit(1, DAY_SECONDS).default(600).describe("Time limit of one command."),
         maxOutputBytes: limit(1_000, 1024 ** 2)
           .default(32 * 1024)
-          .describe("Limit of a command's output, start and end together."),
+          .describe("Maximum bytes of a command's output. Its beginning and its end are kept."),
       })
       .prefault({}),
     subagents: moreTools.describe(
-      "For sub-agents, in addition to the general rules. A non-empty allow replaces the rule that " +
+      "Rules for sub-agents, in addition to the general ones. A non-empty allow replaces the rule that " +
         "they have no session tools; it never grants sessions_spawn beyond the depth limit.",
     ),
-    sandbox: moreTools.describe("For sandboxed sessions, in addition to the general rules."),
+    sandbox: moreTools.describe("Rules for sandboxed sessions, in addition to the general ones."),
     sessions_spawn: spawnTool,
     mcp,
   })
@@ -323,7 +341,7 @@ const nodes = z
 
 /** The complete configuration file. */
 export const configSchema = z.strictObject({
-  $schema: z.string().optional().describe("For editors."),
+  $schema: z.string().optional().describe("The file's JSON Schema, for editors."),
   gateway,
   store: z
     .strictObject({
@@ -343,7 +361,7 @@ export const configSchema = z.strictObject({
       providers: z
         .record(z.string().regex(PROVIDER_ID, "must be 1 to 64 letters, digits, ., _ and -"), provider)
         .default({})
-        .describe("Empty: from ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; else the offline model."),
+        .describe("Default: from ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; else the offline model."),
     })
     .prefault({}),
   agents,
@@ -351,7 +369,9 @@ export const configSchema = z.strictObject({
   tools,
   channels,
   inbound,
-  commands: z.strictObject({ owners: texts.default([]).describe("Like telegram:123.") }).prefault({}),
+  commands: z
+    .strictObject({ owners: texts.default([]).describe("An owner, like telegram:123.") })
+    .prefault({}),
   hooks: hooks.optional(),
   cron,
   nodes,

@@ -1,4 +1,4 @@
-// The schema of sub-agents and the sandbox in the configuration file.
+// Defines the schema of sub-agents and of the sandbox in the configuration file.
 
 import { z } from "zod";
 import { SANDBOX_BACKENDS, SANDBOX_GIT, SANDBOX_MODES } from "../../core/shapes/settings/settings.ts";
@@ -15,9 +15,9 @@ const sandboxKeys = {
     ),
   network: z.boolean().describe("Whether sandboxed commands have network access."),
   backend: z.enum(SANDBOX_BACKENDS).describe("auto: bubblewrap if it works, else docker."),
-  memoryMb: limit(64, 1024 ** 2).describe("Memory of all processes of one call together."),
-  processesMax: limit(8, 32_768).describe("Processes and threads of one call."),
-  diskMb: limit(16, 1024 ** 2).describe("Limit of the workspace, and the same limit for temporary files."),
+  memoryMb: limit(64, 1024 ** 2).describe("Maximum memory of one call, for all its processes together."),
+  processesMax: limit(8, 32_768).describe("Maximum number of processes and threads of one call."),
+  diskMb: limit(16, 1024 ** 2).describe("Maximum size of the workspace, and separately of temporary files."),
   git: z
     .enum(SANDBOX_GIT)
     .describe(
@@ -44,14 +44,16 @@ export const sandbox = z
 export const subagents = z
   .strictObject({
     allowAgents: texts.default([]).describe('Agents it may spawn besides itself; `"*"`: any.'),
-    model: modelName.nullish().describe("Default: the agent's own."),
+    model: modelName.nullish().describe("Thinking level of sub-agents. Default: the agent's own."),
     maxConcurrent: limit(1, 1_000)
       .default(8)
-      .describe("Sub-agents that execute at the same time; others wait in order."),
+      .describe("Maximum number of sub-agents that execute at the same time; others wait in order."),
     maxChildren: limit(1, 10_000)
       .default(20)
-      .describe("Unfinished sub-agents of one session; beyond it, a spawn fails."),
-    maxSpawnDepth: limit(1, 5).default(1).describe("1: a sub-agent can't spawn; 2: its children can't; …"),
+      .describe("Maximum number of unfinished sub-agents of one session; above it, a spawn fails."),
+    maxSpawnDepth: limit(1, 5)
+      .default(1)
+      .describe("Maximum depth of spawns. 1: a sub-agent can't spawn; 2: its children can't; …"),
     runTimeoutSeconds: limit(0, 30 * DAY_SECONDS)
       .default(0)
       .describe("Time limit of a sub-agent, from the start of its execution; 0: none."),
@@ -84,25 +86,27 @@ export const budget = z.strictObject({
   dailyTokens: limit(1, MAX)
     .nullish()
     .describe(
-      "Tokens per day (UTC) of all its sessions; model calls beyond it are refused. Unset: no limit.",
+      "Maximum tokens of an agent per day (UTC); above it, model calls are refused. Unset: no limit.",
     ),
   dailyCost: z
     .number()
     .positive("must be more than 0")
     .nullish()
-    .describe("USD per day (UTC) of all its sessions; model calls beyond it are refused. Unset: no limit."),
+    .describe(
+      "Maximum cost of an agent per day (UTC), in USD; above it, model calls are refused. Unset: no limit.",
+    ),
 });
 
 const attachments = z
   .strictObject({
     enabled: z.boolean().default(true).describe("Whether files may be attached for a sub-agent."),
-    maxFiles: limit(1, 1_000).default(50).describe("Files of one spawn."),
+    maxFiles: limit(1, 1_000).default(50).describe("Maximum number of files of one spawn."),
     maxFileBytes: limit(1, 1024 ** 3)
       .default(1024 ** 2)
-      .describe("Of one file, decoded."),
+      .describe("Maximum size of one file, decoded."),
     maxTotalBytes: limit(1, 1024 ** 3)
       .default(5 * 1024 ** 2)
-      .describe("Of all files of one spawn, decoded."),
+      .describe("Maximum size of all files of one spawn together, decoded."),
     retainOnSessionKeep: z
       .boolean()
       .default(false)

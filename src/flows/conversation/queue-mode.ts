@@ -42,8 +42,7 @@ async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Prom
 
 async function interrupt(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route } = request;
-  // All sessions of the abort are locked here, before the lane, which is one of them: this keeps the order of
-  // locks.
+  // Locks all sessions that the abort affects before the lane itself is locked, to keep the order of locks.
   await holdForAbort(unit.tx, sessionKey);
   const run = interruptedBy(await activeRuns(unit.tx, sessionKey), route);
   const accepted = await engine.acceptIn(unit, request);

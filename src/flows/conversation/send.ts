@@ -290,7 +290,7 @@ async function endAnswer({ engine }: SendParts, unit: Unit, flow: Flow, run: Run
   await engine.endIn(unit, run, { state: "ok" });
 }
 
-/** Returns the follow-up that the sender may expect. There is none if the target is gone. */
+/** Returns the follow-up that the sender may expect. There is none if the target was deleted. */
 function followUpOf(target: Session | undefined, reply?: string): FollowUp {
   if (target?.external === true) return "inbox_answer";
   const route = target === undefined ? undefined : announceRoute(target);
@@ -374,7 +374,9 @@ export interface SentSoFar {
   readonly outcome?: SendOutcome;
 }
 
-/** Returns the state of a send of this session, without waiting; undefined: this call has sent nothing. */
+/**
+ * Returns the state of a send of this session, without waiting, or undefined if this call has sent nothing.
+ */
 export async function sentSoFar(
   parts: SendParts,
   { requester, callId }: { requester: Session; callId: string },

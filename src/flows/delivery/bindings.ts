@@ -112,8 +112,8 @@ async function taken(
   const holder = (await bindingOf(db, route))?.session;
   const isSibling = holder?.spawnedBy !== undefined && holder.spawnedBy === wanted?.spawnedBy;
   const whose = isSibling ? holder.key : "another session";
-  return fail("spawn_denied", `this place of ${route.channel} is bound to ${whose} already`, {
-    hint: "End that binding first (/session unbind in that place), or spawn without thread.",
+  return fail("spawn_denied", `this chat of ${route.channel} is already bound to ${whose}`, {
+    hint: "End that binding first (/session unbind in that chat), or spawn without thread.",
   });
 }
 
@@ -261,7 +261,7 @@ export async function setBindingLimits(
   // Locks the deadline before the binding, as its handler does.
   if (found !== undefined) await planEnd(acceptor, unit, limited(found));
   const before = await holdBinding(unit.tx, route);
-  if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
+  if (before === undefined) return fail("invalid_argument", "this chat is not bound to a session");
   const binding = limited(before);
   await limitBinding(unit.tx, binding);
   return ok(binding);

@@ -1,11 +1,9 @@
 // Owns the destinations of text: the configured channels, the people at a destination, and the right to write
 // there.
 // DE1: a channel or an account that is not configured is refused when it is named; text for a destination
-// that no
-//      longer exists becomes a failed delivery that operators see. A viewer that may not write to every
-//      session may write only to destinations whose people it may write to (I9). All other destinations get
-//      the same
-//      refusal, whether or not they exist.
+//      that no longer exists becomes a failed delivery that operators see. A viewer that may not write to
+//      every session may write only to destinations whose people it may write to (I9). All other destinations
+//      get the same refusal, whether or not they exist.
 // DE3: text is sent only if the send policy allows it for its session and for the destination.
 // DE4: `last` is the chat that the people of a session used last, at the time of the delivery.
 

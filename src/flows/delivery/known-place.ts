@@ -1,8 +1,8 @@
 // Decides to which chats on channels an agent may write, and queues its text. A chat is known through a
 // session (the agent's own, or one that it may write to, I9) or through the settings: a person who was
 // approved, or a group named there.
-// ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). The same call makes one
-//      row.
+// ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). A repeated call creates
+//      only one row.
 // ME2: a text is sent only to a known chat, and only if the send policy allows it.
 // ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
 //      knows what they refer to.

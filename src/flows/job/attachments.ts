@@ -35,7 +35,7 @@ export interface AttachmentPlan {
   readonly files: readonly PlannedFile[];
 }
 
-/** The first line of a manifest names the owner. */
+/** Bytes that are read of a manifest: enough for its first line, which names the owner. */
 const MANIFEST_HEAD_BYTES = 256;
 const TOP = ".parley";
 const FOLDER = "attachments";
@@ -112,7 +112,7 @@ class Work {
     return folder;
   }
 
-  /** Makes a folder that only its owner may enter. `fresh`: fails if it exists. */
+  /** Creates a folder that only its owner may enter. `fresh`: fails if it exists. */
   async make(above: Folder, name: string, fresh = false): Promise<Folder> {
     const path = above.inside(name);
     try {
@@ -218,7 +218,7 @@ export function attachmentDir(id: string): string {
   return `${TOP}/${FOLDER}/${id}`;
 }
 
-/** Opens the attachments folder of a workspace; undefined: there is none. */
+/** Opens the attachments folder of a workspace. Returns undefined if there is none. */
 async function findFolder(work: Work, workspace: string): Promise<Folder | undefined> {
   let path = await realpath(workspace).catch(unlessMissing);
   let folder: Folder | undefined;

@@ -2,8 +2,7 @@
 // every configured agent exists and can't be deleted. An operator's text is queued in the lane, so that tool
 // calls and their results stay adjacent.
 // LC1: a reset or a deletion first ends all work that was accepted before, in the same transaction: later
-// messages
-//      are kept, and earlier ones never reach the new transcript.
+//      messages are kept, and earlier ones never reach the new transcript.
 
 import { chosenAgent, keyRulesOf, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -331,7 +330,7 @@ export async function deleteSession(
   const { key } = session;
   if (session.kind === "main") {
     return fail("protected_session", `${key} is a main session and can't be deleted`, {
-      hint: "sessions.reset starts its transcript anew.",
+      hint: "sessions.reset starts a new transcript.",
     });
   }
   const deleted = await ctx.engine.commit(async (unit): Promise<Result<string[]>> => {

@@ -17,7 +17,9 @@ interface Hinted {
   event(event: EncodedEvent): void;
 }
 
-/** Returns the right needed to see this change in `attention.list`; undefined: the list does not change. */
+/**
+ * Returns the right needed to see this change in `attention.list`, or undefined if the list does not change.
+ */
 function concerns(event: LiveEvent): "events" | "deliveries" | undefined {
   if (event.kind === "session") return "events";
   return event.kind === "outbox" || event.kind === "node" ? "deliveries" : undefined;

@@ -25,7 +25,7 @@ import type { UnprovenRoom } from "../socket/unproven.ts";
 import { createHookGuard, digestOf, signatureCheck } from "./proof.ts";
 import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from "./request.ts";
 
-/** Maximum bytes of a body. */
+/** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
 const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
 const TOKEN_PARAM = /token|secret|key|auth|password/i;
@@ -44,7 +44,7 @@ interface DoorParts {
 
 type Accepted = Omit<BodyAnswerOf<"POST /hooks/agent" | "POST /hooks/wake">, "ok">;
 
-/** An authenticated request. */
+/** An authenticated request of a web hook. */
 interface Known {
   /** `agent`, `wake`, or the id of a mapping. */
   readonly name: string;
@@ -56,7 +56,7 @@ interface Known {
 
 /** The work of a request, and the identity that makes a retry the same request. */
 interface Work {
-  /** Absent: each request is a new one. */
+  /** If absent, each request is a new one. */
   readonly delivery: string | undefined;
   readonly params: object;
   handle(ctx: CallContext): Promise<Result<Accepted>>;

@@ -18,7 +18,7 @@ import type { Door, Env } from "../http/request.ts";
 import type { ChannelDeps } from "../methods/channels.ts";
 import type { UnprovenRoom } from "../socket/unproven.ts";
 
-/** Bytes of a body: the largest that a platform sends. */
+/** Maximum bytes of a body, enough for the largest that a platform sends. */
 const BODY_MAX_BYTES = 3 * 1024 * 1024;
 const PATH = /^\/channels\/([a-z][a-z0-9_-]{0,31})\/([a-z0-9][a-z0-9_-]{0,31})$/;
 const TELL_EVERY_MS = 60_000;
@@ -38,7 +38,7 @@ interface Called {
   readonly name: string;
 }
 
-/** Logs unauthenticated calls: the first at once, later ones as a count. */
+/** Logs unauthenticated calls: the first one at once, later ones as a number. */
 function createTellTale({ clock, log }: World) {
   const told = new Map<string, { untilMs: number; unsaid: number }>();
   return (account: string, status: number): void => {
@@ -47,7 +47,7 @@ function createTellTale({ clock, log }: World) {
       last.unsaid += 1;
       return;
     }
-    // Bounded by the number of accounts.
+    // The map has at most one entry for each account.
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, count: (last?.unsaid ?? 0) + 1 },

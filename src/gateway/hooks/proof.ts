@@ -46,7 +46,7 @@ export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayToken
   };
 }
 
-/** Decodes the signature header; undefined: it can't be a signature. */
+/** Decodes the signature header. Returns undefined if it can't be a signature. */
 function signatureIn(proof: Signed, header: (name: string) => string | undefined): Buffer | undefined {
   const text = header(proof.kind === "github" ? GITHUB_SIGNATURE : proof.signatureHeader)?.trim() ?? "";
   const hex = HEX.exec(text)?.[1];

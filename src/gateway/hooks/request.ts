@@ -51,7 +51,7 @@ export function readWakeBody(body: unknown): Promise<Result<BodyOf<"POST /hooks/
 
 type Headers = (name: string) => string | undefined;
 
-/** Returns the delivery id, which the sender repeats when it retries. Undefined: none was given. */
+/** Returns the delivery id, which the sender repeats when it retries, or undefined if there is none. */
 export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Result<string | undefined> {
   if (proof.kind === "github") {
     const id = checkedKey("X-GitHub-Delivery", header("x-github-delivery"));

@@ -1,6 +1,6 @@
 // Checks a request's headers: the host that it names, and the page that sent it.
 // A Host that is neither loopback nor configured is refused, which prevents DNS rebinding.
-// A browser's Origin must be this very host or be configured; programs send none.
+// A browser's Origin must be this host or be configured; programs send none.
 // H3: health probes are accepted under any host name, except from web pages: a load balancer or a kubelet
 // uses the bare address, and the answer is a status only.
 
@@ -11,7 +11,7 @@ import { quoted } from "../../core/text/cut.ts";
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 const ANY_ADDRESS = ["0.0.0.0", "::", "[::]"];
 
-/** Returns the name without its port, in lower case; undefined when it is invalid. */
+/** Returns the name without its port, in lower case, or undefined if it is invalid. */
 function nameOf(host: string): string | undefined {
   const name = /^(\[[0-9a-f:.]+\]|[^:/\s@]+)(?::\d{1,5})?$/i.exec(host.trim())?.[1];
   return name?.toLowerCase();

@@ -37,7 +37,7 @@ export type HttpDeps = HookDeps &
   McpDeps &
   Pick<ChannelDeps, "channels"> & {
     readonly metrics: Pick<Metrics, "text">;
-    /** The folder that the web page was built into. Absent: no page is served. */
+    /** The folder of the built web page. If absent, no page is served. */
     readonly pageDir?: string;
   };
 
@@ -46,7 +46,7 @@ export interface HttpParts {
   readonly authority: Authority;
   readonly dispatcher: Dispatcher;
   readonly shares: GatewayShares;
-  /** Aborted when the gateway stops: pending answers end. */
+  /** Aborted when the gateway stops, which ends pending answers. */
   readonly stop: AbortSignal;
   /** Returns the gauges' current readings. */
   readings(): Promise<GaugeReadings>;
@@ -71,7 +71,7 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   if (!result.ok) return refuse(c, result);
   const value = result.value as BodyAnswerOf<"POST /tools/invoke">["result"];
   const failed = value.status === "error" || value.status === "forbidden";
-  // Only a tool that could not be called is an HTTP error; a tool's own error is a result.
+  // It is an HTTP error only if the tool could not be called; a tool's own error is a result.
   const code =
     value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));

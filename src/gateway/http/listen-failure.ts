@@ -2,7 +2,7 @@
 
 import { type Failure, fail } from "../../core/shapes/errors.ts";
 
-/** Explains why listening failed; undefined: it was another error. */
+/** Explains why listening failed. Returns undefined for any other error. */
 export function listenFailure(error: unknown, at: { host: string; port: number }): Failure | undefined {
   const { code } = error as NodeJS.ErrnoException;
   const { host, port } = at;

@@ -12,7 +12,7 @@ import type { HttpParts } from "./http.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Returns the reason that /readyz gives; undefined: the gateway is ready. */
+/** Returns the reason that /readyz reports, or undefined if the gateway is ready. */
 async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   const accepting = deps.engine.accepting();
   if (!accepting.ok) return accepting.error;

@@ -19,8 +19,8 @@ export type Env = {
     caller: Caller;
     redactor: Redactor;
     /**
-     * Counts bytes of the body against the caller's share until the response is done. Absent: there is no
-     * token.
+     * Counts bytes of the body against the caller's share until the response is done. Absent for a request
+     * without a token.
      */
     countBody?: (bytes: number) => Result<void>;
   };
@@ -29,7 +29,7 @@ export type Env = {
 /** Handles the requests under a path. */
 export type Door = (c: Context<Env>) => Promise<Response>;
 
-/** Paths whose clients expect errors in OpenAI's shape. */
+/** Prefix of the paths whose clients expect errors in OpenAI's shape. */
 const OPENAI_PATHS = "/v1/";
 
 export function statusOf(code: Code): ContentfulStatusCode {
@@ -136,8 +136,8 @@ export async function readBytes(
 }
 
 /**
- * Reads a JSON body; undefined: it is invalid or truncated. The body is not kept in memory, because a request
- * may last as long as a run.
+ * Reads a JSON body. Returns undefined if it is invalid or truncated. The body is not kept in memory, because
+ * a request may last as long as a run.
  */
 export async function readBody(c: Context<Env>, maxBytes: number): Promise<Result<unknown>> {
   const bytes = await readBytes(c, maxBytes, c.get("countBody"));

@@ -39,7 +39,7 @@ export interface McpWishes {
   readonly handle?: string;
   /** The agent of its external session. Default: the default agent. */
   readonly agentId?: string;
-  /** Act as this session instead of the client's own one. */
+  /** Session to act as, instead of the client's own session. */
   readonly sessionKey?: string;
   /** The transport's session id, from an earlier `initialize`. */
   readonly connectionId?: string;

@@ -2,8 +2,8 @@
 // token were checked before.
 // No state is kept between requests, so any process of a deployment may answer any of them. The transport's
 // session id only names the client.
-// Bodies, batches, exchanges and streams are bounded; a stream is closed if its reader has stopped reading.
-// If the client ends a request, its wait ends; accepted work continues.
+// The number and size of bodies, batches, exchanges and streams is limited; a stream is closed if its reader
+// has stopped reading. If the client ends a request, its wait ends; accepted work continues.
 
 import {
   CLIENT_INFO_META_KEY,
@@ -27,9 +27,11 @@ import { INBOX_URI, onInbox } from "./inbox.ts";
 import { buildServer } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
 
-/** A message may be 256 KB and the files of a sub-agent 5 MiB; both are longer as JSON. */
+/**
+ * Maximum bytes of a body: 256 KB for a message and 5 MiB for the files of a sub-agent, both longer as JSON.
+ */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Messages of one body; only an older revision sends more than one. */
+/** Maximum messages of one body. Only older revisions send more than one. */
 const BATCH_MAX = 32;
 const KEEP_ALIVE_MS = 15_000;
 const METHODS = ["POST", "GET", "DELETE"];
@@ -162,7 +164,7 @@ class McpDoor {
       return exchange.until(await this.#serve(c, caller, exchange));
     } catch (error) {
       exchange.end();
-      // The client is gone, so this answer is not read.
+      // The client has disconnected, so nobody reads this answer.
       if (request.signal.aborted) return new Response(null, { status: 499 });
       return refusal(
         thrown(this.#deps.world, error, `${request.method} /mcp`),

@@ -1,7 +1,7 @@
 // Builds the MCP server that answers one exchange or one stream: tools, the inbox as a resource, tasks. The
 // client was identified before.
-// A tool's failure is a result that the model reads; a protocol error is for requests that are no valid call.
-// It is loaded by the first client.
+// A tool's failure is a result that the model reads; a protocol error is only for requests that are not valid
+// calls. This file is loaded by the first client.
 
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -35,7 +35,7 @@ const TASK_ID_CHARS_MAX = 200;
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** For methods of an extension: their handlers check the params. */
+/** Used for methods of an extension, whose handlers check the params themselves. */
 const ANY_PARAMS: StandardSchemaV1<unknown, Params> = {
   "~standard": {
     version: 1,
@@ -242,7 +242,7 @@ function addTasks(server: Server, exchange: Exchange): void {
     return task;
   });
   on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
-  // Our tasks never request input.
+  // Parley's tasks never request input.
   on("tasks/update", async (taskId) => ((await readTask(exchange, taskId)) === undefined ? undefined : {}));
 }
 

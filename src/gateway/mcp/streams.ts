@@ -1,15 +1,15 @@
 // Limits the concurrent MCP exchanges, cancels them, and ends each exactly once.
-// An exchange ends in one of four ways: answered, client gone, cancelled, or the reader stopped reading. Only
-// when answered is it known that the connection got the whole answer.
+// An exchange ends in one of four ways: it was answered, the client disconnected, it was cancelled, or the
+// reader stopped reading. Only in the first case is it certain that the connection got the whole answer.
 // MX2: one token can't use all exchanges.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Clock } from "../../world.ts";
 import { Shares } from "../shares.ts";
 
-/** Concurrent exchanges in this process, open streams included. */
+/** Maximum concurrent exchanges of one token and of all tokens, including open streams. */
 const EXCHANGES = { ofOne: 512, all: 1_000 };
-/** A reader that takes nothing for this long while data is waiting is treated as gone. */
+/** A reader that reads nothing for this long, while data is waiting, counts as disconnected. */
 const READER_GONE_MS = 60_000;
 
 /** One request, from its headers to the last byte of its answer. */
@@ -74,7 +74,7 @@ export class Exchanges {
     this.#cancels.get(nameOf(whose, id))?.abort();
   }
 
-  /** Returns the response; `end` is called once its body has ended or its reader is gone. */
+  /** Returns the response. `end` is called once its body has ended or its reader has disconnected. */
   #watched(response: Response, end: (written: boolean) => void): Response {
     const { body, status, headers } = response;
     if (body === null) {

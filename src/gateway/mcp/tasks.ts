@@ -84,7 +84,9 @@ export async function cancelTask(parts: TaskParts, taskId: string): Promise<bool
   return true;
 }
 
-/** Handles a send of a client that supports tasks: returns its result if that comes soon, else a task. */
+/**
+ * Handles a send of a client that supports tasks. Returns its result if that is available soon, else a task.
+ */
 export async function sendAsTask(
   parts: TaskParts,
   call: ToolCall,

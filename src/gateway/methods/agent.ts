@@ -44,7 +44,7 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
       return found;
     return fail(
       "invalid_argument",
-      `session ${session.key} belongs to agent "${session.agentId}": leave agentId out, or give that one`,
+      `session ${session.key} belongs to agent "${session.agentId}": omit agentId, or give that agent's id`,
     );
   }
   if (label !== undefined) return resolve({ label, ...optional({ agentId }) });
@@ -137,7 +137,7 @@ async function summaryOf(run: Run, redactor: Redactor): Promise<RunSummary> {
   };
 }
 
-/** Returns the run once it has ended, without a timeout. Undefined: the signal was aborted first. */
+/** Returns the run once it has ended, without a timeout, or undefined if the signal was aborted first. */
 export async function untilEnded(
   engine: Engine,
   runId: string,

@@ -7,7 +7,7 @@ import { base64Parts } from "../../core/text/base64.ts";
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const DATA_URL = /^data:([^;,]+);base64,/;
-/** Bytes of one picture; providers accept no larger ones. */
+/** Maximum bytes of a picture; providers accept no larger ones. */
 const IMAGE_MAX_BYTES = 10 * 1024 * 1024;
 
 function isBase64(text: string): boolean {

@@ -106,7 +106,7 @@ interface ChainReader {
   readonly limits: ChainRow["limits"];
 }
 
-/** Returns one chain for the reader; undefined: it sees none of its sessions. */
+/** Returns one chain for the reader, or undefined if the reader may see none of its sessions. */
 function rowOf(head: ChainHead, facts: ChainFacts, reader: ChainReader): ChainRow | undefined {
   const { sees, used, limits, opening } = reader;
   const { chainId, rootSessionKey } = head;

@@ -31,15 +31,17 @@ import { needEverySession } from "./operations.ts";
 export interface ChannelDeps extends SendingDeps {
   /** Channels by id. */
   readonly channels: ReadonlyMap<string, Channel>;
-  /** Returns the status of the channel accounts in this process. Absent: there are none. */
+  /** Returns the status of the channel accounts in this process. Absent if there are none. */
   channelStatuses?(): readonly AccountStatus[];
-  /** MCP servers. Absent: there are none. */
+  /** MCP servers. Absent if none is configured. */
   readonly outside?: Pick<OutsideTools, "statuses"> | undefined;
-  /** Returns the sessions for which a program of an ACP agent is running. Absent: there are none. */
+  /**
+   * Returns the sessions for which a program of an ACP agent is running. Absent if there are no ACP agents.
+   */
   programs?(): readonly string[];
 }
 
-/** Bindings in one answer. */
+/** Maximum number of bindings in one answer. */
 const BINDINGS_MAX = 1_000;
 
 /** Returns the outbox's figures for one delivery path. */

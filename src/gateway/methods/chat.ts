@@ -16,7 +16,7 @@ import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { readImages } from "./attachments.ts";
 import { answerCommand, type CommandDeps, commandOf } from "./commands.ts";
 
-/** A longer timeout of a run is cut to this. */
+/** Maximum timeout of a run; a longer one is reduced to this. */
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
 
 export function runTimeout(ms: number | undefined): { timeoutMs?: number } {

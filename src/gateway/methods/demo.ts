@@ -6,7 +6,7 @@ import type { BasicDeps, Methods } from "../call.ts";
 import type { Demo } from "../demo.ts";
 
 export interface DemoDeps extends BasicDeps {
-  /** Absent: demos are unavailable. */
+  /** Absent if demos are unavailable. */
   readonly demo?: Pick<Demo, "start" | "stop">;
 }
 

@@ -1,5 +1,5 @@
-// Owns the reading of a transcript: in pages, in both directions, with the runs that wrote it.
-// A page has bounded bytes, and nothing between two pages is lost: the rest starts the next page.
+// Reads a transcript in pages, in both directions, with the runs that wrote it.
+// The bytes of a page are limited; messages that do not fit begin the next page.
 // Credentials are redacted everywhere, also in the errors of runs and in pending texts (I14).
 // A message does not reveal its source session to a reader who may not see that session (I9).
 
@@ -32,10 +32,10 @@ import type { CallContext, Methods } from "../call.ts";
 import { listedRow } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
-/** Bytes of one answer; a client continues from its end. */
+/** Maximum bytes of one answer; a client continues from its end. */
 const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
 const TEXT_MAX_CHARS = 1024 * 1024;
-/** Characters of a message that waits in the lane. */
+/** Maximum characters of a message that waits in the lane. */
 const WAITING_TEXT_MAX_CHARS = 4_000;
 
 type Params = ParamsOf<"chat.history">;
@@ -74,7 +74,7 @@ async function readFitted(
   return page.ok ? ok(await fitted(page.value, { keep, maxBytes }, redactor)) : page;
 }
 
-/** Returns a page with a message near its middle: one that begins with it, and the messages before it. */
+/** Returns a page with the given message near its middle: the messages from it on, and those before it. */
 async function readAround(
   ctx: CallContext,
   { sessionId, limit, around }: { sessionId: string; limit: number; around: string },
@@ -162,7 +162,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   const atEnd = inForce && page.nextAfter === undefined;
   const lane = atEnd ? await factsOfLane(db, session.key) : [];
   const known = new Set(lane.map(({ runId }) => runId));
-  // A run may have ended without another message: a reader that continues after its last one must learn that.
+  // Includes the run of the reader's last message, which may have ended since without another message.
   const wanted = [after ?? "", ...page.messages.map(({ id }) => id)].map((id) => page.runIds.get(id));
   const others = [...new Set(wanted)].filter((id) => id !== undefined && !known.has(id)) as string[];
   const facts = [...(await factsOfRuns(db, others)), ...lane.map(({ input: _, ...run }) => run)];

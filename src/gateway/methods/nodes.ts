@@ -37,11 +37,11 @@ import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { NodeHub } from "../nodes/nodes.ts";
 
 export interface NodeDeps extends BasicDeps, ChoiceRules {
-  /** Connected devices. Absent: nodes.enabled is false. */
+  /** Connected devices. Absent if nodes.enabled is false. */
   readonly nodes?: NodeHub | undefined;
 }
 
-/** Characters of an event's payload. */
+/** Maximum characters of an event's payload. */
 const EVENT_MAX_CHARS = 512 * 1024;
 
 /** Wraps a method that exists only if nodes are enabled. */

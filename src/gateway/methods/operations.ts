@@ -24,7 +24,7 @@ import type { History } from "../metrics/history.ts";
 export interface OperationDeps extends BasicDeps {
   /** Metrics of the last hour. */
   readonly history: Pick<History, "after">;
-  /** Reads the configuration file again. Absent: there is no file. */
+  /** Reads the configuration file again. Absent if there is no file. */
   readonly checkConfig?: (() => ConfigCheck) | undefined;
 }
 
@@ -35,7 +35,7 @@ const USAGE_LINES = { byDefault: 100, max: 1_000 } as const;
 const LINES = { byDefault: 200, max: 500 } as const;
 /** The lowest pino level of each entry of `LOG_LEVELS`. */
 const LEVELS_FROM = [0, 30, 40, 50];
-/** The beginning of a truncated line. */
+/** Matches the beginning of a log line that was truncated. */
 const HEAD = /^\{"level":(\d{1,3}),"time":(\d{1,16})/;
 
 /** Refuses a token that covers only some sessions. */
@@ -68,7 +68,7 @@ function read({ seq, text }: LogTailLine): LogLine {
   }
 }
 
-/** Makes a cursor that names its process: numbers of another process are meaningless here. */
+/** Creates a cursor that names its process, because line numbers of another process are meaningless here. */
 function cursorOf(ctx: CallContext, seq: number): string {
   return `${ctx.deps.engine.processId.slice(0, 8)}-${seq}`;
 }

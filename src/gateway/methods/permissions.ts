@@ -14,7 +14,7 @@ interface Permissions {
 }
 
 export interface PermissionDeps extends BasicDeps {
-  /** Pending permission requests of agents to operators. Absent: agents ask for none. */
+  /** Pending permission requests of agents. Absent if no agent sends such requests. */
   readonly permissions?: Permissions;
 }
 

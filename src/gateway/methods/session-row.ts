@@ -74,7 +74,7 @@ export function listedRow(parts: RowParts, row: ListedSession, sees: (key: strin
   return { ...sessionRow(parts, row.session, sees), state: row.state, queuedRuns: row.queuedRuns };
 }
 
-/** Returns the failure of a session's last turn. Undefined: its run was deleted. */
+/** Returns the failure of a session's last turn, or undefined if its run was deleted. */
 export function failureRow(
   parts: RowParts,
   run: EndedRun | undefined,

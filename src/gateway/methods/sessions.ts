@@ -54,7 +54,7 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
   const { activeMinutes, kinds, agentId, search, label, cursor } = params;
   const { spawnedBy, roots, keys, includeArchived, only } = params;
   const { settings, world } = ctx.deps;
-  // The session `global` is listed on request only, unless all messages go there.
+  // The session `global` is listed only on request, unless it is the session of all chats (session.scope).
   const hideGlobal = params.includeGlobal !== true && settings.session.scope !== "global";
   return {
     limit: Math.min(params.limit ?? LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX),
@@ -258,7 +258,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
     async handle(ctx, { agentId, label, client, key: named }) {
       const answer = ({ key, sessionId }: Session) => ({ ok: true, key, sessionId }) as const;
       if (named !== undefined && client !== undefined) {
-        return fail("invalid_argument", "give either key or client: client generates the key");
+        return fail("invalid_argument", "give either key or client, not both");
       }
       const request = {
         ...optional({ agentId, label }),

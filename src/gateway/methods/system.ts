@@ -33,7 +33,7 @@ export type SystemDeps = HealthDeps &
     models(): readonly ModelRow[];
     /** Returns the number of connections that have completed `connect`. */
     connected(): number;
-    /** Absent: demos are unavailable. */
+    /** Absent if demos are unavailable. */
     readonly demo?: Pick<Demo, "running">;
   };
 
@@ -114,7 +114,7 @@ export async function health(deps: HealthDeps, caller: Caller): Promise<Health> 
   };
 }
 
-/** Returns the gateways that share the store; nothing if this is the only one. */
+/** Returns the gateways that share the store, or nothing if this is the only one. */
 async function processesOf({ engine, world }: BasicDeps) {
   const { store } = engine;
   if (store.shared === undefined) return {};

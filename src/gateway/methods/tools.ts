@@ -25,11 +25,11 @@ export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
    * Returns the sandbox of a session's tools: undefined without one; a failure if no backend can isolate it.
    */
   sandboxFor(chain: SpawnChain): Promise<Result<Containable["sandbox"]>>;
-  /** Tools of MCP servers. Absent: there are none. */
+  /** Tools of MCP servers. Absent if none is configured. */
   readonly outside?: OutsideTools | undefined;
-  /** Passes of programs that work for a session. Absent: there are none. */
+  /** Passes of ACP agents' programs. Absent if there are no ACP agents. */
   readonly passes?: Pick<Passes, "runOf" | "noteListed">;
-  /** Paired devices. Absent: nodes.enabled is false. */
+  /** Paired devices. Absent if nodes.enabled is false. */
   readonly nodes?: NodeSource | undefined;
   readonly metrics: Pick<Metrics, "toolAnswered">;
 }

@@ -5,10 +5,10 @@
 
 /** Maximum number of label sets of one figure, including "other". */
 const LABEL_SETS_MAX = 200;
-/** Characters of a label's value. */
+/** Maximum characters of a label's value. */
 const LABEL_MAX_CHARS = 100;
 const OTHER = "other";
-/** Observations that a histogram keeps individually, over all label sets. */
+/** Maximum number of observations that a histogram keeps individually, over all label sets. */
 const NEWEST_MAX = 512;
 
 export interface FigureSpec {
@@ -26,7 +26,7 @@ export interface Sample {
   readonly suffix?: "_bucket" | "_sum" | "_count";
 }
 
-/** Rows by their labels' values, bounded. */
+/** Rows by the values of their labels. Their number is limited (FI1). */
 class Rows<T> {
   readonly #labels: readonly string[];
   readonly #make: () => T;
@@ -123,7 +123,7 @@ export class Histogram {
     this.#observed += 1;
   }
 
-  /** Returns this quantile of the newest values of the last `ms`; null: there were none. */
+  /** Returns this quantile of the newest values of the last `ms`, or null if there were none. */
   quantile(share: number, ms: number): number | null {
     const since = this.#now() - ms;
     const kept = Math.min(this.#observed, NEWEST_MAX);

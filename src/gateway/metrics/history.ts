@@ -1,5 +1,6 @@
 // Keeps the metrics of the last hour in memory: one value of each metric every ten seconds.
-// HI1: it is bounded: the oldest points go first, and the history ends with the process.
+// HI1: the number of points is limited: the oldest are dropped first. The history is lost when the process
+// ends.
 // An unmeasurable value is a gap (null), never a zero.
 
 import type { MetricsHistory } from "../../contract/methods/operations.ts";
@@ -22,7 +23,7 @@ interface Series {
   readonly unit: Unit;
   readonly help: string;
   readonly values: (number | null)[];
-  /** Returns the value of this step; undefined: it could not be measured. */
+  /** Returns the current value, or undefined if it could not be measured. */
   measure(readings: GaugeReadings): number | null | undefined;
 }
 

@@ -73,7 +73,7 @@ export function openMetrics(of: { settings: Settings; world: World; version: str
   });
 }
 
-/** Returns a metric that is read at scrape time; undefined: unknown. */
+/** Returns a metric that is read at scrape time. A value of undefined means that it is unknown. */
 function gauge(
   name: string,
   help: string,

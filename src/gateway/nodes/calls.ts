@@ -1,7 +1,7 @@
 // Owns the pending commands of nodes that are connected here.
 // NC1: an answer counts only if it comes from the node that got the command, while the command is pending.
-// NC2: each caller gets one answer: from the node, on timeout, or because the node or the caller is gone. If
-// the command may have been executed, the outcome is reported as unknown.
+// NC2: each caller gets one answer: from the node, on timeout, or because the node or the caller has
+// disconnected. If the command may have been executed, the outcome is reported as unknown.
 // NC3: a node's answer is bounded in bytes and in depth before it is read.
 
 import { isTooDeep } from "../../contract/check.ts";
@@ -13,7 +13,7 @@ import { head } from "../../core/text/cut.ts";
 import { safeText } from "../../core/text/safe-text.ts";
 import type { Timer, World } from "../../world.ts";
 
-/** Pending commands of one node. */
+/** Maximum number of pending commands of one node. */
 const PENDING_MAX = 64;
 const ERROR_MAX_CHARS = 2_000;
 

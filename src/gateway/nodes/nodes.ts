@@ -6,7 +6,7 @@
 // (ND1 of node.ts).
 // NH3: processes send each other commands as messages, which may be lost: then the caller learns that the
 // outcome is unknown. A message never has an effect twice.
-// NH4: the runs that one node starts per minute are bounded.
+// NH4: the number of runs that one node can start per minute is limited.
 
 import type { ConnectParams, DeviceProof } from "../../contract/frames.ts";
 import { CLOSE, NODE_REPLACED } from "../../contract/protocol.ts";

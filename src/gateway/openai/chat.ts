@@ -1,4 +1,4 @@
-// Builds the bodies of chat completions: the answer, and the chunks of a stream. Pure.
+// Builds the bodies of chat completions: the answer, and the chunks of a stream. Its functions are pure.
 
 import type { Failure } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";

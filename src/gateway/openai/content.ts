@@ -22,7 +22,7 @@ export interface Item {
   readonly name?: string;
 }
 
-/** Pictures in one request. */
+/** Maximum number of pictures in one request. */
 const IMAGES_MAX = 16;
 const NAME_CHARS_MAX = 64;
 

@@ -1,5 +1,5 @@
-// Converts a failure to OpenAI's error shape. Pure.
-// The code is Parley's own, in the field where a client looks for OpenAI's.
+// Converts a failure to OpenAI's error shape.
+// The field for OpenAI's error code contains Parley's own code.
 
 import { CODES, type Failure } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -24,7 +24,7 @@ function typeOf(status: number): string {
   return TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
 }
 
-/** `retry`: whether the same request may succeed later and then runs nothing twice. */
+/** `retry`: whether the same request may succeed later without running anything twice. */
 export function openAiError(failure: Failure, redactor: Redactor): { body: OpenAiError; retry: boolean } {
   const { message, retryable } = wireError(failure, redactor);
   const param = failure.details?.param;

@@ -9,7 +9,7 @@ type Body = Readonly<Record<string, unknown>>;
 /** The API of a request. */
 export type OpenAiApi = "chat" | "responses";
 
-/** The supported fields; `openai/request.ts` reads them. */
+/** The supported fields, which `openai/request.ts` reads. */
 export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: ["model", "messages", "user", "stream", "stream_options", "reasoning_effort"],
   responses: [

@@ -125,7 +125,7 @@ function mismatch(what: string, session: Session): Failure {
   });
 }
 
-/** Returns the session of the request's header, else of its user; undefined: it has neither. */
+/** Returns the session named by the request's header, else by its user, or undefined if it has neither. */
 async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening> | undefined> {
   const { request, agentId, sessionKey } = asked;
   if (sessionKey !== undefined) {
@@ -204,7 +204,7 @@ class OpenAiDoor {
     return notFound(c);
   }
 
-  /** Returns the refusal of a caller without this right. */
+  /** Returns the error response if the caller lacks this right. */
   #allowed(c: Context<Env>, scope: TokenScope): Response | undefined {
     const allowed = needScope(c.get("caller"), `${c.req.method} ${c.req.path}`, scope);
     return allowed.ok ? undefined : refuse(c, allowed);

@@ -37,7 +37,7 @@ export interface AgentRequest {
 
 /** A response's id is this prefix and the id of its run. */
 export const RESPONSE_PREFIX = "resp_";
-/** History messages of one request. */
+/** Maximum number of history messages in one request. */
 const SEED_MAX = 1_000;
 const USER_CHARS_MAX = 512;
 const ID_CHARS_MAX = 240;

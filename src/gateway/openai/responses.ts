@@ -1,4 +1,4 @@
-// Builds the bodies of responses: the answer, and the events of a stream. Pure.
+// Builds the bodies of responses: the answer, and the events of a stream. Its functions are pure.
 // The events of a stream are numbered without gaps, and their pieces add up to the text in the last one.
 
 import { optional } from "../../core/optional.ts";

@@ -16,7 +16,7 @@ import { TextPieces } from "./text.ts";
 /** A run whose end is awaited. */
 export type Followed = Pick<Run, "runId" | "sessionKey" | "agentId" | "acceptedAt">;
 
-/** A run that ended well. `cutShort`: its model reached its output limit. */
+/** A run that succeeded. `cutShort`: its model reached its output limit. */
 export interface EndedRun {
   readonly run: Run;
   readonly cutShort: boolean;
@@ -45,7 +45,7 @@ export function dataFrame(data: object): string {
 
 const KEEP_ALIVE_MS = 15_000;
 const KEEP_ALIVE = ": keep-alive\n\n";
-/** A reader that takes nothing for this long while data is waiting is treated as gone. */
+/** A reader that reads nothing for this long, while data is waiting, counts as disconnected. */
 const STALLED_MS = 60_000;
 
 type OfRun = Extract<LiveEvent, { kind: "text" | "tool" | "message" }>;

@@ -37,7 +37,10 @@ export class TextPieces {
     return text === undefined ? "" : this.#anew(text);
   }
 
-  /** Returns the rest of a complete message that reads `text`; the next text is another message's. */
+  /**
+   * Returns the rest of a complete message, whose whole text is `text`. The next text belongs to another
+   * message.
+   */
   close(text?: string): string {
     if (this.#closed && (text ?? "") === "") return "";
     const rest = this.#take(text ?? this.#heard) + this.#send(this.#mask.end());

@@ -26,7 +26,7 @@ const TYPES: Readonly<Record<string, string>> = {
   woff2: "font/woff2",
 };
 
-/** Smaller files are not compressed. */
+/** Minimum size of a file that is compressed. */
 const GZIP_MIN_BYTES = 1_024;
 
 interface PageFile {
@@ -38,7 +38,7 @@ interface PageFile {
 }
 
 export interface Page {
-  /** Answers a GET or HEAD of a page file; undefined: there is no such file. */
+  /** Answers a GET or HEAD of a page file. Returns undefined if there is no such file. */
   answer(request: Request): Promise<Response | undefined>;
 }
 
@@ -86,7 +86,7 @@ async function readOne(path: string, cache: string): Promise<PageFile> {
   };
 }
 
-/** Reads the files of a built page, by request path. Empty: it was never built. */
+/** Reads the files of a built page, by request path. The map is empty if the page was never built. */
 async function readPage(dir: string): Promise<Map<string, PageFile>> {
   const files = new Map<string, PageFile>();
   const names = await readdir(dir).catch(() => []);

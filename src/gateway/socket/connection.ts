@@ -1,11 +1,11 @@
 // Owns one socket: challenge, connect, then requests and their answers, until it closes.
-// Before `connect` has succeeded, only that one request is read, within a deadline and few bytes.
+// Before `connect` has succeeded, only that one request is read, within a deadline and a small size limit.
 // Every request is answered once, `agent` twice; answers carry the request's id, in any order.
 // Writing requests begin in the order in which they came, so messages are accepted in that order (I3).
 // C4: reading requests run one after another: no client makes the gateway hold many large answers at once,
 // and other work gets the event loop between two of them.
 // When the socket closes, its pending waits are released; runs continue.
-// A request that was read has strings of bounded length, and params that are not validated yet.
+// The strings of a frame that was read have limited length; its params are not validated yet.
 
 import type { RawData, WebSocket } from "ws";
 import { checkConnect } from "../../contract/check.ts";
@@ -77,7 +77,7 @@ export interface ConnectionParts {
     params: ConnectParams,
     at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
   ): Promise<Result<NodeRow>>;
-  /** Creates a new token for the connected device. A failure: its present token was revoked. */
+  /** Creates a new token for the connected device. Fails if its current token was revoked. */
   renewDeviceToken(
     caller: Caller,
     at: { readonly deviceId: string; readonly client: ConnectParams["client"] },
@@ -94,7 +94,7 @@ interface PeerSocket {
   readonly remote: string;
   /** Calls back with the size of each piece that arrives, until the returned function is called. */
   countBytes(count: (bytes: number) => void): () => void;
-  /** Buffers writes until the returned function is called. Absent: the socket does not support it. */
+  /** Buffers writes until the returned function is called. Absent if the socket does not support it. */
   hold?(): () => void;
 }
 
@@ -201,7 +201,7 @@ export class Connection {
       hold: peer.hold?.bind(peer),
     });
     this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
-      // If this process itself was late, the request is already waiting and is read before the next timer.
+      // Checks in a later step: if this process was slow, the request has already arrived and is read first.
       this.#deadline = clock.at(clock.now(), () => this.#isTooLate());
     });
     this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
@@ -257,7 +257,7 @@ export class Connection {
 
   #countBefore(bytes: number): void {
     this.#bytesBefore += bytes;
-    // This piece's frame may have closed the connection already; then the peer's close frame is still read.
+    // If this piece has closed the connection, reading continues, to get the peer's close frame.
     if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES || this.#isClosed()) return;
     this.#peer.socket.pause();
     this.close(
@@ -294,7 +294,7 @@ export class Connection {
       this.#request(read.request, text.length);
       return;
     }
-    // Bounded by the bytes that a peer may send before it has connected.
+    // The peer may send only a limited number of bytes before it has connected.
     if (this.#state === "connecting") {
       this.#early.push(read.request);
       return;
@@ -407,7 +407,7 @@ export class Connection {
     return { ok: true, value: { member, protocol, deviceToken: given.value } };
   }
 
-  /** Undefined: no device has signed the challenge. */
+  /** Returns a new device token, or undefined if no device has signed the challenge. */
   async #renew(
     caller: Caller,
     { client }: ConnectParams,
@@ -417,7 +417,7 @@ export class Connection {
     return this.#parts.renewDeviceToken(caller, { deviceId: proof.id, client });
   }
 
-  /** Undefined: it is not a node's connection. */
+  /** Returns the node, or undefined if this is not a node's connection. */
   async #nodeOf(
     caller: Caller,
     params: ConnectParams,

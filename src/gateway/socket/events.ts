@@ -41,7 +41,7 @@ export type OutEvent = EventOf & {
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 type OfRun = { readonly runId: string; readonly sessionKey: string };
 
-/** Characters of a tool result in an event; the transcript has all of it. */
+/** Maximum characters of a tool result in an event; the transcript has the whole result. */
 const RESULT_MAX_CHARS = 16_000;
 const THOUGHT_MAX_CHARS = 16_000;
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;

@@ -11,7 +11,7 @@ export class FrameBytes {
   readonly #who: string;
   /** Bytes since the last whole frame. */
   #unfinished = 0;
-  /** The part of them that was taken from the share. */
+  /** The part of `#unfinished` that was taken from the share. */
   #taken = 0;
 
   /** `who`: the owner of the share. */
@@ -37,7 +37,9 @@ export class FrameBytes {
     this.#unfinished = 0;
   }
 
-  /** Counts a whole frame until the returned function is called. Undefined: the share is used up. */
+  /**
+   * Counts a whole frame until the returned function is called. Returns undefined if the share is used up.
+   */
   hold(bytes: number): (() => void) | undefined {
     if (bytes <= SMALL_BYTES) return () => {};
     if (!this.#shares.take(this.#who, bytes)) return undefined;

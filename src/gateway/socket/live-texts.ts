@@ -18,7 +18,7 @@ import type { RunTracks } from "./run-tracks.ts";
 const WHOLE_TEXT_INTERVAL_MS = 150;
 /** A text without subscribers is redacted when it has this many new characters. */
 const UNREAD_CHARS_MAX = 64 * 1024;
-/** From this length on the interval grows with the text. */
+/** Length of a text from which the interval grows with the text. */
 const WHOLE_TEXT_CHARS = 16 * 1024;
 
 type TextEvent = Extract<LiveEvent, { kind: "text" }>;

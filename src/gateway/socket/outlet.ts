@@ -1,6 +1,6 @@
 // Sends to one socket: numbers events, coalesces them for a slow reader, and limits unsent bytes.
 // `seq` rises by one with each sent event, so a client sees a gap only if the connection broke.
-// Nothing waits here: a slow reader costs its own socket only.
+// No send is awaited: a slow reader affects only its own socket.
 // Of events that replace each other only the newest is kept while the reader is behind.
 // The events of one run are sent in order, including those that were held back.
 // O5: the output of one step is sent in one piece, since each write costs a system call.
@@ -31,12 +31,12 @@ export interface EncodedEvent extends EventMarks {
   readonly bytes?: () => Buffer;
 }
 
-/** Larger frames are sent separately. */
+/** Maximum characters of a frame that is sent together with others. */
 const SMALL_CHARS = 16 * 1024;
 /** Bytes of one step that are collected before a write; less than any limit of unsent bytes. */
 const HOLDING_BYTES = 16 * 1024;
 
-/** Unsent bytes from which on replaceable events are held back. */
+/** Number of unsent bytes above which replaceable events are held back. */
 const BEHIND_BYTES = 256 * 1024;
 
 export interface Outlet {
@@ -50,7 +50,7 @@ export interface OutletLimits {
   readonly maxBufferedBytes: number;
   /** Ends the connection and frees its memory. */
   close(code: number, reason: string): void;
-  /** Buffers writes until the returned function is called. Absent: nothing is buffered. */
+  /** Buffers writes until the returned function is called. If absent, nothing is buffered. */
   hold?: (() => () => void) | undefined;
 }
 

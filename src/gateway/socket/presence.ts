@@ -1,6 +1,6 @@
 // Owns presence: the list of connected clients.
 // Only callers whose token covers every session see others; all others see themselves.
-// Changes are sent at most once per interval, whatever their number, in bounded text.
+// Changes are sent at most once per interval, and the text of an entry is limited.
 
 import type { PresenceEntry } from "../../contract/frames.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -8,9 +8,9 @@ import type { Timer, World } from "../../world.ts";
 import type { Member } from "./connection.ts";
 
 const TELL_EVERY_MS = 1_000;
-/** Listed entries, newest first; the others are only counted. */
+/** Maximum number of listed entries, newest first; the others are only counted. */
 const ENTRIES_MAX = 100;
-/** Characters of a client's description of itself that others see. */
+/** Maximum characters of a client's description of itself that other clients see. */
 const SHOWN_MAX_CHARS = 128;
 
 export interface Presence {

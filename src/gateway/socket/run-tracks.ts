@@ -7,9 +7,12 @@ import { evictOldest } from "../../core/bounded.ts";
 import { isQuietStep } from "../../core/rules/turn-rules.ts";
 import type { FlowStep } from "../../core/shapes/run.ts";
 
-/** Ended runs that keep their numbers: a flow may still publish events of them. */
+/**
+ * Maximum number of ended runs that keep their event numbers, because a flow may still publish events about
+ * them.
+ */
 const PAST_RUNS_MAX = 1_000;
-/** Notes that were shown when they were written, so that their delivery is not shown again. */
+/** Maximum number of remembered notes. They were shown when written, so their delivery is not shown again. */
 const NOTES_MAX = 200;
 
 interface Track {

@@ -1,7 +1,8 @@
-// Owns where an imported configuration is written, and checks that Parley can start with it. It never
-// overwrites a person's work: it becomes the configuration file if there is none, or if an unchanged earlier
-// import is there; else a proposal beside it, written once. Settings that would prevent a start are removed
-// and reported. The file is readable only by its owner, because it holds secrets.
+// Decides where an imported configuration is written, and checks that Parley can start with it. A file that a
+// person wrote is never overwritten: the import becomes the configuration file only if there is none, or if
+// the existing one is an unchanged earlier import. Otherwise it is written beside it as a proposal, once.
+// Settings that would prevent a start are removed and reported. The file is readable only by its owner,
+// because it holds secrets.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,7 +13,7 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import { drop } from "./tree.ts";
 
-/** Limit of removed settings. */
+/** Maximum number of removed settings. */
 const REPAIRS_MAX = 300;
 const PROPOSALS_MAX = 50;
 
@@ -21,7 +22,7 @@ export interface CheckedConfig {
   readonly settings: Settings;
   /** Removed settings, with the reasons. */
   readonly takenOut: readonly string[];
-  /** Environment variables that it needs and that are not set here. */
+  /** Environment variables that the configuration needs and that are not set here. */
   readonly variables: readonly string[];
 }
 
@@ -35,7 +36,7 @@ function variablesIn(text: string): string[] {
   return [...new Set(names)].sort();
 }
 
-/** Returns the configuration without invalid settings, as the file at `path` would hold it. */
+/** Returns the configuration without invalid settings, as if it were in the file at `path`. */
 export function checkConfig(
   mapped: Tree,
   from: string,
@@ -48,7 +49,7 @@ export function checkConfig(
     const text = textOf(tree, from);
     const needed = variablesIn(text);
     const variables = needed.filter((name) => options.env[name] === undefined);
-    // The gateway's environment may have variables that are not set here.
+    // Assumes that the gateway's environment sets the variables that are missing here.
     const env = { ...options.env, ...Object.fromEntries(variables.map((name) => [name, "set-later"])) };
     const { settings, problems } = settingsOfText(text, path, { ...options, env });
     const [problem] = problems;
@@ -64,10 +65,10 @@ export function checkConfig(
 
 export type PlacedConfig =
   | { readonly kind: "written" | "proposed"; readonly path: string; readonly replaces?: string }
-  /** The same text was written before. */
+  /** An earlier import has written the same text. */
   | { readonly kind: "there"; readonly path: string };
 
-/** Returns the text of a file; undefined: missing or unreadable. */
+/** Returns the text of a file, or undefined if it is missing or unreadable. */
 export function textAt(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
@@ -77,8 +78,8 @@ export function textAt(path: string): string | undefined {
 }
 
 /**
- * Returns the target without writing it. `exists`: a configuration file exists. `earlier`: text that an
- * import may have written there.
+ * Returns the target path without writing to it. `exists`: whether a configuration file exists. `earlier`: a
+ * text that an import may have written there.
  */
 export function placeFor(
   text: string,
@@ -97,12 +98,15 @@ export function placeFor(
     if (there === text) return ok({ kind: "there", path: proposal });
     if (there === undefined) return ok({ kind: "proposed", path: proposal });
   }
-  return fail("invalid_config", `there are ${PROPOSALS_MAX} proposals beside ${path} already`, {
+  return fail("invalid_config", `there are already ${PROPOSALS_MAX} proposals beside ${path}`, {
     hint: "Remove those that you don't need: parley.imported*.json5.",
   });
 }
 
-/** Writes the file atomically and overwrites only `replaces`. `unique`: suffix of the temporary name. */
+/**
+ * Writes the file atomically. It overwrites only a file with the text `replaces`. `unique`: suffix of the
+ * temporary name.
+ */
 export async function writeConfig(
   { text, path, replaces }: { text: string; path: string; replaces?: string | undefined },
   unique: string,
@@ -119,7 +123,7 @@ export async function writeConfig(
       linkSync(made, path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
-      // Some file systems have no links.
+      // Falls back to a rename, because some file systems have no links.
       renameSync(made, path);
     }
     return ok(undefined);

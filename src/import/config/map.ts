@@ -1,6 +1,6 @@
-// Owns the mapping of the source's configuration to ours: agents, tools, sessions, channels, and the models
-// that they name. A setting without a counterpart is reported, never guessed. Values, and so secrets, appear
-// only in the result. The same source gives the same text.
+// Maps the source's configuration to Parley's: agents, tools, sessions, channels, and the models that they
+// name. A setting without a counterpart is reported, never guessed. Values, which may be secrets, appear only
+// in the result. The same source always gives the same text.
 
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
@@ -17,7 +17,7 @@ export interface MappedConfig {
   readonly notes: readonly string[];
   /** Settings without a counterpart. */
   readonly left: readonly string[];
-  /** Meaning of the source's session keys. */
+  /** The source's name for main sessions, needed to read its session keys. */
   readonly mainName: string;
   readonly isGlobal: boolean;
   readonly defaultAgentId: string;
@@ -25,14 +25,14 @@ export interface MappedConfig {
 
 interface Mapping {
   readonly aliases: ReadonlyMap<string, string>;
-  /** All models that the configuration names. */
+  /** The models that the configuration names. */
   readonly models: Set<string>;
   readonly notes: string[];
   /** Unused settings of each agent, or of the defaults, by path. */
   readonly leftOf: Map<string, Tree>;
 }
 
-/** Takes the model out of one section. */
+/** Removes and returns the model of one section. */
 function takeModel(tree: Tree, where: string, mapping: Mapping): string | undefined {
   const value = take(tree, "model");
   const { primary: _, ...rest } = fieldsOf(value);
@@ -124,7 +124,7 @@ function mapList(list: unknown, mapping: Mapping): Tree[] {
       mapping.notes.push("an agent without an id is skipped");
       continue;
     }
-    // The first agent marked as default wins.
+    // The first agent that is marked as default wins.
     if ([...mapped.values()].some((other) => other.default === true)) one.default = undefined;
     mapped.set(String(one.id), one);
     mapping.leftOf.set(`agents.list[${one.id}]`, agent);
@@ -185,7 +185,7 @@ function mapChannels(tree: Tree, notes: string[]): Tree {
   const channels = takeTree(tree, "channels");
   const token = (name: string, key: string): Tree | undefined => {
     const channel = takeTree(channels, name);
-    // Layout of versions without a section for channels.
+    // Older versions have no section for channels.
     const earlier = Object.keys(channel).length === 0 ? takeTree(tree, name) : channel;
     if (Object.keys(earlier).length === 0) return undefined;
     const secret = secretIn(take(earlier, key));
@@ -216,12 +216,12 @@ function escapeText(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, escapeText(inner)]));
 }
 
-/** Maps the source's configuration to ours. */
+/** Maps the source's configuration to Parley's. */
 export function mapConfig(source: Tree): MappedConfig {
   const rest = structuredClone(source);
   const notes: string[] = [];
   const agents = takeTree(rest, "agents");
-  // Layout of versions with only one agent.
+  // Older versions have only one agent.
   const defaults = { ...takeTree(rest, "agent"), ...takeTree(agents, "defaults") };
   const aliases = aliasesIn(defaults.models);
   const models = new Set(Object.keys(fieldsOf(defaults.models)));

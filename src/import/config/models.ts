@@ -1,4 +1,4 @@
-// Owns the mapping of the source's model providers and model names.
+// Maps the source's model providers and model names.
 
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
@@ -6,20 +6,20 @@ import { PROVIDER_APIS } from "../../core/shapes/settings/settings.ts";
 import { countIn, priceIn, textIn } from "../fields.ts";
 import { noteRest, take } from "./tree.ts";
 
-/** Providers that need only a key, and its variable. */
+/** Providers that need only a key, with the environment variable for it. */
 export const KEY_VARIABLES: Readonly<Record<string, string>> = {
   anthropic: "ANTHROPIC_API_KEY",
   openai: "OPENAI_API_KEY",
   google: "GEMINI_API_KEY",
 };
 
-/** Reads a model name: `anthropic/claude-…`, an alias of one, or an object with `primary`. */
+/** Reads a model name: `anthropic/claude-…`, an alias, or an object with `primary`. */
 export function modelNameIn(value: unknown, aliases: ReadonlyMap<string, string>): string | undefined {
   const name = textIn(value, 200) ?? textIn(fieldsOf(value).primary, 200);
   return name === undefined ? undefined : (aliases.get(name.toLowerCase()) ?? name);
 }
 
-/** Returns the aliases of models: `agents.defaults.models`. */
+/** Returns the aliases of models in `agents.defaults.models`. */
 export function aliasesIn(models: unknown): Map<string, string> {
   const aliases = new Map<string, string>();
   for (const [name, model] of Object.entries(fieldsOf(models))) {
@@ -29,7 +29,7 @@ export function aliasesIn(models: unknown): Map<string, string> {
   return aliases;
 }
 
-/** Returns a plain secret, or a reference to its variable; undefined for other kinds. */
+/** Returns a plain secret or a reference to its variable, or undefined for other kinds. */
 export function secretIn(value: unknown): string | undefined {
   if (typeof value === "string") return value === "" ? undefined : value;
   const { source, id } = fieldsOf(value);
@@ -83,7 +83,7 @@ function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefi
   };
 }
 
-/** Maps the section `models`, and adds known providers that appear only in model names. */
+/** Maps the section `models`, and adds known providers that are used only in model names. */
 export function mapModels(tree: Tree, named: ReadonlySet<string>, notes: string[]): Tree {
   const providers = new Map<string, Tree>();
   for (const [id, value] of Object.entries(fieldsOf(take(tree, "models", "providers")))) {

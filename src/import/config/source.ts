@@ -1,5 +1,5 @@
-// Owns reading the source's configuration file and its includes. Only files inside the source directory are
-// included; others are reported and not read. Files, levels and bytes are bounded.
+// Reads the source's configuration file and its includes. Only files inside the source directory are
+// included; others are reported and not read. The number of files, levels and bytes is limited.
 
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { parseText, type Tree } from "../../config/source.ts";
@@ -8,7 +8,7 @@ import { isModest } from "../json-lines.ts";
 import type { Remarks } from "../remarks.ts";
 import { readWhole, type SourceDir, UNREAD_WORDS } from "../source-dir.ts";
 
-/** File names in the order of the search. */
+/** Names of configuration files, in the order in which they are searched. */
 const NAMES = ["openclaw.json", "clawdbot.json", "moltbot.json"];
 const INCLUDE = "$include";
 const FILE_BYTES_MAX = 2 * 1024 * 1024;
@@ -54,7 +54,7 @@ function merge(below: unknown, above: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-/** Returns the path of an included file from the source's root; undefined: outside of it. */
+/** Returns the path of an included file relative to the source's root, or undefined if it is outside. */
 function pathOf(reading: Reading, from: readonly string[], include: string): string[] | undefined {
   const { root } = reading.source;
   const whole = isAbsolute(include) ? include : join(root, ...from.slice(0, -1), include);
@@ -87,7 +87,7 @@ async function included(
   return merged;
 }
 
-/** Resolves the includes in a value. */
+/** Replaces the includes in a value by their contents. */
 async function resolve(
   reading: Reading,
   value: unknown,
@@ -109,7 +109,7 @@ async function resolve(
   return merge(await included(reading, value[INCLUDE], from, level), rest);
 }
 
-/** Returns the source's whole configuration; undefined: none that can be read. */
+/** Returns the source's whole configuration, or undefined if there is no readable one. */
 export async function readSourceConfig(
   source: SourceDir,
   remarks: Remarks,

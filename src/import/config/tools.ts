@@ -1,6 +1,6 @@
-// Owns the mapping of the source's tool rules.
-// CT1: an import never allows a denied tool: a profile becomes the list of its tools, and a rule without
-//      a counterpart is reported.
+// Maps the source's tool rules.
+// CT1: an import never allows a tool that was denied: a profile becomes the list of its tools, and a rule
+//      without a counterpart is reported.
 
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf } from "../../core/json.ts";
@@ -12,7 +12,7 @@ import { compact, noteRest, take } from "./tree.ts";
 const SESSIONS = ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];
 const FILES = ["read", "write", "edit"];
 
-/** Groups of tools, and earlier names of some. */
+/** Tools by group name, and current names by earlier ones. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   "group:sessions": [...SESSIONS, "sessions_search", "subagents"],
   "group:fs": FILES,
@@ -31,7 +31,7 @@ function expand(names: readonly string[]): string[] {
   return [...new Set(names.flatMap((name) => GROUPS[name.toLowerCase()] ?? [name]))];
 }
 
-/** Takes `allow`, `deny` and `profile` out of one section. */
+/** Removes `allow`, `deny` and `profile` from one section and returns the filter. */
 export function takeFilter(tree: Tree, where: string, notes: string[]): Tree {
   const allow = expand([...textsIn(take(tree, "allow")), ...textsIn(take(tree, "alsoAllow"))]);
   const deny = expand(textsIn(take(tree, "deny")));

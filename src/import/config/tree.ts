@@ -1,4 +1,4 @@
-// Owns taking settings out of a configuration: used ones are removed, so the rest has no counterpart.
+// Removes settings from a configuration as they are used. The settings that remain have no counterpart.
 
 import { type Path, showPath, type Tree } from "../../config/source.ts";
 import { isObject } from "../../core/json.ts";
@@ -7,7 +7,7 @@ import { head } from "../../core/text/cut.ts";
 const LEFT_MAX = 200;
 const NAME_CHARS_MAX = 120;
 
-/** Removes the value at a path; false: there is none. */
+/** Removes the value at a path. Returns false if there is none. */
 export function drop(tree: Tree, path: Path): boolean {
   let parent: unknown = tree;
   for (const part of path.slice(0, -1)) {
@@ -24,7 +24,10 @@ export function drop(tree: Tree, path: Path): boolean {
   return true;
 }
 
-/** Removes and returns the value at a path; undefined: there is none. Removes parents that become empty. */
+/**
+ * Removes and returns the value at a path, or returns undefined if there is none. Removes parents that become
+ * empty.
+ */
 export function take(tree: Tree, ...path: readonly string[]): unknown {
   const [name, ...rest] = path;
   if (name === undefined || !Object.hasOwn(tree, name)) return undefined;
@@ -40,7 +43,7 @@ export function take(tree: Tree, ...path: readonly string[]): unknown {
   return value;
 }
 
-/** Like `take`, for an object; other values stay and are reported. */
+/** Like `take`, for an object. Other values stay, so that they are reported. */
 export function takeTree(tree: Tree, name: string): Tree {
   const inner = Object.hasOwn(tree, name) ? tree[name] : undefined;
   if (!isObject(inner)) return {};
@@ -48,12 +51,12 @@ export function takeTree(tree: Tree, name: string): Tree {
   return { ...inner };
 }
 
-/** Puts the rest of an object back, to be reported. */
+/** Puts the unused rest of an object back, so that it is reported. */
 export function putBack(tree: Tree, name: string, rest: Tree): void {
   if (Object.keys(rest).length > 0) tree[name] = rest;
 }
 
-/** Removes undefined values and containers that become empty, except a rule that matches everything. */
+/** Removes undefined values, and containers that become empty. Keeps a rule that matches everything. */
 export function compact(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(compact);
   if (!isObject(value)) return value;
@@ -66,7 +69,7 @@ export function compact(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Notes the rest of an object whose counterpart exists already. */
+/** Reports the rest of an object whose counterpart exists already. */
 export function noteRest(rest: Tree, where: string, notes: string[]): void {
   for (const name of Object.keys(rest).slice(0, LEFT_MAX)) {
     notes.push(`${below(where, name)} has no counterpart here`);
@@ -74,7 +77,8 @@ export function noteRest(rest: Tree, where: string, notes: string[]): void {
 }
 
 /**
- * Returns the paths of unused settings: two levels of names, never a value. `leftOf`: more of them, by path.
+ * Returns the paths of unused settings: two levels of names, without values. `leftOf`: further unused
+ * settings, by path.
  */
 export function leftIn(tree: Tree, leftOf: ReadonlyMap<string, Tree>): string[] {
   const paths = [...leftOf].flatMap(([where, rest]) => Object.keys(rest).map((name) => below(where, name)));

@@ -1,6 +1,6 @@
-// Finds settings of an imported configuration that give its author trust, and removes those that nobody
-// accepted. A trusted setting is written only after it is accepted by name; the report lists all of them. Of
-// values only the relevant part is shown: hosts, folders, owners, names of variables.
+// Finds settings of an imported configuration that could harm this machine if its author is not trusted, and
+// removes those that nobody accepted. Such a setting is written only if it was accepted by name; the report
+// lists all of them. Of a value it shows only the relevant part: hosts, folders, owners, names of variables.
 
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -12,9 +12,9 @@ import { KEY_VARIABLES } from "./models.ts";
 import { drop } from "./tree.ts";
 
 export interface TrustedSetting {
-  /** Name for `--accept`. */
+  /** The name to give with `--accept`. */
   readonly name: string;
-  /** Effect of the setting. */
+  /** Description of the setting's effect. */
   readonly text: string;
 }
 
@@ -28,7 +28,7 @@ const VARIABLE = /(?<!\$)\$\{([A-Za-z_]\w*)/g;
 const variablesIn = (value: unknown): string[] =>
   [...(JSON.stringify(value) ?? "").matchAll(VARIABLE)].map(([, name = ""]) => name);
 
-/** Returns host and port; a URL may hold a password. */
+/** Returns host and port. The rest of a URL may contain a password. */
 function hostOf(address: string): string {
   return URL.canParse(address) ? new URL(address).host : "an invalid address";
 }
@@ -39,7 +39,7 @@ function addresses(file: Tree): Found[] {
     const { baseUrl, apiKey, headers } = fieldsOf(value);
     const address = textIn(baseUrl, 2_000);
     if (address === undefined) return [];
-    // A known provider takes its key from the environment if the file has none.
+    // For a known provider without a key in the file, the key comes from the environment.
     const own = apiKey === undefined && KEY_VARIABLES[id] !== undefined ? [KEY_VARIABLES[id]] : [];
     const sent = [...new Set([...own, ...variablesIn([address, apiKey, headers])])].sort();
     if (sent.length === 0) return [];
@@ -94,7 +94,7 @@ export interface Judged {
   readonly settings: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
-/** How to decide: by names, `all`, or a question to a person. */
+/** How settings are accepted: by name, all of them, or by asking a person. */
 export interface Acceptance {
   readonly names: readonly string[];
   readonly ask?: ((setting: TrustedSetting) => Promise<Result<boolean>>) | undefined;

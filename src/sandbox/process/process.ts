@@ -1,20 +1,23 @@
-// Runs one process from start to exit: its input, the output that is kept, and the reason why it ended. Used
-// for all programs, with and without sandbox; only the way to kill them differs.
-// P1: it gets exactly the given environment, input and open files, nothing of the gateway's.
-// P2: the first reason to stop it is reported.
-// Its output is bounded: both the part that is kept, and the amount that it may write before it is stopped.
+// Runs one process from start to exit: writes its input, keeps a part of its output, and reports why it
+// ended. Used for all programs, with and without sandbox; only the way to kill them differs.
+// P1: the process gets exactly the given environment, input and open files, and nothing else from the
+// gateway.
+// P2: the first reason to stop the process is reported.
+// Its output is limited: both the part that is kept, and the amount that it may write before it is stopped.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { killGroup, lastOutputRead } from "../../world/programs.ts";
 import { Output } from "../output.ts";
 
-/** A command that writes more is stopped: reading it would block all other work. */
+/**
+ * Maximum bytes of output. A command that writes more is stopped, because reading it would block other work.
+ */
 export const OUTPUT_RUNAWAY_BYTES = 256 * 1024 * 1024;
-/** Maximum size of a separate error stream, which is only read to find a cause. */
+/** Maximum bytes that are kept of a separate error stream, which is only used to find a cause. */
 const ERRORS_KEPT_BYTES = 4 * 1024;
 
-/** Why it ended: it exited, or the limit or person that stopped it. */
+/** Why the process ended: it exited, exceeded a limit, or was aborted. */
 export type Ending = "ended" | "timeout" | "aborted" | "output" | "memory" | "processes" | "disk";
 
 export interface ProcessEnd {
@@ -22,7 +25,7 @@ export interface ProcessEnd {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly output: Output;
-  /** Start of the error stream. Empty if the command joins it to its output. */
+  /** Beginning of the error stream. Empty if the command redirects it to its output. */
   readonly errors: string;
 }
 
@@ -31,21 +34,24 @@ export interface ProcessPlan {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Standard input. Absent: none. */
+  /** Standard input. Absent if there is none. */
   readonly input?: string;
   /** Contents of file descriptors 3, 4, … */
   readonly data?: readonly (Buffer | string)[];
   readonly outputMaxBytes: number;
-  /** Time limit in ms, from the start. Absent: `watch` measures the time. */
+  /** Time limit in ms, from the start. If absent, `watch` measures the time. */
   readonly timeoutMs?: number;
   readonly signal: AbortSignal;
-  /** Stops all its processes. May be called more than once. */
+  /** Stops all processes of the program. May be called more than once. */
   kill(child: ChildProcess): void;
-  /** Called once it runs; may stop it for its own reasons. Returns a function that ends the watch. */
+  /**
+   * Called once the process runs. It may stop the process for other reasons. Returns a function that ends the
+   * watch.
+   */
   watch?(child: ChildProcess, stop: (why: Ending) => void): () => void;
 }
 
-/** A process that stops reading our data is not an error. */
+/** It is not an error if a process does not read all of its input. */
 function writeAll(stream: Writable | Readable | null | undefined, data: Buffer | string): void {
   const writable = stream as Writable;
   writable.on("error", () => undefined);
@@ -105,7 +111,7 @@ function follow(child: ChildProcess, plan: ProcessPlan): Promise<ProcessEnd> {
       killGroup(child);
       await lastOutputRead();
       for (const stream of child.stdio) stream?.destroy();
-      // Only the platform's own timeout uses the child's kill method; we never do.
+      // Only the platform's own timeout sets `killed`: Parley never calls the child's kill method.
       if (ending === "ended" && child.killed) ending = "timeout";
       done({ ending, exitCode, signal, output, errors: errors.read().text });
     });

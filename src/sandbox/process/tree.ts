@@ -10,7 +10,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // The process has exited.
+    // The process has already exited.
     return "";
   }
 }
@@ -33,7 +33,7 @@ export function childrenOf(pid: number): number[] {
 export interface Tree {
   /** One entry for each process: the ids of its threads. */
   readonly processes: readonly (readonly string[])[];
-  /** Threads of all processes: the kernel's limit counts them, too. */
+  /** Number of threads of all processes: the kernel's limit counts threads. */
   readonly threads: number;
 }
 
@@ -55,7 +55,7 @@ export function treeBelow(root: number, threadsMax: number): Tree {
 const ROUGH = /^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$/gm;
 const EXACT = /^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$/gm;
 
-/** undefined: the thread has exited, and its memory is no longer visible. */
+/** Returns undefined if the thread has exited and its memory is no longer visible. */
 function sumOf(text: string, names: RegExp): number | undefined {
   const lines = [...text.matchAll(names)];
   if (lines.length === 0) return undefined;
@@ -70,14 +70,14 @@ function roughOf(threads: readonly string[]): { thread: string; bytes: number } 
   return undefined;
 }
 
-/** Returns the bytes of memory of these processes. Shared pages count several times. */
+/** Returns the bytes of memory of these processes. Shared pages count once for each process. */
 export function roughMemory(processes: Tree["processes"]): number {
   return processes.reduce((sum, threads) => sum + (roughOf(threads)?.bytes ?? 0), 0);
 }
 
 /**
- * Returns the bytes of memory of these processes, counting each page once. Slow for much shared memory, which
- * the program decides: it yields to other work. Stops counting above `bytesMax`.
+ * Returns the bytes of memory of these processes, counting each page once. This is slow for much shared
+ * memory, which the program controls, so it yields to other work. Stops counting above `bytesMax`.
  */
 export async function exactMemory(processes: Tree["processes"], bytesMax: number): Promise<number> {
   let bytes = 0;
@@ -85,7 +85,7 @@ export async function exactMemory(processes: Tree["processes"], bytesMax: number
     const rough = roughOf(threads);
     if (rough === undefined) continue;
     const text = await readFile(`/proc/${rough.thread}/smaps_rollup`, "utf8").catch(() => "");
-    // If the exact size is unavailable, the rough one counts.
+    // If the exact size is unavailable, the rough size is used.
     bytes += sumOf(text, EXACT) ?? rough.bytes;
     if (bytes > bytesMax) break;
   }

@@ -1,8 +1,8 @@
-// Limits the processes of each program by a control group, if the gateway runs as root.
-// PW1: an ordinary user gets none: the limit on a user's processes works there.
+// Limits the number of processes of each program by a control group, if the gateway runs as root.
+// PW1: a gateway of an ordinary user needs no group, because the limit on a user's processes works there.
 // If no control group can be created (for example in a container), only the watch remains.
-// PW3: the name of a group contains the process that created it. Another process removes the group only after
-// that one has exited: an empty group may be about to be used.
+// PW3: the name of a group identifies the process that created it. Another process removes the group only
+// after that one has exited: an empty group may be about to be used.
 // Only the number of processes is limited here. A group of version 2 is created next to the gateway's own
 // group, because a group that contains processes cannot have children with limits.
 
@@ -11,15 +11,21 @@ import { dirname, join } from "node:path";
 
 const MOUNT = "/sys/fs/cgroup";
 const NAME = "parley-sandbox-";
-/** Process namespace, process id and start time of the creator, then the id of the run. */
+/**
+ * Matches a group's name: process namespace, process id and start time of the creator, then the id of the
+ * run.
+ */
 const GROUP = new RegExp(`^${NAME}(\\d+)-(\\d+)-(\\d+)-`);
-/** Index in /proc/<pid>/stat, counted from the state, which follows the name. */
+/** Index of the start time in /proc/<pid>/stat, counted from the field after the program's name. */
 const START_FIELD_AFTER_NAME = 19;
 
 export interface ProcessWall {
-  /** A process that writes its id to this file enters the group, with everything that it starts. */
+  /**
+   * A file that adds processes to the group: a process that writes its id to it enters the group, with its
+   * later children.
+   */
   readonly entrance: string;
-  /** Call it after all processes of the group have exited. */
+  /** Removes the group. Call it after all processes of the group have exited. */
   remove(): void;
 }
 
@@ -32,7 +38,10 @@ function groupsOfGateway(): string[] {
   }
 }
 
-/** Returns folders in which a group with a limit on processes may be created: version 1, then version 2. */
+/**
+ * Returns folders in which a group with a limit on processes may be created, first for version 1, then for
+ * version 2.
+ */
 function groupFolders(): string[] {
   return groupsOfGateway().flatMap((line) => {
     const [, controllers, path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
@@ -45,13 +54,13 @@ function removeQuietly(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // The group is in use, or was removed.
+    // The group is in use, or was already removed.
   }
 }
 
 /**
- * Returns the start of a process, in ticks since the machine started. It distinguishes processes with the
- * same id.
+ * Returns the start time of a process, in ticks since the machine started. It distinguishes processes that
+ * had the same id.
  */
 function startOf(pid: number | "self"): string | undefined {
   try {
@@ -62,7 +71,7 @@ function startOf(pid: number | "self"): string | undefined {
   }
 }
 
-/** Returns the namespace of process ids, because containers may share the folder of control groups. */
+/** Returns the process namespace, because containers may share the folder of control groups. */
 function processNamespace(): string {
   try {
     return /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "";
@@ -71,7 +80,7 @@ function processNamespace(): string {
   }
 }
 
-/** Returns whether the creator of a group has exited, as far as this process can see. */
+/** Whether the creator of a group has exited, as far as this process can see. */
 function isLeft(name: string): boolean {
   const [, namespace, pid, start] = GROUP.exec(name) ?? [];
   return namespace === processNamespace() && startOf(Number(pid)) !== start;
@@ -84,12 +93,15 @@ export function removeLeftWalls(): void {
     try {
       for (const name of readdirSync(place)) if (isLeft(name)) removeQuietly(join(place, name));
     } catch {
-      // This version of control groups is not available.
+      // This version of control groups is not available here.
     }
   }
 }
 
-/** Creates a group for `processesMax` processes and threads. undefined: not needed or not possible. */
+/**
+ * Creates a group for at most `processesMax` processes and threads, or returns undefined if it is not needed
+ * or not possible.
+ */
 export function buildProcessWall(id: string, processesMax: number): ProcessWall | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const maker = `${processNamespace()}-${process.pid}-${startOf("self") ?? 0}`;

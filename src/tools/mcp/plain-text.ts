@@ -26,7 +26,7 @@ export function plainLine(text: string, charsMax: number): string {
 
 export type Mask = (text: string) => string;
 
-/** A shorter value could be an ordinary word, so it is not redacted. */
+/** Minimum length of a redacted value; a shorter one could be an ordinary word. */
 const SECRET_MIN_CHARS = 6;
 const MASK = "[redacted]";
 

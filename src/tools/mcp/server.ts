@@ -19,7 +19,7 @@ import type { Link, OutsideWorld } from "./transport.ts";
 
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
-/** Callers do not wait for a longer pause, because then the server is really down. */
+/** Longest pause that callers wait for; after a longer one the server counts as down. */
 const PAUSE_WAITED_MAX_MS = 1_500;
 /** If the server ends after this uptime, it is restarted without backoff. */
 const HEALTHY_MS = 60_000;

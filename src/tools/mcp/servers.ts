@@ -17,7 +17,7 @@ import { type OutsideResult, resultOf } from "./result.ts";
 import { Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
 
-/** Model APIs accept 128 tools, including Parley's own. */
+/** Maximum number of MCP tools of a run: model APIs accept 128 tools, including Parley's own. */
 const TOOLS_OF_A_RUN_MAX = 100;
 
 /**

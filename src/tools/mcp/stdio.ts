@@ -1,7 +1,6 @@
 // Runs an MCP server as a child process: start, pipes and end.
 // - It leads a separate process group: a Ctrl-C at the gateway's terminal does not reach it, and processes
-// that it
-//   leaves behind are killed.
+//   that it leaves behind are killed.
 // - It gets only the given environment, not the gateway's.
 // - To stop it, its input is closed, then SIGTERM and SIGKILL follow. If the gateway itself is killed, the
 //   closed input remains as the signal.

@@ -133,7 +133,7 @@ test("DE1, I9: a caller who may not write to every session writes only to the ch
   expect(await send(house, { channel: "telegram", to: "7" }, NARROW)).toMatchObject({ sessionKey: MAIN });
   const strange = await refused(send(house, { channel: "telegram", to: "-200" }, NARROW));
   const nowhere = await refused(send(house, { channel: "telegram", to: "-999" }, NARROW));
-  expect(strange).toContain("no place of a session that you may write to");
+  expect(strange).toContain("is not a chat of a session that you may write to");
   expect(strange.replace("-200", "-999")).toBe(nowhere);
   // Naming a session makes no other place one of its own.
   const named = { channel: "telegram", to: "-200", sessionKey: "main" };
@@ -207,7 +207,7 @@ test("agent delivers to the named destination, or the last one, and changes no r
   const unknown = agent(house, { deliver: true, channel: "pigeon", to: "1" });
   expect(await refused(unknown)).toContain('no channel "pigeon"');
   const strange = agent(house, { deliver: true, channel: "telegram", to: "-200" }, NARROW);
-  expect(await refused(strange)).toContain("no place of a session that you may write to");
+  expect(await refused(strange)).toContain("is not a chat of a session that you may write to");
   const nobody = agent(house, { deliver: true, channel: "telegram", sessionKey: "agent:writer:main" });
   expect(await refused(nobody)).toContain("to must not be empty");
 });
@@ -310,7 +310,7 @@ test("a web hook delivers to the chats of the sessions that it reaches, or to it
   expect(house.people.sent[1]).toMatchObject({ text: "echo build 5", route: telegram("-777") });
   const strange = await hook(house, "agent", { ...body, to: "-200" });
   expect(strange.status).toBe(403);
-  expect(strange.text).toContain("no place of a session that you may write to");
+  expect(strange.text).toContain("is not a chat of a session that you may write to");
   expect((await hook(house, "agent", { ...body, to: "-777" })).status).toBe(403);
   expect((await hook(house, "agent", { ...body, channel: "pigeon", to: "1" })).text).toContain("no channel");
   expect((await hook(house, "agent", body)).text).toContain("to is required with a channel");

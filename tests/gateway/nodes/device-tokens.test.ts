@@ -56,7 +56,7 @@ test("revokes the tokens of one role only, and names a device without one", asyn
   await expect(revoke("node")).rejects.toThrow("has no device token of role node");
   expect((await connect(house, key, { auth: { token } })).error).toBeUndefined();
   await revoke();
-  await expect(revoke()).rejects.toThrow("has no device token. device.token.list, or parley devices, shows");
+  await expect(revoke()).rejects.toThrow("has no device token. device.token.list, or parley devices, lists");
 });
 
 test("lists and revokes device tokens only for admins whose token covers every session", async () => {

@@ -265,7 +265,7 @@ test("I14: a failed start, a wrong file and a fatal error reveal no secret", asy
   ]);
   expect(down).toContain("127.0.0.1:9");
   expect(refused).toContain("gateway.auth.token");
-  expect(crashed).toContain("the program exits because of a bug");
+  expect(crashed).toContain("the process exits because of a bug");
   for (const told of [down, refused, crashed]) expect.soft(foundIn(told)).toEqual([]);
   writeHome(homes[1] ?? "", {});
 }, 60_000);

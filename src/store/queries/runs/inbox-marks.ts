@@ -15,8 +15,13 @@ export async function insertMark(tx: Tx, run: Marked, endedAt: number | null): P
   await tx
     .insertInto("inbox_marks")
     .values({
-      ...{ run_id: runId, session_key: sessionKey, session_id: sessionId, ended_at: endedAt },
-      ...{ offered_at: null, in_turn_at: null, outcome: null },
+      run_id: runId,
+      session_key: sessionKey,
+      session_id: sessionId,
+      offered_at: null,
+      in_turn_at: null,
+      ended_at: endedAt,
+      outcome: null,
     })
     .execute();
 }
@@ -77,8 +82,13 @@ export async function endMark(tx: Tx, run: Marked, outcome: InboxOutcome, at: nu
   const done = await tx
     .insertInto("inbox_marks")
     .values({
-      ...{ run_id: runId, session_key: sessionKey, session_id: sessionId },
-      ...{ offered_at: read, in_turn_at: read, ended_at: at, outcome },
+      run_id: runId,
+      session_key: sessionKey,
+      session_id: sessionId,
+      offered_at: read,
+      in_turn_at: read,
+      ended_at: at,
+      outcome,
     })
     .onConflict((conflict) =>
       conflict

@@ -1,13 +1,11 @@
-// ACP agents that nobody here wrote, by hand. In an empty folder F of its own (nothing of it belongs to this
-// project):
+// Tests Parley by hand with ACP agents of other projects. F is an empty folder:
 //
 //   npm install --prefix F @agentclientprotocol/sdk@1.0.0
 //   node bench/acp.ts example F                the protocol's own example agent
-//   node bench/acp.ts qwen F [--no-tools]      a coding agent, on a model server started here; installs it
+//   node bench/acp.ts qwen F [--no-tools]      Qwen Code (installed if missing), on a model server started here
 //
-// A gateway is started in a temporary home with the agent in it; each line says what was tried and whether it
-// held.
-// `--no-tools`: without the session tools, for a tree without `parley mcp`.
+// Starts a gateway with the agent in a temporary home. Each printed line names a check and its result.
+// `--no-tools`: gives the agent no session tools, for a source tree without `parley mcp`.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -54,7 +52,7 @@ async function turn(client: GatewayClient, message: string, sessionKey = "main")
   return { ...end, messages: (await history(client, sessionKey)).slice(before) };
 }
 
-/** Whether each call has one result, right after its message. */
+/** Returns whether each tool call has one result, directly after its message. */
 function isValid(messages: readonly Message[]): boolean {
   const open: string[] = [];
   for (const message of messages) {
@@ -109,7 +107,7 @@ async function exampleAgent(): Promise<void> {
   });
 }
 
-/** The coding agent's model: answers by the last message. */
+/** The model of the coding agent: its answer depends on the last message. */
 function play(request: ServedRequest): Answer {
   const said = request.messages
     .filter(({ role }) => role === "user")
@@ -128,7 +126,7 @@ function play(request: ServedRequest): Answer {
     if (results.includes("agent:other:main")) return [text(`I see: ${results}`), counted];
     const tool = request.toolNames.find((name) => name.endsWith("sessions_list"));
     if (tool !== undefined) return [call(tool, {}), counted];
-    // The program offers tools of MCP servers only after a search for them.
+    // Qwen Code offers tools of MCP servers only after the model has searched for them.
     if (!isBack) return [call("tool_search", { query: "select:mcp__parley__sessions_list" }), counted];
     return `no such tool among ${request.toolNames.join()}; ${results}`;
   }

@@ -1,5 +1,5 @@
-// Runs the benchmarks: `npm run bench`. options.ts lists the options, parts.ts the parts and how to add one.
-// Nothing is asserted, and no figure is rounded in the product's favour.
+// Runs the benchmarks: `npm run bench`. options.ts lists the options, parts.ts the parts. The figures are
+// only printed: none is asserted, none is rounded favourably.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,14 +37,17 @@ async function measured(options: Options, names: readonly string[]): Promise<Mea
     const from = performance.now();
     const found = await part({ sizes: options.sizes });
     rows.push(...found.map((row) => ({ part: name, ...row })));
-    // Keep the figures if a later part fails.
+    // Written after each part, so that a later failure loses nothing.
     if (options.json !== undefined) writeJson(options.json, measurementOf(rows, ROOT));
     console.error(`${name}: ${found.length} rows in ${((performance.now() - from) / 1_000).toFixed(0)} s`);
   }
   return measurementOf(rows, ROOT);
 }
 
-/** Returns the figures to show: new ones, those of a file, or a file with some parts measured again. */
+/**
+ * Returns the figures to show: measured now, read from a file, or read from a file with some parts
+ * measured again.
+ */
 async function obtained(options: Options): Promise<Measurement> {
   const { only, from } = options;
   if (from === undefined) return measured(options, only ?? Object.keys(PARTS));

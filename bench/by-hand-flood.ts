@@ -1,5 +1,6 @@
-// By hand: resident memory of a real gateway before, during and after floods of one token: unfinished frames,
-// unfinished bodies, large frames that are answered, and large histories that are looked at 40 times at once.
+// Run by hand. Measures the resident memory of a real gateway before, during and after floods that one token
+// sends: frames that never end, bodies that never end, large frames that are answered, and 40 simultaneous
+// previews of large histories.
 //
 //   node bench/by-hand-flood.ts [SECONDS AFTER EACH FLOOD, default 30]
 
@@ -23,7 +24,7 @@ const gateway = launch(home, ["gateway"]);
 const http = await addressOf(gateway);
 const url = http.replace("http", "ws");
 
-/** MB that the process holds. */
+/** Returns the resident memory of the gateway in MB. */
 function resident(): number {
   const status = readFileSync(`/proc/${gateway.pid}/status`, "utf8");
   return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024);

@@ -1,5 +1,5 @@
-// By hand: the official MCP inspector, in its command line mode, against a real gateway: over HTTP and over
-// standard input and output. Not part of the tests: the inspector is no dependency.
+// Run by hand. Checks a real gateway with the command line of the official MCP inspector, over HTTP and over
+// standard input and output. Not a test, because the inspector is not a dependency.
 //
 //   mkdir /tmp/inspector && cd /tmp/inspector && npm install @modelcontextprotocol/inspector
 //   node bench/by-hand-mcp.ts /tmp/inspector
@@ -19,7 +19,7 @@ const http = await addressOf(gateway);
 
 let failed = 0;
 
-/** Runs the inspector, and looks for these words in its output. */
+/** Runs the inspector, and checks that its output contains these words. */
 function check(title: string, target: readonly string[], args: readonly string[], wanted: RegExp): void {
   const { status, stdout, stderr } = spawnSync(inspector, ["--cli", ...target, ...args], {
     encoding: "utf8",
@@ -34,7 +34,7 @@ function check(title: string, target: readonly string[], args: readonly string[]
 const send = ["--method", "tools/call", "--tool-name", "sessions_send"];
 const hello = ["--tool-arg", "sessionKey=main", "message=say hello"];
 const OVER_HTTP = [`${http}/mcp`, "--transport", "http", "--header", `Authorization: Bearer ${TOKEN}`];
-// The command gets the gateway's address, because a free port is in no configuration.
+// Passed as options, because the free port of this gateway is in no configuration file.
 const address = ["--url", http, "--token", TOKEN];
 const OVER_STDIO = [process.execPath, LAUNCHER, ...address, "mcp", "-e", `HOME=${home}`];
 

@@ -1,5 +1,5 @@
-// By hand: how quickly the page shows its tree of sessions, and whether it stays smooth with many of them, in
-// a real Chromium against a real gateway on the embedded store.
+// Run by hand. Measures how quickly the page shows its tree of sessions, and how smoothly it scrolls with
+// many of them: a real Chromium, and a real gateway on the embedded store.
 //
 //   node bench/by-hand-page-sessions.ts [sessions, default 1000] [loads, default 15]
 
@@ -17,7 +17,7 @@ import { chatKey, sessionRow } from "./instant.ts";
 import { machine, type Row, table } from "./measure.ts";
 
 const [sessions = 1_000, loads = 15] = process.argv.slice(2).map(Number);
-/** One session in this number is a root; the root spawned the others. */
+/** Sessions per tree: one root, and the sessions that it spawned. */
 const FAMILY = sessions > 10_000 ? 20 : 4;
 const ROWS_OF_A_TRANSACTION = 5_000;
 const SCROLLS = 300;
@@ -48,7 +48,7 @@ function note(name: string, samples: readonly number[]): void {
   rows.push({ name, size: `${sessions} sessions`, unit: "ms", samples });
 }
 
-// Code that runs in the page is text here: this file runs in Node, without a document.
+// Code for the browser is text, because this file runs in Node, which has no DOM.
 const MARK_ROWS = `window.rowsShown = new Promise((resolve) => {
   new MutationObserver((_, observer) => {
     if (document.querySelector(".session-row") === null) return;
@@ -78,7 +78,7 @@ async function firstRows(page: Page): Promise<number> {
   return page.evaluate<number>("window.rowsShown");
 }
 
-/** Times between frames while the list is scrolled down. */
+/** Returns the times between frames while the list scrolls down. */
 const scrolled = (page: Page): Promise<number[]> => page.evaluate<number[]>(SCROLL);
 
 await buildPage({ ifStale: true });

@@ -1,11 +1,11 @@
-// How the page keeps up while three open sessions stream at once, by hand:
+// Run by hand. Measures the page while three open sessions stream at once:
 //
 //   npm run build:page && node bench/by-hand-page.ts [SECONDS]
 //
-// A gateway in a process of its own, a model server, three tabs of one Chromium, each on a session that is
-// being answered. Meanwhile somebody types into the first tab. Printed: deltas that each tab got in a second,
-// time from a key to its picture, tasks of the page that were longer than 50 ms, pictures in a second,
-// processor time of the page's own thread, and whether every letter arrived.
+// Starts a gateway in a separate process, a model server, and three tabs of one Chromium, each with a session
+// that receives an answer. Meanwhile it types into the first tab. Prints for each tab the deltas per second,
+// the time from a key to the frame that shows it, tasks longer than 50 ms, frames per second, the processor
+// time of its main thread, and whether every letter arrived.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.
 import { machine, type Row, table } from "./measure.ts";
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** Interval of the pieces: shorter than that at which the gateway forwards text. */
+/** Interval between the model's pieces; the gateway forwards text less often. */
 const PIECE_EVERY_MS = 12;
 const KEY_EVERY_MS = 60;
 const AGENTS = ["main", "research", "ops"];
@@ -34,7 +34,7 @@ const WORDS = [
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-/** An answer that streams for the whole time. */
+/** Returns an answer that streams for the whole measurement. */
 function answer(): Step[] {
   const pieces = Math.floor((SECONDS * 1_000) / PIECE_EVERY_MS);
   return Array.from({ length: pieces }, (_, at) => [
@@ -49,7 +49,10 @@ interface Seen {
   readonly frames: number;
 }
 
-/** Runs in the page: records the browser's measurements. As text, because this program has no DOM. */
+/**
+ * Code that records the browser's measurements in the page. It is text, because this file runs in Node,
+ * which has no DOM.
+ */
 const WATCH = `{
   const seen = { keysMs: [], longMs: [], frames: 0 };
   window.seen = seen;
@@ -96,7 +99,7 @@ async function openTab(http: string, agent: string) {
   await page.evaluate(WATCH);
   const devtools = await context.newCDPSession(page);
   await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
-  /** Returns seconds of processor time of the page's own thread. */
+  /** Returns the processor time of the page's main thread in seconds. */
   const busy = async (): Promise<number> => {
     const { metrics } = await devtools.send("Performance.getMetrics");
     return metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN;

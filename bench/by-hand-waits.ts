@@ -1,5 +1,5 @@
-// Measures the cost of one waited `sessions_send`, made as a tool call, beside the same two runs without it:
-// `node bench/by-hand-waits.ts [sqlite|postgres] [messages in the caller's transcript]`.
+// Measures the cost of one `sessions_send` that waits for its answer, compared with the same two runs without
+// the send: `node bench/by-hand-waits.ts [sqlite|postgres] [messages in the caller's transcript]`.
 
 import { randomUUID } from "node:crypto";
 import type { WrittenMessage } from "../src/agent/model/model.ts";
@@ -26,7 +26,7 @@ const userTextOf = (entries: readonly Entry[]): { text: string; results: number 
   return { text: JSON.stringify(messages[at]), results: messages.length - 1 - at };
 };
 
-/** The model answers `ask now` with the measured call, and `look now` with a call that does not wait. */
+/** The model makes the measured call for `ask now`, and a call that does not wait for `look now`. */
 function answerTo(entries: readonly Entry[]): WrittenMessage["content"] {
   const { text, results } = userTextOf(entries);
   const called = (name: string, args: Record<string, unknown>): WrittenMessage["content"] => [

@@ -8,7 +8,10 @@ import { realWorld } from "../src/world.ts";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
 
 export type Order =
-  /** Executes runs in some sessions, several at once, and reports how long each took from call to end. */
+  /**
+   * Executes runs in some sessions, several at once, and reports the time of each from the call to its
+   * end.
+   */
   | {
       readonly kind: "runs";
       readonly first: number;

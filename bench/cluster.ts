@@ -1,6 +1,7 @@
 // Benchmarks a cluster: `npm run bench:cluster`. Several gateway engines, each in its own process, over one
-// PostgreSQL that is started for this purpose (or that of PARLEY_DATABASE_URL, in its own schema). Nothing is
-// asserted. The model answers at once, so the figures show the engine, the database and this machine.
+// PostgreSQL server. The server is started for the benchmark, or is that of PARLEY_DATABASE_URL with a new
+// schema. Nothing is asserted. The model answers at once, so only the engine, the database and the machine
+// determine the figures.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -39,7 +40,7 @@ async function startWorker(url: string): Promise<Worker> {
   };
 }
 
-/** Returns the runs per second of several processes together, each with its own sessions. */
+/** Returns the runs per second of several processes together. Each process uses its own sessions. */
 async function throughput(workers: readonly Worker[]): Promise<number> {
   const runs = Math.floor(RUNS_TOGETHER / workers.length);
   const from = performance.now();

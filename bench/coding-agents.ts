@@ -1,6 +1,5 @@
-// Owns the coding agents that are tried with a gateway: their packages, and how each is started on a model
-// server of the tests: as an ACP agent, or as an MCP client. Each comes from the npm registry, into a folder
-// of its own.
+// The coding agents that the benchmarks run: their npm packages, and how each one starts on the tests' model
+// server, as an ACP agent or as an MCP client. Each is installed into its own folder.
 
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -11,16 +10,16 @@ import type { ModelServer } from "../tests/kit/model-server/server.ts";
 const run = promisify(execFile);
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 
-/** A way to start a program: a file of a package, and its arguments. */
+/** A way to start a program: a file of its package, and arguments. */
 interface Door {
   readonly packageName: string;
   readonly version: string;
-  /** Below its package. */
+  /** Path of the file inside the package. */
   readonly file: string;
   readonly args?: readonly string[];
 }
 
-/** Returns a program's ways to start that use the same file. */
+/** Returns the two ways to start a program from one file: over ACP, and headless. */
 function doorsOf(
   program: Omit<Door, "args">,
   args: { readonly acp: readonly string[]; readonly headless: readonly string[] },
@@ -28,14 +27,14 @@ function doorsOf(
   return { acp: { ...program, args: args.acp }, headless: { ...program, args: args.headless } };
 }
 
-/** A program that serves MCP over standard input and output. */
+/** A program that serves MCP over standard input and output: command, arguments, environment. */
 export interface McpEntry {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The environment of a program, files below its home, and arguments that only a headless run gets. */
+/** Environment of a program, configuration files in its home, and additional arguments of headless runs. */
 interface Settings {
   readonly env: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, string>>;
@@ -44,15 +43,15 @@ interface Settings {
 
 export interface CodingAgent {
   readonly name: string;
-  /** As an ACP agent. */
+  /** Starts the program as an ACP agent. */
   readonly acp: Door;
-  /** Without a terminal; the prompt follows the arguments. */
+  /** Starts the program without a terminal; the prompt follows the arguments. */
   readonly headless: Door;
-  /** `mcp`: the only server that it connects to, as `parley`, and whose tools it may call. */
+  /** Returns the settings. `mcp`: the only MCP server, named `parley`; all of its tools are allowed. */
   settings(server: ModelServer, home: string, mcp?: McpEntry): Settings;
 }
 
-/** With a model that it knows: it begins each answer of another one with a warning. */
+/** Names a model that Codex knows, because Codex begins answers of unknown models with a warning. */
 const codexConfig = (baseUrl: string, mcp?: McpEntry): string => `model = "gpt-5.5"
 model_provider = "local"
 [model_providers.local]
@@ -74,7 +73,7 @@ ${Object.entries(mcp.env)
 `
 }`;
 
-/** Returns the settings of Gemini CLI, and of Qwen Code, which is made from it. */
+/** Returns the settings of Gemini CLI and of Qwen Code, which is derived from it. */
 const geminiSettings = (own: object, mcp?: McpEntry): string =>
   JSON.stringify({
     ...own,
@@ -115,7 +114,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
       args: ["exec", "--skip-git-repo-check"],
     },
     settings: (server, home, mcp) => ({
-      // Below the system's folder for temporary files it makes no sandbox, and then no command runs.
+      // In the system's folder for temporary files Codex creates no sandbox, and then it runs no commands.
       env: { CODEX_HOME: join(home, ".codex"), OPENAI_API_KEY: "none", TMPDIR: join(home, "tmp") },
       files: { ".codex/config.toml": codexConfig(server.provider("openai-responses").baseUrl, mcp) },
     }),
@@ -147,7 +146,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
       env: {
         GEMINI_API_KEY: "none",
         GOOGLE_GEMINI_BASE_URL: server.provider("google-generative-ai").baseUrl.replace("/v1beta", ""),
-        // It connects to MCP servers only in a folder that it trusts.
+        // Gemini CLI connects to MCP servers only in a trusted folder.
         GEMINI_CLI_TRUST_WORKSPACE: "true",
       },
       files: {
@@ -175,16 +174,16 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
   },
 ];
 
-/** Returns the id of a coding agent: the name of its folder, and of Parley's agent that is this program. */
+/** Returns the id of a coding agent. Its folder and its agent in Parley have this name. */
 export const idOf = ({ name }: CodingAgent): string => name.toLowerCase().replaceAll(" ", "-");
 
-/** The parts of a package.json that say what to install. */
+/** The fields of a package.json that determine the installation. */
 export interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
   readonly overrides?: Readonly<Record<string, string>>;
 }
 
-/** Installs packages into a folder of their own, unless they are there. */
+/** Installs packages into a folder, unless they are already there. */
 export async function install(
   folder: string,
   manifest: Manifest,
@@ -202,20 +201,20 @@ export async function install(
   });
 }
 
-/** Installs a coding agent into its folder below `folder`. */
+/** Installs a coding agent into a subfolder of `folder`. */
 export async function installAgent(agent: CodingAgent, folder: string): Promise<void> {
   const doors = [agent.acp, agent.headless];
   const dependencies = Object.fromEntries(doors.map((door) => [door.packageName, door.version]));
   await install(join(folder, idOf(agent)), { dependencies });
 }
 
-/** A command line with its environment. */
+/** A command with its environment. */
 interface Started {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Writes the settings of a program into its home, and returns how to start it. */
+/** Writes the settings of a program into its home, and returns the command that starts it. */
 function prepare(door: Door, { env, files = {} }: Settings, folder: string, home: string): Started {
   mkdirSync(join(home, "tmp"), { recursive: true });
   for (const [path, text] of Object.entries(files)) {
@@ -227,13 +226,13 @@ function prepare(door: Door, { env, files = {} }: Settings, folder: string, home
   return { command, env: { HOME: home, ...env } };
 }
 
-/** Returns the `runtime` of an agent that is this program. */
+/** Returns the setting `runtime` with which a Parley agent is this program. */
 export function runtimeOf(agent: CodingAgent, folder: string, server: ModelServer, home: string) {
   const settings = agent.settings(server, home);
   return { type: "acp", ...prepare(agent.acp, settings, join(folder, idOf(agent)), home) };
 }
 
-/** Returns how to start this program for one prompt, with the tools of one MCP server. */
+/** Returns the command that runs this program for one prompt, with the tools of one MCP server. */
 export function headlessOf(
   agent: CodingAgent,
   folder: string,

@@ -1,18 +1,18 @@
-// Compares two measurements: the rows in both, their differences, and whether these exceed noise.
-// A difference counts if it is larger than `SLACK` and the interval of the ratio of the two medians
-// (bootstrap, 99%) lies wholly on one side of it. Few samples never count, because they can't show noise. The
-// same files give the same text: resampling uses a fixed seed.
-// Samples of one run follow each other on one machine, so the interval does not cover differences between
-// runs (other load, another layout of the disk). `SLACK` allows for them.
+// Compares two measurements: the rows in both, their differences, and whether these exceed noise. A
+// difference counts if it is larger than `SLACK` and if the 99 % bootstrap interval of the ratio of the two
+// medians excludes 1. A few samples never count, because they do not show the noise. The same files give the
+// same text, because resampling uses a fixed seed. The samples of one run are taken on one machine within
+// minutes, so the interval ignores differences between runs (other load, another disk layout). `SLACK` allows
+// for those.
 
 import { numbersFrom } from "../tests/kit/dice.ts";
 import { columns, middle, percentile, type Row, shown } from "./measure.ts";
 
-/** A ratio nearer to 1 than this is noise. */
+/** A ratio of medians that differs less than this from 1 is noise. */
 const SLACK = 0.1;
 const RESAMPLES = 1_000;
 const SAMPLES_MIN = 8;
-/** More samples do not make a median more exact, and cost time. */
+/** Maximum number of resampled values: more would make the median hardly more exact. */
 const SAMPLES_MAX = 200;
 const INTERVAL = [0.005, 0.995] as const;
 
@@ -28,7 +28,7 @@ export interface Compared {
   readonly change: Change;
 }
 
-/** Takes samples evenly over the whole, so that a drift during the measurement is kept. */
+/** Returns evenly spaced samples, so that a drift during the measurement stays visible. */
 function thinned(samples: readonly number[]): readonly number[] {
   if (samples.length <= SAMPLES_MAX) return samples;
   const step = samples.length / SAMPLES_MAX;
@@ -59,7 +59,7 @@ const WORDS = {
 function changeOf(before: Row, after: Row): Change {
   const [fewer, more] = WORDS[after.unit];
   if (after.unit === "packages") {
-    // Counted, not measured.
+    // The row has a single value, which was counted and has no noise.
     const [was, is] = [middle(before), middle(after)];
     return is === was ? "same" : is < was ? fewer : more;
   }
@@ -75,7 +75,7 @@ const nameOf = (row: Row): string => JSON.stringify([row.name, row.size, row.uni
 
 export interface Comparison {
   readonly rows: readonly Compared[];
-  /** Rows that are in only one of the two. */
+  /** Names of the rows that only the older measurement has. */
   readonly gone: readonly string[];
   readonly added: readonly string[];
 }
@@ -95,7 +95,7 @@ export function compare(before: readonly Row[], after: readonly Row[]): Comparis
   return { rows, gone: only(before), added: only(after) };
 }
 
-/** Shows both side by side, and the regressions in one sentence. */
+/** Formats both measurements side by side, and the regressions in one sentence. */
 export function comparison({ rows, gone, added }: Comparison): string {
   const head = ["what", "size", "p50 before", "p50 after", "unit", "ratio", "beyond noise"];
   const lines = rows.map((row) => [

@@ -1,8 +1,7 @@
-// Finds out by runs which states of a receipt a message reaches at each kind of recipient.
-// Real coding agents come from the npm registry (a gigabyte, some minutes) into a temporary folder, or into
-// `--dir FOLDER`, which is reused the next time. All models are one server here, which follows the message.
-// The table goes between two marks of docs/DELIVERY.md. Exit code 1 if a state is not
-// reached that has to be.
+// Measures the states that the receipt of a message reaches, for each kind of recipient. Installs real coding
+// agents from npm (a gigabyte, some minutes) into a temporary folder, or into `--dir FOLDER`, which is reused
+// the next time. One scripted server replaces all models. Writes the table between two markers in
+// docs/DELIVERY.md. Exit code 1: an expected state was not reached.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -37,24 +36,27 @@ const MARKS = ["<!-- conformance -->", "<!-- /conformance -->"] as const;
 const STATES = ["queued", "offered", "in_turn", "answered", "declined", "expired", "failed"] as const;
 type State = (typeof STATES)[number];
 
-/** Time for a state: some programs need half a minute to start. */
+/** Maximum time until a state is reached: some programs need half a minute to start. */
 const STATE_MAX_MS = 90_000;
-/** Time for all states of a program that runs without a terminal. */
+/** Maximum time of a headless program for all states. */
 const PROGRAM_MAX_MS = 180_000;
 const ASKER = "agent:asker:main";
 const BOT = { token: "123456789:AAH-not-a-real-token-of-any-bot-0", username: "parley_conformance_bot" };
 const ADA = { id: 1001, is_bot: false, first_name: "Ada" };
 
-/** Present while the model holds requests back; resolves at the first. */
+/** Defined while the model holds back its answers; resolves at the first request. */
 let held: PromiseWithResolvers<void> | undefined;
 
-/** Keeps a request without an answer. A program may repeat it after an abort: then it gets one. */
+/**
+ * Never answers the current request. A program may repeat it after an abort, and the repetition is
+ * answered.
+ */
 function hold(): Answer {
   held?.resolve();
   return held === undefined ? [text("Done."), usage({ input: 100, output: 20 })] : [hang()];
 }
 
-/** Aborts a session's work once its model has the request. */
+/** Waits for the request of a session's model, then aborts its run. */
 async function abortHeld({ client }: Ground, sessionKey: string): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, STATE_MAX_MS);
@@ -64,15 +66,17 @@ async function abortHeld({ client }: Ground, sessionKey: string): Promise<void> 
   await client.call("chat.abort", { sessionKey });
 }
 
-/** The model of the program that now works as an MCP client. */
+/** The scripted model of the program that is now the MCP client. */
 let puppet: Puppet | undefined;
 
-/** The models' part: what a message asks for, in capitals so that nothing else looks like it. */
+/**
+ * Plays all models: capitalised words in a message decide the answer, because no other text contains them.
+ */
 function play(request: ServedRequest): Answer | Promise<Answer> {
   if (puppet !== undefined && request.agentId === undefined) return puppet.answer(request);
   const users = request.messages.filter(({ role }) => role === "user").flatMap(({ texts }) => texts);
   const asked = /TASK-([A-Z]+)/.exec(users.findLast((said) => said.includes("TASK-")) ?? "")?.[1];
-  // Programs ask side questions, without tools: titles, summaries.
+  // Coding agents also request titles and summaries, without tools.
   if (request.agentId === "asker" || request.toolNames.length === 0) return "REPLY_SKIP";
   const counted = usage({ input: 100, output: 20 });
   switch (asked) {
@@ -98,7 +102,7 @@ async function tool<T>(client: GatewayClient, name: string, args: Record<string,
   return client.call<T>("tools.invoke", { name, arguments: args, sessionKey: ASKER });
 }
 
-/** Sends a message and does not wait. Returns its id. */
+/** Sends a message without waiting for the answer. Returns its id. */
 async function send({ client }: Ground, sessionKey: string, message: string): Promise<string> {
   const args = { sessionKey, message, timeoutSeconds: 0 };
   const sent = await tool<{ messageId?: string; error?: string }>(client, "sessions_send", args);
@@ -106,7 +110,7 @@ async function send({ client }: Ground, sessionKey: string, message: string): Pr
   return sent.messageId;
 }
 
-/** Waits for a message's state; false if it ends in another one, or not in time. */
+/** Waits until a message reaches a state. Returns false if it ends in another state, or too late. */
 async function reaches({ client }: Ground, messageId: string, wanted: State): Promise<boolean> {
   const until = Date.now() + STATE_MAX_MS;
   for (;;) {
@@ -122,7 +126,10 @@ async function reaches({ client }: Ground, messageId: string, wanted: State): Pr
 
 type Reached = Partial<Record<State, boolean>>;
 
-/** Sends a message that the model refuses. False: its receipt says that the model has read or answered it. */
+/**
+ * Sends a message that the model refuses. Returns false if the receipt claims that the model has read or
+ * answered it.
+ */
 async function failsUnheard(ground: Ground, sessionKey: string): Promise<boolean> {
   const messageId = await send(ground, sessionKey, "TASK-REFUSE");
   if (!(await reaches(ground, messageId, "failed"))) return false;
@@ -130,7 +137,7 @@ async function failsUnheard(ground: Ground, sessionKey: string): Promise<boolean
   return times.in_turn === undefined;
 }
 
-/** Takes a session with a model through every state. */
+/** Brings messages to a session with a model into every state. */
 async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   const reached: Reached = {};
   held = Promise.withResolvers();
@@ -151,10 +158,10 @@ async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   return reached;
 }
 
-/** Calls a tool as an MCP client. */
+/** Calls a tool through a program that is an MCP client. */
 type OwnTool = (name: string, args: Record<string, unknown>) => Promise<unknown>;
 
-/** Takes the session of an MCP client through every state. */
+/** Brings messages to the session of an MCP client into every state. */
 async function tryInbox(ground: Ground, handle: string, own: OwnTool): Promise<Reached> {
   await own("sessions_inbox", {});
   const listed = await ground.client.request("sessions.list", { search: handle });
@@ -179,14 +186,14 @@ async function tryInbox(ground: Ground, handle: string, own: OwnTool): Promise<R
   return reached;
 }
 
-/** Lets the protocol's reference client be an MCP client. */
+/** Checks the protocol's reference client as the MCP client. */
 async function tryReference(ground: Ground): Promise<Reached> {
   const headers = { authorization: `Bearer ${TOKEN}`, "x-parley-handle": "reference" };
   const transport = new StreamableHTTPClientTransport(new URL(`${ground.httpUrl}/mcp`), {
     requestInit: { headers },
   });
   const mcp = new Client({ name: "reference", version: "0" });
-  // The types of its two transports differ in one optional field.
+  // The types of the SDK's transport and of its client differ in one optional field.
   await mcp.connect(transport as Parameters<Client["connect"]>[0]);
   const reached = await tryInbox(ground, "reference", (name, args) =>
     mcp.callTool({ name, arguments: args }),
@@ -195,7 +202,7 @@ async function tryReference(ground: Ground): Promise<Reached> {
   return reached;
 }
 
-/** Lets a coding program be an MCP client: one run without a terminal, whose model calls the tools. */
+/** Checks a coding agent as the MCP client: a headless run whose scripted model calls the tools. */
 async function tryProgram(ground: Ground, agent: CodingAgent): Promise<Reached> {
   const id = idOf(agent);
   const own = join(home, `${id}-headless`);
@@ -234,7 +241,7 @@ async function tryProgram(ground: Ground, agent: CodingAgent): Promise<Reached> 
   }
 }
 
-/** Opens a conversation with the official client of OpenAI. */
+/** Starts a conversation with OpenAI's official client library. */
 async function openaiSession({ httpUrl }: Ground): Promise<string> {
   const sessionKey = "agent:built-in:from-openai";
   const openai = new OpenAI({ apiKey: TOKEN, baseURL: `${httpUrl}/v1`, maxRetries: 0 });
@@ -244,7 +251,7 @@ async function openaiSession({ httpUrl }: Ground): Promise<string> {
   return sessionKey;
 }
 
-/** Opens a conversation with a person who writes to the bot. */
+/** Starts a conversation in which a person writes to a Telegram bot. */
 async function telegramSession({ client, telegram, bot }: Ground): Promise<string> {
   const chat = { id: ADA.id, type: "private", first_name: "Ada" };
   telegram.push(bot, { message: { message_id: 1, date: 1, from: ADA, chat, text: "TASK-SAY" } });
@@ -261,9 +268,9 @@ async function telegramSession({ client, telegram, bot }: Ground): Promise<strin
 interface Recipient {
   readonly name: string;
   readonly how: string;
-  /** The program to install for it. */
+  /** The coding agent that must be installed for this check. */
   readonly agent?: CodingAgent;
-  /** States that it cannot reach. */
+  /** States that this recipient cannot reach. */
   readonly never?: readonly State[];
   reach(ground: Ground): Promise<Reached>;
 }
@@ -313,7 +320,7 @@ function rowOf({ name, how, never = [] }: Recipient, reached: Reached): string {
   return `| ${[name, how, ...cells].join(" | ")} |`;
 }
 
-/** Replaces the table in the page. */
+/** Replaces the table in docs/DELIVERY.md. */
 function write(table: readonly string[]): void {
   const page = readFileSync(PAGE, "utf8");
   const [from, to] = MARKS.map((mark) => page.indexOf(mark));

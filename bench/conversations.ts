@@ -10,11 +10,11 @@ import { modelCall } from "./runs.ts";
 
 const TIMES = 300;
 const WARM_UP = 60;
-/** Number of model calls of a conversation: the first answer, the reply turns and the announcement. */
+/** Number of model calls in a conversation: the first answer, the reply turns and the announcement. */
 const WHOLE_CALLS = 7;
 const RESET_EVERY = 20;
 
-/** Resolves with the next event that matches. */
+/** Resolves at the next matching event. */
 function told(client: GatewayClient, wanted: (event: string, payload: unknown) => boolean): Promise<void> {
   return new Promise((resolve) => {
     const off = client.onEvent(({ event, payload }) => {
@@ -30,7 +30,7 @@ const isFlowEnd = (event: string, payload: unknown): boolean => {
   return event === "agent" && stream === "flow" && data?.step === "ended";
 };
 
-/** A text delivered to the people of a session. */
+/** Returns whether the event reports a text that was delivered to the people of a session. */
 const isDelivered = (event: string, payload: unknown): boolean =>
   event === "chat" && (payload as { stopReason?: string }).stopReason === "delivered";
 
@@ -44,7 +44,7 @@ async function begin(client: GatewayClient, at: number): Promise<void> {
   if (at % RESET_EVERY !== 0) return;
   for (const key of [keyOf(0), keyOf(1)]) {
     await client.request("sessions.reset", { key });
-    // A person wrote there, so that there is a place to announce to.
+    // A person's message gives the session a chat to which it can announce.
     await client.agent({ sessionKey: key, message: "hello", channel: "webchat" }).done;
   }
 }

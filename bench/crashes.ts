@@ -1,6 +1,6 @@
-// Plays any number of crash rounds. Each story begins with an empty store and ends with all the checks.
-// Prints a line for each round, and totals at the end. A seed repeats the choices of the load and of the
-// kills, not the times at which they hit the processes.
+// Runs any number of crash rounds (tests/kit/crashes). Each test begins with an empty store and ends with all
+// checks. Prints a line for each round, and totals at the end. A seed repeats the random choices, but not the
+// moments at which kills hit the processes.
 
 import { optional } from "../src/core/optional.ts";
 import { crashStory, type StoryCounts } from "../tests/kit/crashes/story.ts";
@@ -8,7 +8,7 @@ import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
 import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";
 
-/** Rounds between two full checks. */
+/** Number of rounds before the checks run. */
 const STORY_ROUNDS = 20;
 
 const USAGE = `npm run crashes -- [options]

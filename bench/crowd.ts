@@ -1,9 +1,10 @@
-// A process with many clients of a gateway that count their events: `crowd.ts URL TOKEN CLIENTS`. Its parent
-// sends the number of notes to come, and it reports when every client has them all.
+// A process with many clients of a gateway that count their events: `crowd.ts URL TOKEN CLIENTS`. The parent
+// process sends the number of messages that each client should receive; this process reports when all clients
+// have received them.
 
 import { WebSocket } from "ws";
 
-/** A message of the parent. */
+/** A request of the parent process. */
 export interface Expected {
   readonly notes: number;
 }

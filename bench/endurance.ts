@@ -68,7 +68,7 @@ interface Load {
   readonly lanes: { readonly queued: number; readonly running: number };
 }
 
-/** Waits until a gateway reports this state of its lanes. */
+/** Waits until the lanes that a gateway reports satisfy a condition. */
 async function untilLanes(client: GatewayClient, stand: (lanes: Load["lanes"]) => boolean): Promise<void> {
   for (const from = performance.now(); performance.now() - from < DONE_MAX_MS; ) {
     const { lanes } = await client.call<Load>("health");

@@ -19,8 +19,8 @@ export interface Bench {
 }
 
 /**
- * Opens an engine over a store in its own folder, with a model that answers at once. `maxConcurrent`: runs
- * execute at once. Default: the setting's default.
+ * Opens an engine over a store in its own folder, with a model that answers at once. `maxConcurrent`: the
+ * number of runs that execute at once. Default: the setting's default.
  */
 export async function withEngine<T>(work: (bench: Bench) => Promise<T>, maxConcurrent?: number): Promise<T> {
   return inFolder(async (dir) => {
@@ -43,7 +43,7 @@ export async function withEngine<T>(work: (bench: Bench) => Promise<T>, maxConcu
   });
 }
 
-/** Runs `work` with an engine, and with a fast way to fill its store. */
+/** Runs `work` with an engine, and with a `Filling` that fills its store quickly. */
 export async function withFilling<T>(work: (bench: Bench & { filling: Filling }) => Promise<T>): Promise<T> {
   return withEngine(async (bench) => {
     const filling = new Filling(bench.settings.store.dir, world.clock.now());

@@ -1,6 +1,6 @@
-// Fills an embedded store with many sessions and messages, quickly: rows like those of the product, in large
-// transactions over a second connection to the open store. The newest rows are the same at every size, so
-// that reads at 1,000 and at 1,000,000 can be compared; a larger store has more old ones.
+// Fills an embedded store quickly with many sessions and messages. It writes rows like those of the product
+// in large transactions, over a second connection to the open store. The newest rows are the same at every
+// size; a larger store only has more old rows. So reads at 1,000 and at 1,000,000 rows can be compared.
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -10,14 +10,14 @@ import { placeTokens, spaced } from "../src/store/queries/transcripts/search-tex
 import { STORE_FILE } from "../src/store/sqlite/sqlite.ts";
 
 const BATCH = 50_000;
-/** One session in this number has the rare kind, the rare label and the rare agent. */
+/** One in this many sessions has the rare kind, the rare label and the rare agent. */
 const RARE_EVERY = 50_000;
 const SPACING_MS = 1_000;
 
 export const RARE_LABEL = "zebra crossing";
 export const RARE_KIND: SessionKind = "hook";
 export const RARE_AGENT = "quiet";
-/** Text whose content does not matter. */
+/** A text of ordinary length; its content is irrelevant. */
 export const SENTENCE = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
 
 /** Adds rows to the store in `dir` while it is open. */
@@ -28,11 +28,11 @@ export class Filling {
   constructor(dir: string, nowMs: number) {
     this.#nowMs = nowMs;
     this.#database = new DatabaseSync(join(dir, STORE_FILE), { timeout: 10_000 });
-    // Rows that a power cut would lose can be made again.
+    // Syncing is off, because rows that a power cut would lose can be created again.
     this.#database.exec("pragma synchronous = off; pragma cache_size = -262144");
   }
 
-  /** Inserts the sessions `from` to `to`, the smaller number the newer one. */
+  /** Inserts the sessions from `from` to `to`. A smaller number is a newer session. */
   sessions(from: number, to: number): void {
     const insert = this.#database.prepare(`insert into sessions (key, session_id, agent_id, kind, label,
         created_at, updated_at, archived_at, spawned_by, spawn_depth, external, system_sent, aborted_last_run,
@@ -53,7 +53,7 @@ export class Filling {
     });
   }
 
-  /** Inserts the messages `from` to `to`, each with its session and its text. */
+  /** Inserts the messages from `from` to `to`. `of` returns session and text of each. */
   messages(from: number, to: number, of: (at: number) => MessageOf): void {
     const insert = this.#database.prepare(`insert into messages (seq, id, session_id, session_key, role,
         entry_json, created_at) values (?, ?, ?, ?, ?, ?, ?)`);
@@ -72,7 +72,7 @@ export class Filling {
     });
   }
 
-  /** Restores the state of a store that was filled normally: a log no longer than the database. */
+  /** Brings the store into the state after normal use: the log is at most as long as the database. */
   settle(): void {
     this.#database.exec("pragma wal_checkpoint(truncate)");
   }
@@ -104,7 +104,7 @@ function uuidOf(at: number): string {
 
 export const sessionIdOf = (at: number): string => uuidOf(at + 0.5);
 
-/** Returns the position of a session's message. */
+/** Returns the session of a message, and its position in the transcript. */
 export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
   sessionKey: sessionKeyOf(at),
   sessionId: sessionIdOf(at),
@@ -112,7 +112,7 @@ export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
 });
 
 const isRare = (at: number): boolean => at % RARE_EVERY === RARE_EVERY - 1;
-/** One in five was spawned by the next older one. */
+/** Every fifth session was spawned by the next older one. */
 const isChild = (at: number): boolean => at % 5 === 4 && !isRare(at);
 
 function agentOf(at: number): string {

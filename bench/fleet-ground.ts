@@ -1,5 +1,6 @@
-// Starts a fleet for the command line: one process over its own file, or, with `--cluster`, three over one
-// PostgreSQL, which is started for it or is the server of `--database URL`.
+// Starts gateway processes for the programs of this folder: one with its own database file, or, with
+// `--cluster`, three over one PostgreSQL server. That server is started for them, or is the one of
+// `--database URL`.
 
 import { clusterGround, EMBEDDED, type Ground } from "../tests/kit/process/grounds.ts";
 import { startPostgres } from "../tests/kit/store/postgres-server.ts";

@@ -17,18 +17,18 @@ const MODEL = fileURLToPath(new URL("./quick-model.ts", import.meta.url));
 export interface Ground {
   readonly url: string;
   readonly pid: number;
-  /** The model server's address for a provider's configuration. */
+  /** The address of the model server, for the provider's configuration. */
   readonly modelUrl: string;
   readonly home: string;
-  /** A client that sees everything. */
+  /** Connects a client that receives the events of all sessions. */
   all(): Promise<GatewayClient>;
-  /** A client that sees only the session of this number. */
+  /** Connects a client that receives only the events of the session with this number. */
   of(session: number): Promise<GatewayClient>;
-  /** Kills the gateway, like the system when it is out of memory. */
+  /** Sends SIGKILL to the gateway, as the system does when memory runs out. */
   kill(): Promise<void>;
-  /** Starts it again on the same store; resolves when it listens. */
+  /** Restarts the gateway on the same store; resolves when it accepts connections. */
   start(): Promise<void>;
-  /** Returns its memory in MB, right after a garbage collection. Needs `MEMORY_FLAGS`. */
+  /** Returns the gateway's memory in MB after a garbage collection. Needs `MEMORY_FLAGS`. */
   memory(): Promise<Memory>;
 }
 
@@ -53,7 +53,7 @@ interface Options {
   /** Additional settings of tools. */
   readonly tools?: object;
   readonly hooks?: object;
-  /** Flags for the gateway's runtime. Default: only the launcher's own. */
+  /** Flags for the gateway's Node. Default: only those of the launcher. */
   readonly flags?: readonly string[];
 }
 
@@ -87,7 +87,7 @@ function configOf(options: Options, root: string, modelUrl: string): Record<stri
   };
 }
 
-/** Starts it like `npm start`, but with a quiet log. */
+/** Starts the gateway like `npm start`, but with fewer log lines. */
 async function startGateway(home: string, flags: readonly string[]): Promise<[ChildProcess, string]> {
   const child = launch(home, ["gateway"], flags, { PARLEY_LOG: "warn" });
   child.stderr?.pipe(process.stderr);

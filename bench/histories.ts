@@ -1,5 +1,5 @@
-// Benchmarks one long transcript: its newest page, by the tool and by the store, and the reads of a run
-// before it begins.
+// Benchmarks one long transcript: reading its newest page with the tool and from the store, and the reads
+// before each run.
 
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { readHistory } from "../src/store/queries/transcripts/transcripts.ts";
@@ -9,7 +9,7 @@ import { sessionRow } from "./instant.ts";
 import { type Row, sampleFor, sizeText } from "./measure.ts";
 import { callerOf } from "./session-caller.ts";
 
-/** Longer than any real transcript. */
+/** More messages than any real transcript has. */
 const MESSAGES_MAX = 100_000;
 
 export async function histories({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {

@@ -1,5 +1,5 @@
 // Benchmarks answers at their size limits: how long the event loop is blocked while such an answer arrives,
-// and when its session is used later. `node bench/huge-answers.ts` runs only this part.
+// and later when its session is used. `node bench/huge-answers.ts` runs only this part.
 
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -12,17 +12,17 @@ import { type Ground, keyOf, MEMORY_FLAGS, onGround } from "./ground.ts";
 import { type Row, table } from "./measure.ts";
 import { watcher } from "./watcher.ts";
 
-/** 3.8 MiB in tokens of 10 bytes. */
+/** Number of tokens of 10 bytes; together 3.8 MiB. */
 const TOKENS = 400_000;
-/** Calls of one answer, with 4 MB of arguments together. */
+/** Number of tool calls in one answer. Together their arguments have 4 MB. */
 const CALLS = 256;
 const CALL_BYTES = 15_000;
-/** Lines of numbers: 1 MB of output. */
+/** Number of lines that a command prints; together 1 MB. */
 const LINES = 150_000;
-/** The follow-up work of an answer continues for a while after its run has ended. */
+/** Time for the work that follows the end of the run. */
 const AFTER_MS = 1_500;
 
-/** A program that receives the events of a hook. */
+/** Starts a server that receives the requests of an outgoing hook. */
 async function receiver() {
   const server = createServer((incoming, outgoing) => {
     incoming.resume().once("end", () => outgoing.end());
@@ -38,7 +38,7 @@ async function run(client: GatewayClient, session: number, message: string): Pro
   if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);
 }
 
-/** Returns an answer to an OpenAI client, streamed or not. */
+/** Requests an answer over the OpenAI-compatible endpoint, streamed or not. */
 async function complete({ url }: Ground, session: number, stream: boolean): Promise<void> {
   const headers = {
     authorization: `Bearer ${TOKEN}`,

@@ -1,6 +1,6 @@
 // Benchmarks an install: the disk space of `npm ci` for a user of Parley, with and without the libraries of
-// optional channels. Node itself is not counted. It is a real install into its own folder; if the registry is
-// not reachable there is no figure, and a note says why.
+// optional channels. Node itself is not counted. Packages are really installed into an empty folder. If the
+// registry is unreachable, there is a note instead of a figure.
 
 import { execFile } from "node:child_process";
 import { copyFileSync, lstatSync, readdirSync, readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const INSTALL_MAX_MS = 300_000;
 /** The block size of `lstat`, which is independent of the file system. */
 const BLOCK_BYTES = 512;
 
-/** Returns the disk space of a folder, counted like `du`. */
+/** Returns the disk space of a folder in MB, as `du` counts it. */
 function diskMb(path: string): number {
   const stat = lstatSync(path);
   const own = (stat.blocks * BLOCK_BYTES) / 2 ** 20;
@@ -23,7 +23,7 @@ function diskMb(path: string): number {
   return readdirSync(path).reduce((sum, name) => sum + diskMb(join(path, name)), own);
 }
 
-/** Returns the number of packages that npm recorded there. */
+/** Returns the number of packages that npm recorded in this folder. */
 function packagesIn(nodeModules: string): number {
   const written = JSON.parse(readFileSync(join(nodeModules, ".package-lock.json"), "utf8")) as {
     packages: object;

@@ -1,4 +1,4 @@
-// Opens an engine with a model that answers at once, default settings and plain sessions, for benchmarks.
+// Opens an engine with default settings, ordinary sessions, and a model that answers at once.
 
 import { tmpdir } from "node:os";
 import type { ModelPort, WrittenMessage } from "../src/agent/model/model.ts";
@@ -21,7 +21,10 @@ export function benchSettings(home: string = tmpdir()): Settings {
   return loaded.value.settings;
 }
 
-/** A model that answers at once. `answers`: its blocks for a transcript. Default: a text. */
+/**
+ * A model that answers at once. `answers`: returns the blocks of an answer for a transcript. Default: a
+ * text.
+ */
 export function instantModel(
   world: World,
   answers: (entries: readonly Entry[]) => WrittenMessage["content"] = () => [{ type: "text", text: "done" }],
@@ -44,7 +47,7 @@ export function instantModel(
   };
 }
 
-/** A conversation with the agent `main`. */
+/** Returns the row of a session of the agent `main`. */
 export function sessionRow(key: string, at: number): Session {
   return {
     key,
@@ -62,8 +65,8 @@ export function sessionRow(key: string, at: number): Session {
 }
 
 /**
- * Opens the real engine, flows and agent loop over a store. `port`: the model. Default: one that writes a
- * text.
+ * Opens the real engine, flows and agent loop over a store. `port`: the model. Default: a model that
+ * answers with a text.
  */
 export async function instantEngine(parts: {
   store: Store;
@@ -96,12 +99,12 @@ export async function instantEngine(parts: {
   return engine;
 }
 
-/** Returns a conversation of the agent `main` by its number. */
+/** Returns the key of the session with this number. */
 export function chatKey(at: number): string {
   return `agent:main:chat:${String(at).padStart(8, "0")}-0000-4000-8000-000000000000`;
 }
 
-/** Time from the call to accept until the waiting caller is answered. */
+/** Measures the time from accepting a message until its waiting caller has the answer. */
 export async function oneRun(
   engine: Engine,
   sessionKey: string,

@@ -1,5 +1,5 @@
-// Benchmarks lists of sessions at several sizes of the store: the tool with each of its filters, for each
-// visibility, and the gateway's method over a WebSocket.
+// Benchmarks lists of sessions at several sizes of the store: the tool with each filter and visibility mode,
+// and the gateway's method over a WebSocket.
 
 import type { App } from "../src/app.ts";
 import { connect, type GatewayClient } from "../src/contract/client/node.ts";
@@ -24,12 +24,12 @@ import { withApp } from "./with-app.ts";
 
 const MODES: readonly VisibilityMode[] = ["self", "tree", "agent", "all"];
 const CHILDREN = 60;
-/** Number of sessions with messages; each has more of them than a page shows. */
+/** Number of sessions with messages. Each has more messages than a page shows. */
 const TALKED = 60;
 const MESSAGES_EACH = 12;
 const TARGET = "< 3";
 
-/** Every filter of the tool, and the pairs that leave few rows of many. */
+/** Every filter of the tool, and the pairs of filters that select few of many rows. */
 const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "no filter": {},
   "limit 200": { limit: 200 },
@@ -68,7 +68,7 @@ interface Ground {
   readonly viewer: Session;
 }
 
-/** A gateway with a session that has children and calls the tool. */
+/** Runs `work` with a gateway and a session that has children and calls the tool. */
 async function withViewer<T>(work: (ground: Ground) => Promise<T>): Promise<T> {
   return withApp(async (app, settings) => {
     const { port, token, store } = app;
@@ -118,7 +118,7 @@ async function rowsAt(ground: Ground, size: number): Promise<Row[]> {
   return rows;
 }
 
-/** Runs the same reads at each size of a growing store. */
+/** Runs the same reads at each of these sizes of a growing store. */
 export async function lists({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
   return withViewer(async (ground) => {
     const filling = new Filling(ground.settings.store.dir, world.clock.now());

@@ -1,4 +1,4 @@
-// Runs a load for any length of time and prints the figures. Asserts nothing.
+// Runs a load test (tests/kit/load) for any length of time and prints the figures. Asserts nothing.
 
 import { runLoad } from "../tests/kit/load/run.ts";
 import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";

@@ -1,5 +1,5 @@
-// Measures: samples, percentiles, targets, the machine, and the printed table. A target applies to the median
-// (p50), unless it names another percentile. Nothing is rounded first.
+// Collects samples and computes percentiles; describes the machine; formats the tables. A target applies to
+// the median (p50), unless it names another percentile. Values are compared unrounded.
 
 import { cpus, totalmem } from "node:os";
 
@@ -8,23 +8,23 @@ export interface Row {
   readonly size: string;
   readonly unit: "ms" | "µs" | "s" | "KB" | "MB" | "/s" | "%" | "packages";
   readonly samples: readonly number[];
-  /** The target of this figure: "< 5", "> 400", "p99 < 50", "max < 50". */
+  /** The target of this row: "< 5", "> 400", "p99 < 50", "max < 50". */
   readonly target?: string;
-  /** Set if the row is a point of a line that grows with size. */
+  /** Set if the row is one point of a line in a plot against size. */
   readonly growth?: Growth;
 }
 
 export interface Growth {
   readonly line: string;
-  /** The position on the axis of sizes. */
+  /** The position on the size axis. */
   readonly at: number;
-  /** The unit of that axis. Default: "size". */
+  /** The unit of the size axis. Default: "size". */
   readonly of?: string;
-  /** The plot that shows the line beside others. Default: its own, named after the line. */
+  /** The plot that contains the line. Default: a separate plot with the name of the line. */
   readonly plot?: string;
 }
 
-/** Calls `work` `times` times after `warmUp` uncounted calls, and returns the milliseconds of each. */
+/** Calls `work` `warmUp` times, then `times` times, and returns the milliseconds of each later call. */
 export async function sample(
   times: number,
   warmUp: number,
@@ -43,7 +43,7 @@ export async function sample(
 const WARM_UP = 10;
 const TIMES_MIN = 5;
 
-/** Takes as many samples as fit into `forMs`, within a minimum and `timesMax`. */
+/** Takes samples for `forMs`, but at least a minimum and at most `timesMax`. */
 export async function sampleFor(
   work: (at: number) => Promise<unknown>,
   { timesMax = 200, forMs = 1_500 }: { readonly timesMax?: number; readonly forMs?: number } = {},
@@ -65,14 +65,14 @@ export function percentile(samples: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** The usual value of a row: the median of its samples. */
+/** Returns the median of a row's samples. */
 export function middle(row: Pick<Row, "samples">): number {
   return percentile(row.samples, 0.5);
 }
 
 const TARGET = /^(?:(p\d{1,2}|max) )?([<>]) (\d+(?:\.\d+)?)$/;
 
-/** Whether the row's target is met; undefined: it has none. */
+/** Returns whether a row meets its target; undefined: it has no target. */
 export function meets(row: Row): boolean | undefined {
   if (row.target === undefined) return undefined;
   const [, which = "p50", sign, limit] = TARGET.exec(row.target) ?? [];
@@ -90,7 +90,7 @@ export function machine(): string {
   return `${all.length} x ${cpu}, ${memory} GB, ${process.platform}, Node ${process.versions.node}`;
 }
 
-/** Formats with three significant digits. */
+/** Formats a number with three significant digits. */
 export function shown(value: number): string {
   if (Number.isNaN(value)) return "-";
   return value.toFixed(Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);
@@ -118,7 +118,7 @@ export function cellsOf(row: Row): string[] {
   ];
 }
 
-/** Formats lines of cells under a head, in columns. */
+/** Formats lines of cells under a header, in aligned columns. */
 export function columns(head: readonly string[], lines: readonly (readonly string[])[]): string {
   const widths = head.map((title, at) =>
     Math.max(title.length, ...lines.map((line) => line[at]?.length ?? 0)),

@@ -1,6 +1,6 @@
-// Loaded into a measured gateway. At SIGUSR2 it collects garbage and reports to its parent the remaining
-// memory, the longest block of the event loop since the last report, and the processor time of its longest
-// step, which other load on the machine does not affect.
+// Loaded into a measured gateway. At SIGUSR2 it collects garbage and reports to the parent process: the
+// memory in use, the longest time that the event loop was blocked since the last report, and the processor
+// time of the longest step. Other load on the machine does not affect that last figure.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
@@ -24,10 +24,10 @@ process.on("SIGUSR2", () => {
   const worst = { worstDelayMs: Math.max(0, delay.max / 1e6 - RESOLUTION_MS), worstStepMs };
   const collect = (globalThis as { gc?: () => void }).gc;
   collect?.();
-  // The second collection frees what finalisers released.
+  // The second collection frees the memory that finalizers released.
   setTimeout(() => {
     collect?.();
-    // The collection itself causes a delay.
+    // Resets the histogram, because the collection itself blocks the event loop.
     setTimeout(() => {
       process.send?.({ ...process.memoryUsage(), ...worst });
       delay.reset();

@@ -11,12 +11,12 @@ export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
   --from FILE      the rows of FILE instead of measuring; with --only, these parts anew
   --compare OLD.json [NEW.json]   side by side; without NEW.json the parts of OLD.json are measured`;
 
-/** Store sizes at which growing figures are measured. */
+/** Default sizes of the store for figures that grow with it. */
 const SIZES = [1_000, 10_000, 100_000, 1_000_000];
 const SIZE_MAX = 10_000_000;
 
 export interface Options {
-  /** Parts to measure; absent: all. */
+  /** Names of the parts to measure. Absent: all. */
   readonly only?: readonly string[];
   readonly sizes: readonly number[];
   readonly json?: string;
@@ -56,7 +56,7 @@ function parsed(args: readonly string[]) {
   return readTyped(args, options, true);
 }
 
-/** Returns undefined if help was requested. Throws `WrongUsage`. */
+/** Returns undefined after `--help`. Throws `WrongUsage`. */
 export function readOptions(args: readonly string[], known: readonly string[]): Options | undefined {
   const { values, positionals } = parsed(args);
   if (values.help) return undefined;

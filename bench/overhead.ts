@@ -1,4 +1,4 @@
-// Benchmarks a run's overhead: the time that the engine and the store add to the model's.
+// Benchmarks the overhead of a run: the time that engine and store add to the model's time.
 
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { type Bench, withEngine } from "./engine-alone.ts";
@@ -6,12 +6,15 @@ import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";
 
 const SESSIONS_AT_ONCE = 16;
-/** Number of runs of a session before the next one begins: a long transcript is a separate figure. */
+/**
+ * Number of runs after which another session is used: the effect of a long transcript is a separate
+ * figure.
+ */
 const RUNS_OF_A_SESSION = 25;
 const ROUND_RUNS = 3_000;
 const ROUNDS = 5;
 
-/** Executes runs in several sessions at once, and returns how many ended in a second. */
+/** Executes runs in several sessions at once, and returns the runs per second. */
 async function runsPerSecond({ engine, store }: Bench, round: number): Promise<number> {
   let begun = 0;
   const work = async (place: number): Promise<void> => {
@@ -29,11 +32,11 @@ async function runsPerSecond({ engine, store }: Bench, round: number): Promise<n
   return (ROUND_RUNS * 1_000) / (performance.now() - from);
 }
 
-/** Measures the engine and the store together, without sockets and without the model's HTTP call. */
+/** Measures engine and store without sockets and without an HTTP request to the model. */
 async function engineRuns(): Promise<Row> {
   const samples = await withEngine(async (bench) => {
     const rounds: number[] = [];
-    // The first round warms up.
+    // The first round is a warm-up and is dropped.
     for (let round = 0; round <= ROUNDS; round += 1) rounds.push(await runsPerSecond(bench, round));
     return rounds.slice(1);
   }, SESSIONS_AT_ONCE);
@@ -46,7 +49,10 @@ async function engineRuns(): Promise<Row> {
   };
 }
 
-/** Time from the call to accept until the waiting caller is answered: two commits with synchronous=FULL. */
+/**
+ * Measures the time from accepting a message until its waiting caller has the answer: two commits with
+ * synchronous=FULL.
+ */
 export async function runOverhead(): Promise<Row[]> {
   const samples = await withEngine(({ engine, store }) =>
     sample(1_000, 200, async (at) => {

@@ -1,4 +1,4 @@
-// The parts of `npm run bench`, in the order of the table. A part is one line here and its own file.
+// The parts of `npm run bench`, in the order of the table. Each part is one line here and one file.
 
 import { appends } from "./appends.ts";
 import { conversations } from "./conversations.ts";
@@ -16,7 +16,7 @@ import { streaming } from "./streaming.ts";
 
 /** Options of a part. */
 export interface Wanted {
-  /** Store sizes for growing figures. */
+  /** Store sizes for figures that grow with the store. */
   readonly sizes: readonly number[];
 }
 

@@ -1,8 +1,8 @@
 // Runs third-party clients of the WebSocket protocol against a gateway of this checkout: `npm run peers`.
 // Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
-// `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs one of them.
-// Starts a gateway on loopback with its own home, runs the commands of docs/PEERS.md with each client, and
-// prints that table again. Exit code 1 if a command fails that is expected to work.
+// `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs one of them. Starts a gateway on
+// loopback with its own home, runs the commands of docs/PEERS.md with each client, and prints that table
+// again. Exit code 1: a command failed that is expected to work.
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -24,9 +24,9 @@ interface Peer {
   readonly name: string;
   readonly version: string;
   readonly manifest: Manifest;
-  /** The folder of its settings, below its home. */
+  /** Name of the client's settings folder in its home. */
   readonly settings: string;
-  /** The prefix of its variables. */
+  /** The prefix of the client's environment variables. */
   readonly prefix: string;
 }
 
@@ -34,7 +34,8 @@ const PEERS: readonly Peer[] = [
   {
     name: "clawdbot",
     version: "2026.1.24-3",
-    // The version that it requires is no longer in the registry under that name; it omits one dependency.
+    // This version depends on a package that was renamed in the registry and omits another dependency, so the
+    // manifest adds both.
     manifest: {
       dependencies: { clawdbot: "2026.1.24-3", "strip-ansi": "7.1.2" },
       overrides: { libsignal: "2.0.1", linkedom: "0.18.12" },
@@ -54,11 +55,11 @@ const PEERS: readonly Peer[] = [
 interface Step {
   readonly what: string;
   readonly args: readonly string[];
-  /** Its output if it works. */
+  /** Matches the output of a successful command. */
   readonly shows: RegExp;
-  /** The known reason why it does not work. It is tried anyway. */
+  /** By command: the known reason for its failure. The command runs anyway. */
   readonly known?: Readonly<Record<string, string>>;
-  /** Default: the gateway's. `none`: only the device token that the client kept from before. */
+  /** Default: the gateway's token. `none`: only the device token that the client stored earlier. */
   readonly token?: "wrong" | "none";
 }
 
@@ -70,7 +71,7 @@ const call = (method: string, params: object = {}, ...more: string[]): string[] 
 const NOT_SPOKEN = "asks for methods of that gateway's own (`system-presence`, `config.get`)";
 const SESSION = { sessionKey: "main" };
 
-/** The commands that gateways of their own kind support. */
+/** Commands that only the gateways of the client's own project support. */
 const THEIR_OWN: readonly Step[] = [
   {
     what: "`gateway probe`",
@@ -164,7 +165,10 @@ interface Ground {
   readonly url: string;
 }
 
-/** Its settings name the gateway, because `--token` after a command does not reach every command. */
+/**
+ * Writes the gateway's address and token into the client's settings, because not every command accepts
+ * `--token`.
+ */
 function settle({ peer, home, url }: Ground, token: string | undefined): void {
   const file = join(home, peer.settings);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
@@ -187,7 +191,7 @@ function lastLine(text: string): string {
   return (lines.at(0) ?? text.trim().split("\n").at(-1) ?? "").trim().slice(0, SHOWN_CHARS);
 }
 
-/** Prints one row of the table; returns false if it should have worked. */
+/** Runs a command and prints its row of the table; returns false if it failed unexpectedly. */
 async function tryOne(ground: Ground, step: Step): Promise<boolean> {
   const { name } = ground.peer;
   settle(ground, step.token === undefined ? TOKEN : step.token === "wrong" ? "a-wrong-token" : undefined);

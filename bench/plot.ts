@@ -1,7 +1,7 @@
-// Draws plots of growth: a figure against size, as SVG with two logarithmic axes. There is one plot for each
-// `growth.plot` and in it one line for each `growth.line`, at the medians of the samples; the tint behind a
-// line reaches to its p95. It is readable without colours, since each line has its name at its end, and works
-// on light and dark pages without a font, script or other file.
+// Draws plots of a figure against size, as SVG with two logarithmic axes. Each `growth.plot` gives a plot,
+// and each `growth.line` a line through the medians of the samples. The tinted area behind a line reaches to
+// its p95. Each line has its name at its end, so no colours are needed to read it. The file needs no font or
+// script, and suits light and dark pages.
 
 import { type Growth, percentile, type Row, shown } from "./measure.ts";
 
@@ -18,7 +18,7 @@ interface Line {
 
 export interface Plot {
   readonly name: string;
-  /** The unit of the axis of sizes. */
+  /** The unit of the size axis. */
   readonly of: string;
   readonly unit: Row["unit"];
   readonly lines: readonly Line[];
@@ -31,16 +31,16 @@ const TOP = 64;
 const BOTTOM = HEIGHT - 76;
 const TEXT_PX = 17;
 const TITLE_PX = 21;
-/** Minimum distance between the names of lines. */
+/** Minimum vertical distance between the names of lines, in pixels. */
 const NAME_GAP = 21;
-/** Approximate width of a character, to reserve room at the right. */
+/** Approximate width of a character, which reserves space for the names at the right. */
 const SIGN_PX = 9;
 
-/** Colours that differ in lightness, too: on white, and on black. */
+/** Colours for a white page and for a black one. They also differ in lightness. */
 const LIGHT = ["#0b62c4", "#b3261e", "#1b7f3b", "#8a4fbf", "#9a5b00", "#00727a", "#c2185b", "#5c6670"];
 const DARK = ["#6db3ff", "#ff8a80", "#6fd08c", "#c9a2f2", "#f0b350", "#5fd3dc", "#ff8fb8", "#b4bec9"];
 
-/** Returns the growing rows as plots, in the order of the rows. */
+/** Groups the rows with `growth` into plots, in the order of the rows. */
 export function plotsOf(rows: readonly Row[]): Plot[] {
   const growing = rows.flatMap((row) => (row.growth === undefined ? [] : [{ row, growth: row.growth }]));
   const nameOf = ({ plot, line }: Growth): string => plot ?? line;
@@ -65,7 +65,7 @@ export function plotsOf(rows: readonly Row[]): Plot[] {
   });
 }
 
-/** Returns a file name for a plot: letters and digits of its name. */
+/** Returns a file name for a plot: the letters and digits of its name. */
 export function fileNameOf({ name }: Plot): string {
   return `${name
     .toLowerCase()
@@ -78,7 +78,7 @@ interface Scale {
   place(value: number): number;
 }
 
-/** Returns an axis from the power of ten below all values to the one above, between two positions. */
+/** Returns a logarithmic axis between two positions. It ends at the powers of ten around the values. */
 function logScale(values: readonly number[], from: number, to: number): Scale {
   const positive = values.filter((value) => value > 0);
   const low = Math.floor(Math.log10(Math.min(...positive)) + 1e-9);
@@ -121,7 +121,7 @@ function axes(plot: Plot, x: Scale, y: Scale, right: number): string[] {
   ];
 }
 
-/** Returns heights for the names at the ends of lines: as near as possible without overlap. */
+/** Places the names at the ends of the lines: as near to the lines as possible without overlap. */
 function nameHeights(ends: readonly number[]): number[] {
   const order = ends.map((end, at) => ({ end, at })).sort((a, b) => a.end - b.end);
   const heights = new Array<number>(ends.length).fill(0);
@@ -130,7 +130,7 @@ function nameHeights(ends: readonly number[]): number[] {
     above = Math.max(end, above + NAME_GAP);
     heights[at] = above;
   }
-  // Push up again the names that passed the lower edge.
+  // Moves up the names that the first pass placed below the lower edge.
   let below = BOTTOM + NAME_GAP;
   for (const { at } of order.reverse()) {
     below = Math.min(heights[at] ?? 0, below - NAME_GAP);
@@ -156,7 +156,7 @@ function drawn(plot: Plot, x: Scale, y: Scale, right: number): string[] {
     const from = last === undefined ? right : x.place(last.at);
     const dash = index >= LIGHT.length ? ' stroke-dasharray="8 5"' : "";
     return [
-      // The tints of many lines would hide each other.
+      // Left out in plots with many lines, where the areas would cover each other.
       ...(plot.lines.length > LIGHT.length ? [] : [`<polygon class="${tone} high" points="${edge}"/>`]),
       `<polyline class="${tone} line"${dash} points="${path(({ middle }) => middle, points)}"/>`,
       ...points.map(({ at, middle }) => {

@@ -1,5 +1,5 @@
-// Benchmarks the store on PostgreSQL: `node bench/postgres.ts`. Uses its own server on this machine, once
-// with synchronous commits and once without, beside the embedded store.
+// Benchmarks the store on PostgreSQL: `node bench/postgres.ts`. Starts a server on this machine, measures it
+// with and without synchronous commits, and compares it with the embedded store.
 
 import { sql } from "kysely";
 import { openPostgres } from "../src/store/postgres/postgres.ts";

@@ -1,15 +1,15 @@
-// A model that makes the calls it is told to, one by one, so that a bench can work with a coding program as
-// if it were a client library: it calls a tool of the program's MCP server, and reads the result.
+// A scripted model through which a benchmark uses a coding agent like a client library: the model calls a
+// tool of the agent's MCP server, and returns the result to the benchmark.
 
 import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
 import type { Answer } from "../tests/kit/model-server/server.ts";
 import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts";
 
-/** Looks for a tool before a program is believed to have none: its MCP server connects meanwhile. */
+/** Number of requests after which the tool counts as missing. The agent's MCP server connects meanwhile. */
 const LOOKS_MAX = 30;
 const LOOK_MS = 500;
 
-/** A call that every program can make: whether it succeeds is no matter. */
+/** Returns a tool call that every coding agent can make. It may fail. */
 export function anyCall({ toolNames }: ServedRequest): Step {
   const name = toolNames.find((one) => /sessions_list$|^(Read|read|read_file|exec_command)$/.test(one));
   return call(name ?? toolNames[0] ?? "none", { file_path: "/none", cmd: "true", filePath: "/none" });
@@ -19,12 +19,14 @@ interface Wanted {
   readonly name: string;
   readonly args: Record<string, unknown>;
   readonly result: PromiseWithResolvers<string>;
-  /** Requests that came without its result. */
+  /** Number of requests without the result of the call. */
   looks: number;
   isMade: boolean;
 }
 
-/** Builds the call of a tool of `parley`; undefined: the program does not offer that tool yet. */
+/**
+ * Builds the call of a tool of the MCP server `parley`; undefined: the agent does not offer that tool yet.
+ */
 function ownCall(
   { api, toolNames, messages, body }: ServedRequest,
   { name, args }: Wanted,
@@ -32,15 +34,16 @@ function ownCall(
   const shown = toolNames.find((one) => one.endsWith(name));
   if (shown !== undefined) return call(shown, args);
   const full = `mcp__parley__${name}`;
-  // Qwen Code calls a tool that it offers late by another tool, once the model has read its description.
+  // Qwen Code calls some MCP tools through another tool, after the model has read their description.
   const isRead = messages.some(({ role, texts }) => role === "tool" && texts.join().includes(`"${full}"`));
   if (toolNames.includes("tool_call") && isRead) return call("tool_call", { name: full, arguments: args });
-  // Codex takes a call of each tool of a connected server, and names the servers in its search tool.
+  // Codex accepts calls of all tools of a connected server, and lists the connected servers in its search
+  // tool.
   const isConnected = JSON.stringify(body.tools).includes("\\n- parley: ");
   return api === "openai-responses" && isConnected ? call(`mcp__parley/${name}`, args) : undefined;
 }
 
-/** Builds a call of the program's own tool search; undefined: the program has no such search. */
+/** Builds a call of the agent's own tool search; undefined: it has none. */
 function searchFor(name: string, { toolNames }: ServedRequest): Step | undefined {
   const search = toolNames.find((one) => one === "ToolSearch" || one === "tool_search");
   return search === undefined ? undefined : call(search, { query: `select:mcp__parley__${name}` });
@@ -50,7 +53,7 @@ export class Puppet {
   #wanted: Wanted | undefined;
   #next = Promise.withResolvers<void>();
 
-  /** Makes the model call a tool. Returns the result's text. */
+  /** Makes the model call a tool. Returns the text of the result. */
   async call(name: string, args: Record<string, unknown> = {}): Promise<string> {
     const result = Promise.withResolvers<string>();
     this.#wanted = { name, args, result, looks: 0, isMade: false };
@@ -58,15 +61,15 @@ export class Puppet {
     return result.promise;
   }
 
-  /** Lets the model end its turn. */
+  /** Makes the model end its turn. */
   end(): void {
     this.#wanted = undefined;
     this.#next.resolve();
   }
 
-  /** Answers a request of the program. */
+  /** Answers a request of the coding agent. */
   async answer(request: ServedRequest): Promise<Answer> {
-    // Programs ask side questions, without tools: titles, summaries.
+    // Coding agents also request titles and summaries, without tools.
     if (request.toolNames.length === 0) return "A title";
     const last = request.messages.at(-1);
     if (this.#wanted?.isMade === true && last?.role === "tool") {

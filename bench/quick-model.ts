@@ -1,13 +1,13 @@
-// Run as a process of its own: a model server that answers at once, in the streaming format of OpenAI's chat
-// completions. Prints its address; ends with its standard input. Kept as small as such a server can be: what
-// it costs is on the same processors as what is measured.
+// Runs as a separate process: a model server that answers at once, in the streaming format of OpenAI's chat
+// completions. Prints its address; exits when its standard input closes. It does as little as possible,
+// because it shares the processors with the measured gateway.
 //
-// The request decides the answer:
-//   call NAME {…}   in the last message of a person: that tool is called, then the text is "done"
+// The request determines the answer:
+//   call NAME {…}   in the last message of a person: calls that tool, then answers "done"
 //   calls N B       N calls of the tool `write` in one answer, each with B bytes of text, then "done"
-//   stream N R      N tokens of 10 bytes, R of them a second; R 0: as fast as they are taken
-//   anything else   "done"
-// POST /hold keeps every answer back, POST /release gives those and all later ones.
+//   stream N R      N tokens of 10 bytes, R per second; R 0: as fast as they are read
+//   other messages  "done"
+// POST /hold holds all answers back. POST /release sends them, and all later ones at once.
 
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -29,7 +29,7 @@ const TEXT =
   chunk({}, "stop", usage) +
   "data: [DONE]\n\n";
 
-/** A tool call of this name; the arguments are already JSON. */
+/** Writes a call of the tool `name`; `given` is its arguments as JSON. */
 function calling(name: string, given: string): string {
   const call = { index: 0, id: `call_${++calls}`, type: "function", function: { name, arguments: given } };
   return `${chunk({ role: "assistant", tool_calls: [call] }, "tool_calls", usage)}data: [DONE]\n\n`;
@@ -46,7 +46,7 @@ function textOf({ content = "" }: Said): string {
   return typeof content === "string" ? content : content.map(({ text = "" }) => text).join("\n");
 }
 
-/** Many calls that write the same file, in pieces as large as the tokens of a fast model. */
+/** Writes many calls that write the same file, in pieces as large as the tokens of a fast model. */
 function writing(count: number, bytes: number): string {
   const words = "word ".repeat(Math.ceil(bytes / 5)).slice(0, bytes);
   const pieces: string[] = [];
@@ -68,7 +68,7 @@ function writing(count: number, bytes: number): string {
 }
 
 function answerTo(body: string): string {
-  // A request without a tool call is answered without reading its long text.
+  // Answers a request without a tool call without parsing its long text.
   if (!/calls? (?:sessions_|exec|\d)/.test(body)) return TEXT;
   const { messages } = JSON.parse(body) as { messages: readonly Said[] };
   const last = messages.at(-1);
@@ -79,12 +79,15 @@ function answerTo(body: string): string {
   return asked === null ? TEXT : calling(asked[1] ?? "", asked[2] ?? "{}");
 }
 
-/** After the last message a request has little besides its tools. */
+/**
+ * The word `stream` is searched in this many last characters: after the last message a request contains
+ * little besides its tools.
+ */
 const STREAM_WITHIN_CHARS = 100_000;
 const STREAM_STEP_MS = 10;
 const TOKENS_AT_ONCE = 1_000;
 
-/** Writes tokens at a pace, each in its own chunk. Late tokens are written with the next one. */
+/** Writes tokens at this pace, each in its own chunk. Late tokens are written together with the next one. */
 function streamTokens(outgoing: ServerResponse, count: number, perSecond: number): void {
   outgoing.writeHead(200, { "content-type": "text/event-stream" });
   const begun = performance.now();
@@ -109,7 +112,7 @@ function streamTokens(outgoing: ServerResponse, count: number, perSecond: number
   step();
 }
 
-/** Held answers; undefined: none are held. */
+/** Functions that send the held answers; undefined: answers are not held. */
 let held: (() => void)[] | undefined;
 
 function answer(path: string, outgoing: ServerResponse, body: string): void {

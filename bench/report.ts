@@ -1,7 +1,7 @@
-// Writes a measurement as a file, as markdown, and into the document of figures. The text between
-// `<!-- figures A,B -->` and `<!-- /figures -->` in the document is the table of the parts A and B; all other
-// text stays, and so does the table of an unmeasured part. A file that is not a measurement is refused with
-// the reason.
+// Writes a measurement as a file, as markdown, and into docs/BENCHMARKS.md. The text between `<!-- figures
+// A,B -->` and `<!-- /figures -->` in the document is the table of the parts A and B; all other text stays,
+// and so do the tables of parts that were not measured. A file without a valid measurement is an error that
+// names the reason.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ export interface Measurement {
   readonly machine: string;
   /** ISO, UTC. */
   readonly date: string;
-  /** Ends with `+` if the tree had uncommitted changes; empty outside a repository. */
+  /** The commit, followed by `+` if there were uncommitted changes. Empty outside a repository. */
   readonly commit: string;
   readonly rows: readonly PartRow[];
 }
@@ -80,7 +80,10 @@ function tableOf(head: readonly string[], lines: readonly (readonly string[])[])
 const sizeName = (size: number): string =>
   size % 1_000_000 === 0 ? `${size / 1_000_000}M` : size % 1_000 === 0 ? `${size / 1_000}k` : String(size);
 
-/** Formats growing rows: one table for a plot, one row for a line, the medians at all sizes side by side. */
+/**
+ * Formats rows with `growth`: a table for each plot, a row for each line, a column with the median at each
+ * size.
+ */
 function growthTable(rows: readonly Row[], plot: string): string {
   const mine = rows.flatMap((row) => {
     const { growth } = row;
@@ -105,7 +108,7 @@ function growthTable(rows: readonly Row[], plot: string): string {
   return tableOf([what, ...sizes.map(sizeName), "p99 at the last", "target", "met"], lines);
 }
 
-/** Formats the rows as markdown tables: one of all that do not grow, then one for each plot. */
+/** Formats the rows as markdown tables: first the rows without `growth`, then one table for each plot. */
 export function markdown(rows: readonly Row[]): string {
   const plain = rows.filter(({ growth }) => growth === undefined);
   const lines = plain.map((row) => cellsOf(row).map((cell) => (cell === "NO" ? "**no**" : cell)));
@@ -121,11 +124,11 @@ const MACHINE_PLACE = /(<!-- machine -->\n)[\s\S]*?(<!-- \/machine -->)/g;
 
 export interface Filled {
   readonly text: string;
-  /** Parts that have rows but no section in the document. */
+  /** Parts that were measured but have no section in the document. */
   readonly homeless: readonly string[];
 }
 
-/** Returns the document with the tables of this measurement. */
+/** Returns the document with the tables replaced by those of this measurement. */
 export function filled(document: string, measured: Measurement): Filled {
   const placed = new Set<string>();
   const text = document

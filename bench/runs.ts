@@ -7,17 +7,20 @@ import { optional } from "../src/core/optional.ts";
 import { type Ground, keyOf, onGround } from "./ground.ts";
 import { percentile, type Row, sample } from "./measure.ts";
 
-/** Number of runs of one session between two resets; the cost of a long transcript is a separate figure. */
+/** Number of runs after which a session is reset: the effect of a long transcript is a separate figure. */
 const RESET_EVERY = 25;
 const ONE_BY_ONE = 500;
 /** Number of rounds of runs in many sessions at once. */
 const ROUNDS = 5;
-/** Number of runs before a figure is measured: until then the runtime compiles hot code. */
+/** Number of runs before measuring, during which Node compiles hot code. */
 const WARM_UP = 1_000;
-/** The first runs of a process, which include that compilation, are a separate figure. */
+/** Number of first runs, which include that compilation and are a separate figure. */
 const FIRST = 200;
 
-/** The cost of only the model call: sends such a request and reads the whole answer. */
+/**
+ * Sends a request like the gateway's to the model server and reads the whole answer, to measure only the
+ * model call.
+ */
 export async function modelCall(modelUrl: string): Promise<void> {
   const messages = [
     { role: "system", content: "You are an assistant. ".repeat(100) },
@@ -29,7 +32,7 @@ export async function modelCall(modelUrl: string): Promise<void> {
   for await (const _ of response.body ?? []);
 }
 
-/** Time from the request until the client gets the end. */
+/** Measures the time from a request until the client knows of the run's end. */
 async function oneRun(client: GatewayClient, session: number): Promise<void> {
   const end = await client.agent({ sessionKey: keyOf(session), message: "hello" }).done;
   if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);
@@ -40,7 +43,7 @@ export interface AtOnce {
   readonly perSecond: number;
 }
 
-/** Executes runs in several sessions at once, each session's next when its last has ended. */
+/** Executes runs in several sessions at once. A session's next run starts when its last one has ended. */
 export async function runsAtOnce(
   clients: readonly GatewayClient[],
   runs: number,

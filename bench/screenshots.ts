@@ -1,6 +1,5 @@
 // Takes pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with
-// its own home, lets its agents play a story, and captures each view on a desktop and a phone, light and
-// dark.
+// its own home, fills it with messages, and captures each view on a desktop and a phone, light and dark.
 
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

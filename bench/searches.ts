@@ -1,6 +1,6 @@
-// Benchmarks full-text search at several numbers of messages: a rare word, a frequent one, and how long the
-// event loop is blocked meanwhile. A pause is the longest gap between two ticks of a 1 ms timer during one
-// search: the delay for any other work in the process. It includes other load of the machine.
+// Benchmarks full-text search at several numbers of messages: a rare word, a frequent word, and the pause of
+// the event loop meanwhile. A pause is the longest gap between two ticks of a 1 ms timer during one search,
+// so it is the delay of any other work in the process. Other load on the machine makes it longer.
 
 import { optional } from "../src/core/optional.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
@@ -12,7 +12,7 @@ import { callerOf } from "./session-caller.ts";
 
 /** Number of sessions that hold the messages. */
 const SESSIONS = 1_000;
-/** One message in this number contains the rare word. */
+/** One in this many messages contains the rare word. */
 const RARE_EVERY = 50_000;
 const WORDS =
   "the gateway keeps what it was told and says so before anybody has to ask for it again of people";
@@ -26,7 +26,7 @@ const QUESTIONS: Readonly<Record<string, { readonly query: string; readonly targ
   "beginning of many words": { query: "word" },
 };
 
-/** Returns ordinary words of a large vocabulary, and sometimes the rare one. */
+/** Returns a text with words of a large vocabulary, and sometimes with the rare word. */
 function textOf(at: number): string {
   const some = [7, 131, 1_789, 40_009].map((step) => `word${(at * step) % VOCABULARY}`).join(" ");
   return `${at} ${WORDS} ${some}${at % RARE_EVERY === 77 ? " zyzzyva" : ""}`;

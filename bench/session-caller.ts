@@ -1,4 +1,4 @@
-// Calls the tools of one session in this process, like a run of it, and throws if the tool fails.
+// Calls the tools of one session in this process as one of its runs would, and throws if a tool fails.
 
 import { sessionViewer } from "../src/access/access.ts";
 import type { Session } from "../src/core/shapes/session.ts";
@@ -16,7 +16,7 @@ export interface Called {
 
 export type ToolCall = (name: string, args: Record<string, unknown>) => Promise<ToolResult>;
 
-/** `mode` sets the visibility; other agents' sessions are visible, too. */
+/** `mode` sets the visibility. Sessions of other agents are visible, too, if the mode allows it. */
 export function callerOf(parts: Called, session: Session, mode: VisibilityMode): ToolCall {
   const { tools } = parts.settings;
   const agentToAgent = { ...tools.agentToAgent, enabled: true, allow: ["*"] };

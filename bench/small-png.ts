@@ -1,17 +1,18 @@
-// Makes a screenshot a small file: a palette of its 256 most important colours, and the best compression.
-// Text stays sharp: frequent colours are kept, the others become their nearest one.
+// Reduces the file size of a screenshot: a palette of its 256 most important colours, and the best
+// compression. Text stays sharp, because frequent colours are kept and only rare ones are replaced by similar
+// ones.
 
 import { crc32, deflateSync, inflateSync } from "node:zlib";
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const COLOURS_MAX = 256;
-/** Number of bits per channel that are compared for a rare colour. */
+/** Number of bits per channel that are compared when a rare colour is replaced. */
 const NEAR_BITS = 3;
 
 interface Pixels {
   readonly width: number;
   readonly height: number;
-  /** Red, green and blue in one number. */
+  /** One number for each pixel: red, green and blue. */
   readonly colours: Uint32Array;
 }
 
@@ -33,7 +34,7 @@ function paeth(left: number, above: number, corner: number): number {
   return b <= c ? above : corner;
 }
 
-/** Undoes the filter of each row, in place. */
+/** Reverts the PNG filter of each row, in place. */
 function unfilter(raw: Buffer, width: number, height: number, step: number): Buffer {
   const rowBytes = width * step;
   const out = Buffer.alloc(rowBytes * height);
@@ -51,7 +52,7 @@ function unfilter(raw: Buffer, width: number, height: number, step: number): Buf
   return out;
 }
 
-/** Undefined for a kind of PNG that browsers don't write. */
+/** Decodes a screenshot. Returns undefined for kinds of PNG that browsers don't write. */
 function readPng(png: Buffer): Pixels | undefined {
   const chunks = [...chunksOf(png)];
   const head = chunks[0]?.data;
@@ -71,7 +72,7 @@ function distance(one: number, other: number): number {
   return parts.reduce((sum, part) => sum + part * part, 0);
 }
 
-/** Chooses the most frequent colours, then those that are frequent among colours far from each of them. */
+/** Chooses the most frequent colours, then frequent colours that differ strongly from those. */
 function paletteOf(colours: Uint32Array): { palette: number[]; indexOf: (colour: number) => number } {
   const count = new Map<number, number>();
   for (const colour of colours) count.set(colour, (count.get(colour) ?? 0) + 1);
@@ -103,7 +104,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return out;
 }
 
-/** Returns the same picture in fewer bytes, or unchanged if that saves nothing. */
+/** Returns the picture in fewer bytes, or unchanged if that saves nothing. */
 export function smallPng(png: Buffer): Buffer {
   const pixels = readPng(png);
   if (pixels === undefined) return png;

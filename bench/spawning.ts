@@ -1,5 +1,5 @@
-// Benchmarks many sub-agents at once, on a whole gateway with the offline model: the time for fifty children,
-// from the message that starts them to the last result in the requester's transcript.
+// Benchmarks many sub-agents at once on a whole gateway with the offline model: the time from the message
+// that starts fifty of them until the last result is in the requester's transcript.
 
 import type { App } from "../src/app.ts";
 import type { LiveEvent } from "../src/core/shapes/event.ts";
@@ -18,7 +18,7 @@ const withRoom = (settings: Settings): Settings => ({
   subagents: { ...settings.subagents, maxChildren: CHILDREN },
 });
 
-/** Resolves when this number of further announcements is in main's transcript. */
+/** Resolves when the transcript of `main` has this many further announcements. */
 function announcements(app: App, wanted: number): Promise<void> {
   return new Promise((resolve) => {
     let found = 0;
@@ -46,7 +46,7 @@ async function fiftyChildren(app: App): Promise<number> {
 
 export async function spawning(): Promise<Row[]> {
   const rounds: number[] = [];
-  // A new store each time, like for a first use.
+  // Each round uses a new store, as a first use does.
   for (let round = 0; round < ROUNDS; round += 1) {
     rounds.push(await withApp(fiftyChildren, withRoom));
   }

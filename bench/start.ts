@@ -1,5 +1,5 @@
-// Benchmarks a start: the real program with its own home, until it reports ready; and its memory when idle.
-// The first start of each kind is not counted: it fills the caches of disk and compiler.
+// Benchmarks the start of the real program with its own home: the time until it is ready, and its idle
+// memory. The first start of each kind is not counted, because it fills the caches of disk and compiler.
 
 import { execFileSync, spawn } from "node:child_process";
 import { dirname, join } from "node:path";
@@ -16,7 +16,7 @@ const STARTS_WITH_CHANNELS = 5;
 const IDLE_STARTS = 3;
 const IDLE_MS = 3_000;
 
-/** The configuration file's content, and the idle time before its memory is read. */
+/** Content of the configuration file, and the idle time after which memory is read. */
 interface Start {
   readonly config: Record<string, unknown> | undefined;
   readonly idleMs: number;
@@ -28,7 +28,7 @@ async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; 
     if (config !== undefined) writeHome(home, config);
     const from = performance.now();
     const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
-    // Like `npm start`.
+    // The arguments of `npm start`.
     const args = [LAUNCHER, "gateway", "--port", "0"];
     const child = spawn(process.execPath, args, { env });
     try {
@@ -62,7 +62,10 @@ async function idleOf(config: Record<string, unknown> | undefined): Promise<numb
   return megabytes;
 }
 
-/** A platform that accepts every call and answers none, so that the network is not measured. */
+/**
+ * Starts a server that accepts every call and answers none, in place of a chat platform, so that the
+ * network is not measured.
+ */
 async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise<T> {
   const { origin, close } = await serveHttp(() => {});
   try {
@@ -74,7 +77,7 @@ async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise
 
 /** Measures cold start and idle memory, without channels and with two of them. */
 export async function startUp(): Promise<Row[]> {
-  // The output of `npm ci` for the current files, as users have it.
+  // Builds dist from the current files, as in an installed package.
   execFileSync(process.execPath, [join(ROOT, "build.js"), "--if-stale"], { stdio: "ignore" });
   const plain = "no channels";
   const busy = "Telegram and Signal";
@@ -96,6 +99,6 @@ export async function startUp(): Promise<Row[]> {
     rows.push({ name: "cold start to /readyz", size: busy, unit: "ms", samples });
     rows.push({ name: "idle RSS", size: busy, unit: "MB", samples: await idleOf(config) });
   });
-  // Without /proc the memory is unknown.
+  // Drops rows without samples: without /proc the memory is unknown.
   return rows.filter(({ samples }) => samples.length > 0);
 }

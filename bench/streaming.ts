@@ -1,5 +1,5 @@
-// Benchmarks answers while they are written: bytes for a subscribed client, processor time of a token,
-// lateness, and how long a huge answer delays the gateway. `node bench/streaming.ts` runs only this part.
+// Benchmarks streamed answers: the bytes that a subscribed client receives, processor time per token, delay,
+// and how long a huge answer blocks the gateway. `node bench/streaming.ts` runs only this part.
 
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/contract/client/node.ts";
@@ -12,7 +12,7 @@ import { watcher } from "./watcher.ts";
 const TOKENS = 4_000;
 const HUGE_TOKENS = 400_000;
 
-/** Executes runs in several sessions at once; resolves with the milliseconds of each. */
+/** Executes runs in several sessions at once; returns the milliseconds of each. */
 async function runs(ground: Ground, sessions: number, message: string): Promise<number[]> {
   const clients: GatewayClient[] = [];
   while (clients.length < sessions) clients.push(await ground.of(clients.length));
@@ -28,7 +28,7 @@ async function runs(ground: Ground, sessions: number, message: string): Promise<
   return took;
 }
 
-/** Returns the bytes of one answer to one subscribed client, in KB. */
+/** Returns the KB that one subscribed client receives for one answer. */
 async function bytesOf(ground: Ground, caps: readonly string[], rate: number): Promise<number> {
   const { counted, leave } = await watcher(ground.url, caps);
   await runs(ground, 1, `stream ${TOKENS} ${rate}`);

@@ -12,12 +12,15 @@ import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./ins
 
 const SESSIONS = 20;
 const RUN_MAX_MS = 30_000;
-/** Hints leave shortly after the run. */
+/** Wait after a run, because its hints are sent shortly afterwards. */
 const QUIET_MS = 60;
 
 const quiet = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, QUIET_MS));
 
-/** Returns the statements of the run that sent the fewest: sweeps and beats add to the others. */
+/**
+ * Returns the statements of the run with the fewest: the others include periodic statements such as
+ * heartbeats.
+ */
 async function quietest(url: string): Promise<readonly Sent[]> {
   const plain = realWorld({ level: "warn", sync: true });
   const store = await openPostgres({ url, world: plain });

@@ -1,8 +1,8 @@
-// Asks each real coding agent that has joined a gateway of this checkout, while nobody polls: an agent that
-// its plugin or hook wakes is idle, the others are in a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER
-// has the packages of the agents (`npm install --prefix FOLDER …`); a missing one is skipped. Their models
-// are one scripted server. Needs `script` of util-linux as their terminal. Prints what was seen, and exits
-// with 1 if an answer does not come.
+// Sends a question to each real coding agent that has joined a gateway of this checkout. An agent that its
+// hook or plugin can wake is idle; the others are in a turn. No agent polls for messages. `npm run woken:each
+// -- FOLDER [NAME]`. FOLDER has the packages of the agents (`npm install --prefix FOLDER …`); a missing one
+// is skipped. One scripted server replaces their models. Needs `script` of util-linux as their terminal.
+// Prints receipts and sequences. Exit code 1: an answer is missing.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -34,7 +34,7 @@ if (programs === undefined) {
 const folderOf = ({ packageName }: WindowProgram): string =>
   resolve(programs, "node_modules", ...packageName.split("/"));
 
-/** Answers each question that a hook or plugin brought, once; before the first it does what `begin` says. */
+/** Answers each question that a hook or plugin delivered, once; until the first one it calls `begin`. */
 function answers(begin: () => Promise<void>) {
   return async ({ api, body, messages, toolNames }: ServedRequest): Promise<Answer> => {
     const asked = new Set(
@@ -42,7 +42,7 @@ function answers(begin: () => Promise<void>) {
     );
     const sent = messages.flatMap(({ calls }) => calls).filter(({ name }) => name.endsWith("sessions_send"));
     if (asked.size > sent.length) {
-      // Codex names tools of a server in a namespace; Qwen Code lists them later.
+      // Codex puts tools of an MCP server into a namespace; Qwen Code lists them only after a search.
       const other = api === "openai-responses" ? "mcp__parley/sessions_send" : "mcp__parley__sessions_send";
       const name = toolNames.find((one) => one.endsWith("sessions_send")) ?? other;
       return [call(name, { sessionKey: ASKER, message: REPLY, timeoutSeconds: 0 })];
@@ -67,11 +67,11 @@ async function until(look: () => Promise<boolean> | boolean, wanted: string): Pr
   throw new Error(`not seen in ${LOOKS_MAX} s: ${wanted}`);
 }
 
-/** Lets the main agent ask the window's session; resolves with its words about the answer. */
+/** Lets the agent `main` send a question to the session of the coding agent; returns its final text. */
 const ask = ({ parley }: Ground): Promise<string> =>
   parley("send", "--session", ASKER, "--wait", "120", `ask ${WINDOW} within 90 seconds: ${QUESTION}`);
 
-/** Whether the window has its session: its MCP server has connected. */
+/** Returns whether the coding agent's MCP server has connected, which creates its session. */
 const isKnown = async ({ parley }: Ground): Promise<boolean> =>
   (await parley("--json", "sessions")).includes(`"${WINDOW}"`);
 
@@ -89,14 +89,14 @@ function openTerminal(command: readonly string[], { folder, env }: Ground): Chil
   });
 }
 
-/** Asks twice while the window is idle: at its start or after its first turn, and after it answered. */
+/** Sends two questions while the agent is idle: one after its start or first turn, one after its answer. */
 async function askIdle(ground: Ground): Promise<string[]> {
   await until(() => waits(ground), "the window waits");
   await until(() => isKnown(ground), "the window's session");
   return [await ask(ground), await ask(ground)];
 }
 
-/** Returns the text of the page's sequence of a chain. */
+/** Returns the text of the sequence that the page shows for a chain. */
 async function pageText(url: string, chainId: string): Promise<string> {
   const { page, context } = await visit(url, { token: TOKEN });
   await showView(page, url, { name: "chain", at: `flow/${chainId}` });

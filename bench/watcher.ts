@@ -3,7 +3,7 @@
 import { WebSocket } from "ws";
 import { TOKEN } from "../tests/kit/process/fleet.ts";
 
-/** Connects with these capabilities. */
+/** Connects a client with these capabilities. */
 export async function watcher(url: string, caps: readonly string[]) {
   const socket = new WebSocket(url);
   const joined = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
-// Owns how the coding agents are started in a terminal on a model server, for bench/wake-each.ts: without
-// the questions of a first start, with a trusted folder, and with a first prompt.
+// Starts coding agents in a terminal on a model server, for bench/wake-each.ts: without the questions of a
+// first start, with a trusted folder, and with a first prompt.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +11,7 @@ const PROMPT = "Begin.";
 interface Place {
   readonly server: ModelServer;
   readonly home: string;
-  /** The project. */
+  /** The agent's project folder. */
   readonly folder: string;
   readonly packageFolder: string;
 }
@@ -19,7 +19,7 @@ interface Place {
 interface Start {
   readonly command: readonly string[];
   readonly env: Record<string, string>;
-  /** The user's consent to the MCP server, after joining. */
+  /** Arguments that give the user's consent to the MCP server, after joining. */
   readonly consent?: readonly string[];
 }
 
@@ -27,9 +27,9 @@ export interface WindowProgram {
   readonly id: ProgramId;
   readonly name: string;
   readonly packageName: string;
-  /** Its hook or plugin wakes it while it is idle. */
+  /** Whether its hook or plugin wakes it while it is idle. */
   readonly idle: boolean;
-  /** Writes its files, and returns its command and environment. */
+  /** Writes the agent's configuration files, and returns its command and environment. */
   start(place: Place): Start;
 }
 
@@ -60,7 +60,7 @@ export const WINDOWS: readonly WindowProgram[] = [
       const state = { hasCompletedOnboarding: true, theme: "dark", projects };
       write(join(home, ".claude.json"), JSON.stringify(state));
       return {
-        // Without a prompt: its first message comes by the hook of its start.
+        // Starts without a prompt, because the hook at its start delivers the first message.
         command: [join(packageFolder, "..", "..", ".bin", "claude")],
         env: {
           ANTHROPIC_BASE_URL: server.provider("anthropic-messages").baseUrl,

@@ -6,9 +6,7 @@ import type { Settings } from "../src/core/shapes/settings/settings.ts";
 import { world } from "./engine-alone.ts";
 import { inFolder } from "./in-folder.ts";
 
-/**
- * Opens a gateway over a store in its own folder, with default settings except for the changes of `adjust`.
- */
+/** Opens a gateway over a new store. `adjust` changes the default settings. */
 export async function withApp<T>(
   work: (app: App, settings: Settings) => Promise<T>,
   adjust: (settings: Settings) => Settings = (settings) => settings,

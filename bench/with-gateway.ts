@@ -1,4 +1,4 @@
-// Runs work against a gateway of this checkout, with a client that is connected to it.
+// Runs a function against a gateway of this checkout, with a connected client.
 
 import { connect, type GatewayClient } from "../src/contract/client/node.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
@@ -9,7 +9,7 @@ export interface RunningGateway {
   readonly wsUrl: string;
 }
 
-/** Starts a gateway in a home with these settings, and stops it when the work is done. */
+/** Starts a gateway with these settings in a home folder, runs `work`, and stops it. */
 export async function withGateway<T>(
   home: string,
   settings: Readonly<Record<string, unknown>>,

@@ -1,7 +1,7 @@
-// Lets a real Codex ask a real Claude Code that is idle at its prompt, over a gateway of this checkout,
-// against a scripted model server: `npm run woken -- FOLDER`. FOLDER has the packages
+// Lets a real Codex send a question to a real Claude Code that is idle at its prompt, over a gateway of this
+// checkout. A scripted server replaces their models: `npm run woken -- FOLDER`. FOLDER has the packages
 // @anthropic-ai/claude-code and @openai/codex (`npm install --prefix FOLDER …`). Needs `script` of util-linux
-// as Claude Code's terminal. Exit code 1 if the answer does not come.
+// as Claude Code's terminal. Exit code 1: the answer is missing.
 
 import { execFile, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ const base = { PATH: process.env.PATH ?? "", HOME: home, TERM: "xterm-256color" 
 const parley = async (...args: string[]): Promise<string> =>
   (await run(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: base })).stdout;
 
-/** Asks once; before that it waits until Codex has connected its MCP server. */
+/** Plays the model of Codex: it waits until Codex has connected its MCP server, then asks once. */
 function asCodex({ body, messages, toolResults }: ServedRequest): Answer {
   const called = messages.flatMap(({ calls }) => calls.map(({ name }) => name));
   if (called.includes("sessions_send")) return `It answered: ${toolResults.at(-1)}`;
@@ -42,7 +42,7 @@ function asCodex({ body, messages, toolResults }: ServedRequest): Answer {
   return [call("mcp__parley/sessions_send", question)];
 }
 
-/** Answers the session that asks. */
+/** Plays the model of Claude Code: it answers the session that asks. */
 function asClaude({ messages }: ServedRequest): Answer {
   const asker = /from session (\S+):\n/.exec(messages.flatMap(({ texts }) => texts).join("\n"))?.[1];
   if (asker === undefined || messages.some(({ role }) => role === "tool")) return "Done.";

@@ -1,8 +1,8 @@
-/** Returns the current sources of the program: each file with its size and time. */
+/** Lists the source files of the program with their sizes and times. */
 export function madeOf(root: string): Record<string, string>;
-/** Records the sources of the program that is now in dist. */
+/** Records the source files from which dist was built. */
 export function noteMadeOf(root: string, files: Record<string, string>): void;
-/** Removes the record, because the contents of dist are about to change. */
+/** Deletes that record, because the contents of dist are about to change. */
 export function forgetMadeOf(root: string): void;
-/** Returns true if the build in dist was made of exactly the current files. */
+/** Returns whether dist was built from exactly the current files. */
 export function isFresh(root: string): boolean;

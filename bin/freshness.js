@@ -1,22 +1,22 @@
 // Checks whether the build in dist matches src: then a checkout runs the build, which starts in half the
-// time. Used by checkouts only (bin/parley.js); the build records its sources (build.js).
-// The whole build is stale if one file was changed or removed since the build began. A new file matters
-// only if a changed file uses it.
+// time. Only checkouts use it (bin/parley.js); build.js records the source files. The build is stale if a
+// recorded file was changed or removed since the build began. New files are ignored, because only a changed
+// file can use them.
 
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const NOTE = "dist/made-of.json";
-/** Libraries in the build come from these; npm rewrites the second on every change. */
+/** Files that determine the libraries in the build; npm rewrites the second one whenever they change. */
 const MADE_OF = ["package.json", "package-lock.json", "tsdown.config.ts", "node_modules/.package-lock.json"];
 
 function stateOf(path) {
-  // Some installers do not write all of these: a missing file is a valid state.
+  // Some installers do not write all of these files, so a missing file is a valid state.
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? "none" : `${found.size} ${found.mtimeMs}`;
 }
 
-/** Returns the current sources of the program: each file with its size and time. */
+/** Lists the source files of the program with their sizes and times. */
 export function madeOf(root) {
   const sources = readdirSync(join(root, "src"), { recursive: true })
     .filter((name) => name.endsWith(".ts"))
@@ -24,17 +24,17 @@ export function madeOf(root) {
   return Object.fromEntries([...MADE_OF, ...sources].map((name) => [name, stateOf(join(root, name))]));
 }
 
-/** Records the sources of the program that is now in dist. */
+/** Records the source files from which dist was built. */
 export function noteMadeOf(root, files) {
   writeFileSync(join(root, NOTE), JSON.stringify(files));
 }
 
-/** Removes the record, because the contents of dist are about to change. */
+/** Deletes that record, because the contents of dist are about to change. */
 export function forgetMadeOf(root) {
   rmSync(join(root, NOTE), { force: true });
 }
 
-/** Returns true if the build in dist was made of exactly the current files. */
+/** Returns whether dist was built from exactly the current files. */
 export function isFresh(root) {
   try {
     const files = JSON.parse(readFileSync(join(root, NOTE), "utf8"));

@@ -2,9 +2,12 @@
 
 type Environment = Record<string, string | undefined>;
 
-/** Returns the flags for a command line that are not already in `given`, the flags of this Node. */
+/** Returns the Node flags for a command line, without those in `given`, the current flags. */
 export function heapFlags(args: readonly string[], given: readonly string[]): string[];
-/** Returns `env` with the settings of the C library, except those that are already set. */
+/**
+ * Returns `env` with settings of the C library that save memory. A variable that is already set keeps its
+ * value.
+ */
 export function withHeapEnv<T extends Environment>(env: T): T & Environment;
 /** Removes the added variables from `env`, so that child processes do not inherit them. */
 export function dropHeapEnv(env: Environment): void;

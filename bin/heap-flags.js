@@ -1,23 +1,23 @@
-// Keeps a gateway's memory small by flags of Node and settings of the C library. Plain JavaScript for Node 18
-// and later: the launcher imports it before it checks the version.
+// Reduces a gateway's memory with flags of Node and settings of the C library. Plain JavaScript for Node 18
+// and later, because the launcher imports it before it checks the version.
 
 /**
- * By flag: MB for young objects (the default of up to 128 does not make a busy gateway faster), and
- * percentage by which the heap may grow between two collections.
+ * `--max-semi-space-size`: MB for young objects. Node's default of up to 128 does not make a busy gateway
+ * faster. `--heap-growing-percent`: percentage by which the heap may grow between two collections.
  */
 const FLAGS = { "--max-semi-space-size": 8, "--heap-growing-percent": 20 };
-/** One memory arena instead of one for each thread; free memory is returned to the system. */
+/** Uses one memory arena instead of one for each thread, and returns free memory to the system. */
 const ENVIRONMENT = {
   MALLOC_ARENA_MAX: "1",
   MALLOC_TRIM_THRESHOLD_: "131072",
   MALLOC_MMAP_THRESHOLD_: "131072",
 };
-/** Lists the variables that were added for this process only. */
+/** Names the environment variables that were added for this process only. */
 const ADDED = "PARLEY_ADDED_ENV";
-/** Commands that run for days. */
+/** Commands that run for a long time; only these get the flags. */
 const SERVERS = ["gateway", "demo"];
 
-/** Returns the flags for a command line that are not already in `given`, the flags of this Node. */
+/** Returns the Node flags for a command line, without those in `given`, the current flags. */
 export function heapFlags(args, given) {
   if (args.length > 0 && !args.some((arg) => SERVERS.includes(arg))) return [];
   return Object.entries(FLAGS)
@@ -25,7 +25,7 @@ export function heapFlags(args, given) {
     .map(([flag, value]) => `${flag}=${value}`);
 }
 
-/** Returns `env` with these settings, except those that are already set. */
+/** Returns `env` with these settings. A variable that is already set keeps its value. */
 export function withHeapEnv(env) {
   const names = Object.keys(ENVIRONMENT);
   if (names.some((name) => env[name] !== undefined)) return env;

@@ -3,7 +3,7 @@
 // because it first checks whether this Node is new enough.
 // L1: on an older Node it starts the one that npm installed in node_modules (`npm ci` in a checkout, `npm
 // install node@24` next to the package), with the same streams, signals and exit code. If the launcher is
-// killed, that process exits, too.
+// killed, that process also exits.
 // L2: a checkout runs its build only if it was built from exactly the current files.
 // L3: a gateway runs with a smaller heap than the default. Node reads these flags only at its start, so the
 // process replaces itself by one with flags, if the system can.
@@ -26,12 +26,12 @@ async function run() {
   if (process.env[LAUNCHED] !== undefined) dieWithLauncher();
   else replaceWithSmallHeap();
   dropHeapEnv(process.env);
-  // A reader like `head` may close our output early.
+  // A program such as `head` may close our output early.
   process.stdout.once("error", (error) => {
     if (error.code !== "EPIPE") throw error;
     process.exit();
   });
-  // Keeps compiled code between starts: the next start takes a third of the time.
+  // Stores compiled code for later starts, which then take a third of the time.
   nodeModule.enableCompileCache?.();
   const isBuilt = !existsSync(pathOf("../src/main.ts")) || (await isFreshlyBuilt());
   const { main } = isBuilt ? await import("../dist/main.js") : await import("../src/main.ts");
@@ -59,14 +59,14 @@ function launchArgs() {
   return [...process.execArgv, ...ownHeapFlags(), script, ...process.argv.slice(2)];
 }
 
-/** A killed launcher cannot forward the signal, but its end of the channel closes. */
+/** A killed launcher cannot forward the signal, but its end closes the channel to this process. */
 function dieWithLauncher() {
   delete process.env[LAUNCHED];
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"));
   process.channel?.unref();
 }
 
-/** Returns the Node of npm's package `node`, wherever npm installed it. undefined: not installed. */
+/** Returns the path of the Node that npm installed as the package `node`; undefined: not installed. */
 function installedNode() {
   try {
     return createRequire(import.meta.url).resolve("node/bin/node");
@@ -76,7 +76,7 @@ function installedNode() {
 }
 
 function startNewerNode() {
-  // A Node that was started here and is too old must not start another one.
+  // If the launcher already started this Node and it is too old, too, it must not start another one.
   const node = process.env[LAUNCHED] === undefined ? installedNode() : undefined;
   if (node === undefined) {
     refuse(`this is Node ${process.versions.node}.`);
@@ -87,7 +87,7 @@ function startNewerNode() {
   const child = spawn(node, launchArgs(), { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-    // A terminal sends its signals to both processes; forwarding them would duplicate them.
+    // On Ctrl+C the terminal signals both processes, so forwarding the signal would duplicate it.
     const fromTerminal = onTerminal && signal === "SIGINT";
     process.on(signal, () => fromTerminal || child.kill(signal));
   }

@@ -40,7 +40,9 @@ function ask(
   return resolveSession({ db: app.engine.store.db, settings: app.settings }, viewer, access, target);
 }
 
-/** Returns a refusal without the request's text, which the order of suggestions depends on. */
+/**
+ * Returns a refusal without the requested text, because that text determines the order of the suggestions.
+ */
 function refusalOf(result: Result<Session>, wanted: string): string {
   if (result.ok) return "allowed";
   const closest = [...((result.details?.closest ?? []) as string[])].sort();
@@ -76,7 +78,7 @@ describe("every visibility mode", () => {
   ];
 
   test.each(cases)(
-    "mode %s, agentToAgent %s %j shows exactly the right sessions",
+    "visibility mode %s, agentToAgent %s %j: only the allowed sessions are visible",
     async (visibility, enabled, allow, visible) => {
       const app = await withSessions(
         await openApp({ tools: { visibility, agentToAgent: { enabled, allow } } }),
@@ -119,19 +121,19 @@ describe("with every agent visible", () => {
     expect(shown(await ask(app, viewer, { sessionKey: text }))).toBe(key);
   });
 
-  test("`main` means the viewer's own main session; for an operator it means the main session of the default agent", async () => {
+  test("`main` is the viewer's own main session; for an operator it is the main session of the default agent", async () => {
     const research = sessionViewer([await app.session("agent:research:main")], app.settings);
     expect(shown(await ask(app, research, { sessionKey: "main" }))).toBe("agent:research:main");
     expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "main" }))).toBe(MAIN);
   });
 
-  test("a session id finds its session, in either case", async () => {
+  test("a session id finds its session, in upper and lower case", async () => {
     const { sessionId } = await app.session(CHAT);
     expect(shown(await ask(app, viewer, { sessionKey: sessionId }))).toBe(CHAT);
     expect(shown(await ask(app, viewer, { sessionKey: sessionId.toUpperCase() }))).toBe(CHAT);
   });
 
-  test("a session id from before a reset is an error that names the current one", async () => {
+  test("a session id that a reset has replaced gives an error that names the current id", async () => {
     const before = await app.add("agent:main:chat:00000000-0000-4000-8000-000000000009");
     const after = await resetSession(app, before);
     expect(after.ok).toBe(true);
@@ -143,21 +145,21 @@ describe("with every agent visible", () => {
     });
   });
 
-  test("a missing session is reported as missing to a viewer who could see it, with the closest keys", async () => {
+  test("a missing session is reported as missing to a viewer with access to all sessions, with the closest keys", async () => {
     const result = await ask(app, viewer, { sessionKey: "agent:reserch:main" });
     expect(shown(result)).toBe("session_not_found");
     expect(result.ok ? {} : result.details?.closest).toContain("agent:research:main");
   });
 
   test.each(["agent:main:discord:channel:nope", "hook:nope", "node-nope", "agent:main:chat:nope"])(
-    "asking for %s does not create it",
+    "a request for the missing session %s does not create it",
     async (sessionKey) => {
       expect(shown(await ask(app, viewer, { sessionKey }, "send"))).toBe("session_not_found");
     },
   );
 
   test.each(["nonsense", "agent:", "a b c", "agent:main:telegram:group:"])(
-    "%j is not a key: the answer lists the valid forms",
+    "the invalid key %j is refused with a list of the valid forms",
     async (sessionKey) => {
       const result = await ask(app, viewer, { sessionKey });
       expect(shown(result)).toBe("invalid_session_key");
@@ -165,7 +167,7 @@ describe("with every agent visible", () => {
     },
   );
 
-  test("an unknown session id is answered as not visible", async () => {
+  test("an unknown session id is reported as not visible", async () => {
     const sessionKey = "00000000-0000-4000-8000-0000000000ff";
     expect(shown(await ask(app, viewer, { sessionKey }))).toBe("not_visible");
     expect(shown(await ask(app, operatorViewer(ALL), { sessionKey }))).toBe("session_not_found");
@@ -179,7 +181,7 @@ describe("with every agent visible", () => {
     },
   );
 
-  test("a label is looked up among the sessions of the viewer's agent, then among all visible ones", async () => {
+  test("a label is first looked up among the sessions of the viewer's agent, then among all visible sessions", async () => {
     await app.add("agent:research:chat:00000000-0000-4000-8000-000000000010", { label: "notes" });
     expect(shown(await ask(app, viewer, { label: "plans" }))).toBe(CHAT);
     expect(shown(await ask(app, viewer, { label: " plans " }))).toBe(CHAT);
@@ -191,7 +193,7 @@ describe("with every agent visible", () => {
     expect(shown(await ask(app, operatorViewer(ALL), { label: "notes" }))).toMatch(/^agent:research:chat/);
   });
 
-  test("a label of several sessions is ambiguous, and the answer lists their keys", async () => {
+  test("a label that several sessions have is ambiguous, and the error lists their keys", async () => {
     const keys = ["agent:writer:chat:1", "agent:writer:chat:2"];
     for (const key of keys) await app.add(key, { label: "draft" });
     const result = await ask(app, viewer, { label: "draft", agentId: "writer" });
@@ -199,14 +201,14 @@ describe("with every agent visible", () => {
     expect(result.ok ? [] : result.details?.keys).toEqual(expect.arrayContaining(keys));
   });
 
-  test("the label of an archived session finds nothing", async () => {
+  test("the label of an archived session is not found", async () => {
     await app.add("agent:main:chat:3", { label: "old", archivedAt: 5 });
     expect(shown(await ask(app, viewer, { label: "old" }))).toBe("session_not_found");
   });
 });
 
 test.each(["agent", "all"] as const)(
-  "mode %s: an archived session gets the same answer as a missing one",
+  "mode %s: an archived session gives the same error as a missing one",
   async (visibility) => {
     const app = await withSessions(await openApp({ tools: { visibility } }));
     const viewer = sessionViewer([await app.session(MAIN)], app.settings);
@@ -241,7 +243,7 @@ describe("a viewer that sees only its tree", () => {
     expect(one).toContain('"not_visible"');
   });
 
-  test("a refusal names the setting that would allow it, and the closest visible keys", async () => {
+  test("a refusal names the setting that would allow the access, and the closest visible keys", async () => {
     const other = await ask(app, viewer, { sessionKey: "agent:research:main" });
     expect(other.ok ? "" : other.error).toContain('tools.sessions.visibility: "all"');
     expect(other.ok ? "" : other.error).not.toContain("agentToAgent.enabled");
@@ -252,7 +254,7 @@ describe("a viewer that sees only its tree", () => {
     expect(closest).not.toContain(GROUP);
   });
 
-  test("the answer for a hidden session's id reveals nothing", async () => {
+  test("the error for the id of a hidden session reveals nothing about it", async () => {
     const hidden = (await app.session(GROUP)).sessionId;
     const absent = "00000000-0000-4000-8000-0000000000ff";
     const one = refusalOf(await ask(app, viewer, { sessionKey: hidden }), hidden);
@@ -260,7 +262,7 @@ describe("a viewer that sees only its tree", () => {
     expect(one).toContain('"not_visible"');
   });
 
-  test("the answer for a hidden session's label reveals nothing", async () => {
+  test("the error for the label of a hidden session reveals nothing about it", async () => {
     const hidden = await ask(app, viewer, { label: "plans" });
     const absent = await ask(app, viewer, { label: "plons" });
     expect(refusalOf(hidden, "plans")).toBe(refusalOf(absent, "plons"));
@@ -275,7 +277,7 @@ describe("operators", () => {
   });
   afterAll(() => app.close());
 
-  test("a token without patterns sees all sessions in its scope, archived ones included", async () => {
+  test("a token without patterns sees all sessions in its scope, also archived ones", async () => {
     const reader = operatorViewer(["operator.read"]);
     expect(shown(await ask(app, reader, { sessionKey: ARCHIVED }))).toBe(ARCHIVED);
     expect(shown(await ask(app, reader, { sessionKey: "cron:nightly" }, "send"))).toBe("missing_scope");
@@ -297,7 +299,7 @@ describe("operators", () => {
     expect(shown(await ask(app, viewer, { sessionKey: "hook:absent" }))).toBe("not_visible");
   });
 
-  test("an operator who acts as a session sees what both the session and the token may see", async () => {
+  test("an operator on behalf of a session sees only the sessions that both the session and the token may see", async () => {
     const as = identityOf([await app.session(MAIN)], app.settings);
     const viewer = { ...operatorViewer(ALL), as };
     expect(shown(await ask(app, viewer, { sessionKey: "main" }))).toBe(MAIN);
@@ -307,7 +309,7 @@ describe("operators", () => {
   });
 });
 
-test("under scope global every agent's `main` is the global session, which its own key does not reach", async () => {
+test("with scope global, `main` of every agent is the global session, whose own key is not accepted", async () => {
   const app = await openApp({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const chat = await app.add("agent:research:chat:1");
   const viewer = sessionViewer([chat], app.settings);

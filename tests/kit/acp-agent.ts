@@ -1,22 +1,23 @@
-// An ACP agent that tests steer by their messages: a real program, on the protocol's own library. It writes its
-// prompts and observations line by line into the file that ACP_LOG names.
+// An ACP agent that tests steer by their messages: a real program, on the protocol's own library. It writes
+// its prompts and observations line by line into the file that ACP_LOG names.
 //
-//   say TEXT        answers TEXT              prompt          answers with all it was told, as JSON
-//   think TEXT      a thought, then "ok"      servers         answers with the MCP servers that it was given
-//   tool            a call with its result    ask             asks for permission, says what it was told
+//   say TEXT        answers TEXT              prompt          answers with its whole prompt, as JSON
+//   think TEXT      a thought, then "ok"      servers         lists the MCP servers of its session
+//   tool            a call with its result    ask             asks for permission, reports the decision
 //   hang            until it is cancelled     stuck           until it is killed
 //   die             ends in the middle        open            a call that is never answered, then "ok"
 //   spend N         says that it cost N USD   flood           four thousand pieces of text
-//   late            text, call, text, with the first call's result last; env answers with its environment
+//   late            text, a tool call, text, then the result of that call; env: answers with its environment
 //   mcp NAME JSON   calls a tool of the MCP server, through a client of that protocol
-//   permit JSON     asks for permission with this tool call and these options, says what it was told
-//   silent          asks for permission, and ends without a word
-//   broken TEXT     reports an error of its model as Codex does, as its answer; "retried": that passes
-//   warn            a warning as a notice, or as a part of its answer for a client that takes none
+//   permit JSON     asks for permission with this tool call and these options, reports the decision
+//   silent          asks for permission, and ends its turn without a text
+//   broken TEXT     reports a model error like Codex, with TEXT as its answer; "retried": the model recovers
+//   warn            sends a warning: as a notice if the client supports notices, else in its answer
 //
-// ACP_LOAD=1: it finds its sessions again (in ACP_STATE). ACP_REFUSE: it wants to be signed in. ACP_NAME: its
-// name. In each session it gets the tools of its MCP server at once; ACP_TOOLS: `late` (when a file `connect-KEY`
-// is in ACP_STATE, KEY being its session of Parley), `never`, `die` (it ends instead).
+// ACP_LOAD=1: it loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
+// ACP_NAME: its name. ACP_TOOLS says when it lists the tools of its MCP server. Default: when a session
+// begins; `late`: when the file `connect-KEY` is in ACP_STATE (KEY is the session key in Parley); `never`;
+// `die`: it exits instead.
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +28,7 @@ import { optional } from "../../src/core/optional.ts";
 
 const SELF = fileURLToPath(import.meta.url);
 
-/** The command that starts it. */
+/** The command that starts the ACP agent. */
 export const ACP_AGENT: readonly string[] = [process.execPath, SELF];
 
 interface Kept {
@@ -38,7 +39,7 @@ interface Kept {
   spent: number;
 }
 
-/** The messages that report a call and its end. */
+/** Sends the ACP messages that report a tool call and its end. */
 interface Hands {
   readonly client: acp.AgentContext;
   readonly session: Kept;
@@ -51,7 +52,7 @@ const log = (what: string): void => {
   if (ACP_LOG !== undefined) appendFileSync(ACP_LOG, `${what}\n`);
 };
 
-/** Gets the tools of a server as an MCP client does, without the process between. */
+/** Lists the tools of an MCP server over HTTP, without starting the program that bridges stdio to it. */
 async function listTools(server: acp.McpServer | undefined, id: string): Promise<void> {
   if (ACP_TOOLS === "die") process.exit(4);
   if (server === undefined || !("command" in server) || ACP_TOOLS === "never") return;
@@ -68,7 +69,7 @@ async function listTools(server: acp.McpServer | undefined, id: string): Promise
   log(`listed ${id}`);
 }
 
-/** Whether the client takes notices apart from the answer. */
+/** Whether the client supports notices, which are separate from the answer. */
 let takesNotices = false;
 
 const codexStatus = (type: string): acp.SessionUpdate => ({
@@ -97,7 +98,7 @@ class Agent {
     this.#sessions.set(kept.id, { ...kept, servers: request.mcpServers });
     log(`load ${kept.id}`);
     void listTools(request.mcpServers[0], kept.id);
-    // As the protocol asks for: the past, which is no news.
+    // ACP requires an agent that loads a session to replay its earlier messages.
     await this.#say(client, kept.id, "an old answer");
     return {};
   }
@@ -156,7 +157,8 @@ class Agent {
         await this.#say(client, id, JSON.stringify(texts));
         return end;
       case "servers":
-        // A pass in a reply is redacted on its way out: tests put its form together again.
+        // The gateway redacts session tokens in answers, so the agent sends the token in parts and the test
+        // joins them.
         await this.#say(client, id, JSON.stringify(session.servers).replaceAll("pass.", "pass~"));
         return end;
       case "env":
@@ -170,7 +172,7 @@ class Agent {
     }
   }
 
-  /** Executes calls, and answers all other text. */
+  /** Runs the tool calls that the prompt names; answers any other prompt with text. */
   async #work(
     { client, session, call, done }: Hands,
     word: string,
@@ -240,7 +242,7 @@ class Agent {
     return end;
   }
 
-  /** Reports an error or a warning apart from its answer, as far as the client takes that. */
+  /** Reports a model error or a warning outside the answer if the client supports that. */
   async #report(
     client: acp.AgentContext,
     id: string,

@@ -1,5 +1,6 @@
-// A real browser for the page's tests: headless Chromium, driven over its own protocol. Any complaint of a
-// page (an error, a violation of its policy, a request to another server than its gateway) fails the test.
+// A real browser for the page's tests: headless Chromium, driven over its own protocol. Any problem on a page
+// (an error, a violation of its content security policy, a request to another server than its gateway) fails
+// the test.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,7 +8,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { describe, expect } from "vitest";
 import { cleanup } from "./engine/engine.ts";
 
-/** Prefers the variant without a window's own pages, which take three quarters of the time of a tab. */
+/** Prefers the variant without Chromium's own window, whose pages triple the start time of a tab. */
 const BROWSERS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
 const executablePath = BROWSERS.find(existsSync) ?? "/usr/bin/chromium";
 const FLAGS = [
@@ -25,7 +26,7 @@ const WAIT_MAX_MS = 20_000;
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 
-// Without Chromium such tests are skipped, but never in CI.
+// Skips the browser tests on machines without Chromium, but never in CI.
 export const describeInBrowser = describe.skipIf(!existsSync(executablePath) && process.env.CI !== "true");
 
 let browser: Promise<Browser> | undefined;
@@ -38,13 +39,13 @@ async function launched(): Promise<Browser> {
   return started;
 }
 
-/** One browser for each test process, which closes it; its contexts are separate like those of two people. */
+/** Returns the one browser of this test process, which closes it. Each test gets its own browser context. */
 function theBrowser(): Promise<Browser> {
   browser ??= launched();
   return browser;
 }
 
-/** For a process without a test runner. */
+/** Closes the browser of a process that has no test runner. */
 export async function closeBrowser(): Promise<void> {
   await (await browser)?.close();
   browser = undefined;
@@ -53,24 +54,24 @@ export async function closeBrowser(): Promise<void> {
 export interface VisitOptions {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly dark?: boolean;
-  /** Signs in by the link that the gateway prints. Absent: opens the page without a token. */
+  /** Signs in with the token of the link that the gateway prints. Absent: opens the page without a token. */
   readonly token?: string;
   /** The route after "#/", for example `flow`. */
   readonly at?: string;
-  /** A second tab of the same reader, with shared storage. */
+  /** Opens a second tab in this browser context, so that both share their storage. */
   readonly context?: BrowserContext;
-  /** Complaints that this test expects. */
+  /** Page problems that this test expects. */
   readonly allow?: RegExp;
 }
 
 export interface Visit {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** The page's complaints so far. */
+  /** Problems on the page so far: errors, policy violations, requests to other servers. */
   readonly complaints: readonly string[];
 }
 
-/** Opens the page of the gateway at `http` (like `http://127.0.0.1:7275`) like a reader. */
+/** Opens the page of the gateway at the address `http`, such as `http://127.0.0.1:7275`. */
 export async function visit(http: string, options: VisitOptions = {}): Promise<Visit> {
   const { viewport = DESKTOP, dark = false, token, at, allow } = options;
   const context =
@@ -86,7 +87,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
       locale: "en-GB",
       timezoneId: "UTC",
     }));
-  // Shorter than a test's time limit, so that a failed wait is reported by name.
+  // Shorter than a test's time limit, so that a failed wait reports the awaited selector.
   context.setDefaultTimeout(WAIT_MAX_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -111,7 +112,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
   return { page, context, complaints };
 }
 
-/** Returns by how many pixels the page, or a part that scrolls only vertically, is too wide. */
+/** Returns how many pixels too wide the page is, or a part of it that should scroll only vertically. */
 export function sideways(page: Page): Promise<number> {
   const parts = "html, #view, .split-list, .split-main, .scroller, dialog";
   return page
@@ -150,8 +151,8 @@ function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[
 }
 
 /**
- * Returns axe-core's findings on the current page as lines; none: an empty list. Colours are checked in the
- * light and the dark theme: nothing else of the page depends on the theme.
+ * Returns axe-core's findings on the current page as lines. Checks the colours in the light and the dark
+ * theme; nothing else of the page depends on the theme.
  */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
   await page.evaluate(axeSource);

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** In memory, so that no test waits for a disk. */
+/** Temporary files are in memory, so that no test waits for a disk. */
 const MEMORY = "/dev/shm";
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3;
 
@@ -22,22 +22,22 @@ export const GROUND = isRoomy(MEMORY) ? MEMORY : tmpdir();
 
 const cleanups: (() => Promise<void> | void)[] = [];
 
-/** Undoes the steps in reverse order. */
+/** Runs the registered clean-up steps in reverse order. */
 export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
 
 /**
- * Registers a step to undo after the test (tests/setup-file.ts). Without a test runner the caller calls
- * `cleanUp`.
+ * Registers a clean-up step that runs after the test (tests/setup-file.ts). Without a test runner, the
+ * caller calls `cleanUp`.
  */
 export function cleanup(action: () => Promise<void> | void): void {
   cleanups.push(action);
 }
 
 /**
- * Makes an empty folder that is removed after the test. `ground`: its parent. A workspace to be contained
- * can't be in memory, which is part of the system's /dev. Default: in memory, if there is space.
+ * Makes an empty folder that is removed after the test. `ground`: its parent folder. Default: in memory,
+ * if there is space. A sandboxed workspace must be on a disk, because the sandbox replaces /dev.
  */
 export function temporaryFolder(ground = GROUND): string {
   const dir = mkdtempSync(join(ground, "parley-test-"));

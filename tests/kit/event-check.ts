@@ -7,14 +7,14 @@ import { EVENT_NAMES } from "../../src/contract/protocol.ts";
 
 const validators = new Map<object, Validator>();
 
-/** Returns the parts of a value that do not fit the schema. */
+/** Returns the parts of a value that violate the schema. */
 export function misfits(schema: object, value: unknown): readonly object[] {
   const validator = validators.get(schema) ?? (Compile(schema) as Validator);
   validators.set(schema, validator);
   return validator.Check(value) ? [] : validator.Errors(value)[1];
 }
 
-/** Fails the test run if this event does not fit the contract. It may be called in a listener. */
+/** Fails the test run if this event violates the contract. It may be called in a listener. */
 export function checkEvent(frame: { readonly event?: string; readonly payload?: unknown }): void {
   const name = EVENT_NAMES.find((known) => known === frame.event);
   const problems =
@@ -23,7 +23,7 @@ export function checkEvent(frame: { readonly event?: string; readonly payload?: 
       : [...misfits(EVENT_FRAME, frame), ...misfits(EVENTS[name].payload, frame.payload)];
   if (problems.length === 0) return;
   const text = JSON.stringify({ frame, problems }).slice(0, 2_000);
-  // A client catches what its listeners throw.
+  // Thrown later, because the client catches exceptions of its listeners.
   queueMicrotask(() => {
     throw new Error(`the event does not fit the contract: ${text}`);
   });

@@ -20,12 +20,12 @@ export interface Told {
 export interface Receiver {
   readonly url: string;
   readonly told: Told[];
-  /** Resolves with the first matching request, received or still to come. */
+  /** Resolves with the first matching request, past or future. */
   next(fits: (told: Told) => boolean): Promise<Told>;
   close(): Promise<void>;
 }
 
-/** `answer`: default 204. `port`: that of an earlier receiver that is closed. */
+/** `answer`: default 204. `port`: the port of an earlier receiver that is closed. */
 export async function startReceiver(
   answer: (told: Told, response: ServerResponse, index: number) => void = (_, response) => {
     response.writeHead(204).end();

@@ -1,8 +1,8 @@
-// Helpers for text that comes as deltas: whole texts in, deltas out, and back.
+// Converts between whole texts and the deltas in which a gateway streams them.
 
 import { type TextDelta, withDelta } from "../../src/core/text/text-delta.ts";
 
-/** The whole text so far as one change. */
+/** Returns a delta that sets the whole text. */
 export function whole(text: string): TextDelta {
   return { offset: 0, text };
 }
@@ -18,7 +18,7 @@ export function collectTexts(texts: string[]): (delta: TextDelta) => void {
   };
 }
 
-/** Turns whole texts into changes: a continuation of the text before, or a new text. */
+/** Turns whole texts into deltas: each continues the previous text or replaces it. */
 export function deltas(): (text: string) => TextDelta {
   let before = "";
   return (text) => {

@@ -1,20 +1,24 @@
-// Servers of tests on this machine: their ports, and closing them with all connections. Needs no test runner.
+// Servers of tests on the loopback address: they get ports, and close with all connections. Needs no test
+// runner.
 
 import { once } from "node:events";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 
-/** Below the ephemeral range, so that no request for any port gets one of these. */
+/** Below the ephemeral range: the system assigns none of these ports to a server that asks for any port. */
 const PORT_FIRST = 22_000;
 const PORT_COUNT = 10_000;
 
-/** Listens at this port, or at any; returns it. */
+/** Starts a server at this port, or at any port; returns the port. */
 export async function listenHere(server: Server, port = 0): Promise<number> {
   await once(server.listen(port, "127.0.0.1"), "listening");
   return (server.address() as AddressInfo).port;
 }
 
-/** Returns a port at which no server listens or starts to listen by chance. `first`: the lowest candidate. */
+/**
+ * Returns a port that no server uses and that the system assigns to no other server. `first`: the lowest
+ * candidate.
+ */
 export async function freePort(first = PORT_FIRST): Promise<number> {
   for (;;) {
     const server = createServer();
@@ -33,7 +37,7 @@ export interface HttpHere {
   readonly port: number;
   /** Like `http://127.0.0.1:1234`. */
   readonly origin: string;
-  /** Breaks every connection. Safe to call twice. */
+  /** Closes the server and all connections. Safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -51,7 +55,7 @@ export async function serveHttp(listener: RequestListener, wantedPort = 0): Prom
   };
 }
 
-/** A server that accepts connections and never answers: with https, none is ever established. */
+/** A server that accepts TCP connections and never answers, so that a TLS connection is never established. */
 export interface DeafServer {
   /** Like `https://127.0.0.1:1234`. */
   readonly url: string;

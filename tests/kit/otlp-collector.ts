@@ -1,10 +1,10 @@
-// A collector of traces on a real socket: accepts OTLP over HTTP as JSON, and returns the spans as trees.
+// A trace collector on a real socket: it accepts OTLP over HTTP as JSON, and returns the spans as trees.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { cleanup } from "./engine/engine.ts";
 import { serveHttp } from "./loopback.ts";
 
-/** The answer when it refuses a request. */
+/** The body of the collector's refusals. It contains a fake credential that must be redacted. */
 export const COLLECTOR_WORDS = "go-away-sk-proj-abcdefghij0123456789ABCDEF";
 
 interface WireValue {
@@ -42,7 +42,7 @@ export interface CollectedSpan {
   readonly status: WireSpan["status"];
 }
 
-/** Handling of a request: this answer, or none. */
+/** The reaction to a request: this HTTP status, or no answer. */
 type Manner = number | "silent";
 
 export interface Collector {
@@ -52,7 +52,7 @@ export interface Collector {
   readonly bodies: string[];
   readonly headers: IncomingHttpHeaders[];
   behave(manner: Manner): void;
-  /** Each trace as lines in order of time, children indented below their parent. */
+  /** Returns each trace as lines in order of time, with children indented below their parent. */
   trees(): string[][];
   close(): Promise<void>;
 }
@@ -124,7 +124,7 @@ export async function startCollector(): Promise<Collector> {
     }
     if (manner === 200) spans.push(...read(body));
     const words = manner === 200 ? "{}" : JSON.stringify({ message: COLLECTOR_WORDS });
-    // A long pause, so that a retry would be noticed.
+    // The server asks for a pause of an hour, so that a retry without it would be noticed.
     const more = manner === 200 ? {} : { "retry-after": "3600", location: "http://127.0.0.1:1/" };
     response.writeHead(manner, COLLECTOR_WORDS, { "content-type": "application/json", ...more }).end(words);
   });

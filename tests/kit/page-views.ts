@@ -1,11 +1,11 @@
-// The views of the web page, one a line, and the story that fills them: for screenshots, and for the rules of
-// every view.
+// The views of the web page, and the messages that fill them with content. Used for screenshots, and by tests
+// that check every view.
 
 import type { Page } from "playwright-core";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { ParamsOf } from "../../src/contract/methods.ts";
 
-/** A gateway with this configuration has something to show in every view. */
+/** A configuration with which every view has content. */
 export const STORY_CONFIG = {
   agents: {
     list: [
@@ -17,11 +17,11 @@ export const STORY_CONFIG = {
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
 };
 
-/** Ids that the story has created, for use in addresses. */
+/** Ids that the messages have created, for use in addresses. */
 interface StoryFacts {
-  /** A session with many kinds of text. */
+  /** Key of a session with many kinds of text. */
   readonly richKey: string;
-  /** A chain with a refused step. */
+  /** Id of a chain with a refused step. */
   readonly chainId: string;
 }
 
@@ -32,13 +32,13 @@ export interface PageView {
   readonly at: string | ((facts: StoryFacts) => string);
   /** A selector that matches when the view is ready. Default: any content. */
   readonly shows?: string;
-  /** Actions of the reader that lead to the wanted state. */
+  /** Performs the reader's actions that lead to the state of this view. */
   enter?(page: Page): Promise<void>;
-  /** Uses a gateway without messages. */
+  /** The view shows a gateway without messages. */
   readonly unused?: boolean;
-  /** Opens the page before signing in. */
+  /** The view is opened before signing in. */
   readonly signedOut?: boolean;
-  /** A method that the view requires. */
+  /** A method of the gateway without which the view does not exist. */
   readonly needs?: string;
 }
 
@@ -56,7 +56,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     async enter(page) {
       await page.getByRole("button", { name: "Play the demo" }).click();
       const next = page.getByRole("button", { name: /^(Next:|Play again)/ });
-      // A demo that was played before shows its end at once.
+      // A demo that has already been played opens at its end.
       while ((await next.innerText()) !== "Play again") await next.click();
     },
   },
@@ -79,11 +79,11 @@ export const PAGE_VIEWS: readonly PageView[] = [
   },
 ];
 
-/** Opens the view, and waits until its content is there. */
+/** Opens a view, and waits until its content is there. */
 export async function showView(page: Page, http: string, view: PageView, facts?: StoryFacts): Promise<void> {
   const at = typeof view.at === "string" ? view.at : view.at(facts ?? { richKey: "", chainId: "" });
   if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
-  // The previous view stays visible until then.
+  // The previous view stays visible until the next frame is drawn.
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
   await page
     .locator(view.shows ?? "#view > *")
@@ -93,7 +93,7 @@ export async function showView(page: Page, http: string, view: PageView, facts?:
   await page.locator("main:not(:has(.loading))").waitFor();
 }
 
-/** Sentences that the offline model acts on, in the order in which they are said. */
+/** Messages to which the offline model responds with tool calls, in the order in which they are sent. */
 const STORY: readonly { readonly to: string; readonly text: string }[] = [
   { to: "agent:research:main", text: "say I look after research" },
   { to: "agent:main:main", text: "ask research: what should we check before a release?" },
@@ -118,7 +118,7 @@ npx parley store backup before-the-release.db
 
 > Nobody deploys on a Friday. [Why](https://example.com/friday)`;
 
-/** The list under Schedules; the first job is fired once. */
+/** Jobs for the view Schedules; the first one is run once. */
 const JOBS: readonly ParamsOf<"cron.add">[] = [
   {
     name: "Morning report",
@@ -138,7 +138,7 @@ const ROOMS = ["release notes", "on-call handover", "price list, second draft", 
 const QUIET_TRIES_MAX = 300;
 const QUIET_EVERY_MS = 100;
 
-/** Resolves when no run and no delivery is under way. */
+/** Waits until all runs and deliveries have ended. */
 async function untilQuiet(client: GatewayClient): Promise<void> {
   for (let tries = 0; tries < QUIET_TRIES_MAX; tries++) {
     const { lanes, deliveries } = await client.request("health");
@@ -149,7 +149,7 @@ async function untilQuiet(client: GatewayClient): Promise<void> {
   throw new Error("the story did not come to its end");
 }
 
-/** Sends all messages of the story, and waits until their work is done. */
+/** Sends all messages that fill the views, and waits until their work has ended. */
 export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
   for (const label of ROOMS.slice(1)) {
     const { key } = await client.request("sessions.create", { label });

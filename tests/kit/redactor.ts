@@ -1,4 +1,4 @@
-// A redactor for tests without secrets: it knows no value.
+// A redactor for tests: it knows no secret values.
 
 import { Redactor } from "../../src/core/text/redact/redact.ts";
 

@@ -1,4 +1,4 @@
-// A gateway controlled by the test, for answers that a real one gives too rarely, too late or never.
+// A gateway that a test scripts, for answers that a real one gives too rarely, too late or never.
 
 import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
@@ -14,9 +14,9 @@ export interface Request extends Omit<RequestFrame, "params"> {
 
 export interface ScriptedGateway {
   readonly url: string;
-  /** The next request after `connect`; waits for it. */
+  /** Waits for the next request after `connect`. */
   request(): Promise<Request>;
-  /** Sends to every client that has connected. */
+  /** Sends an event to every client that has connected. */
   event(event: string, payload: unknown): void;
   /** Closes all connections; clients may reconnect. */
   hangUp(): void;
@@ -43,7 +43,7 @@ const HELLO = {
   auth: { role: "operator", scopes: [] },
 };
 
-/** `withHello`: an event that each client gets in one piece with the greeting. */
+/** Starts the gateway. `withHello`: an event that each client receives in the same packet as the greeting. */
 export async function scriptedGateway(withHello?: string): Promise<ScriptedGateway> {
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
   await once(server, "listening");

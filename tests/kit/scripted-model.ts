@@ -1,4 +1,4 @@
-// A model port in this process whose answers a test writes.
+// A model in this process whose answers a test writes.
 
 import { ABORTED, untilAborted } from "../../src/agent/loop/abort.ts";
 import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model/model.ts";
@@ -26,7 +26,10 @@ export interface ScriptedModel extends ModelPort {
   readonly requests: ModelRequest[];
 }
 
-/** A model that answers as `script` says; a promise that never settles hangs until the abort. */
+/**
+ * Makes a model that answers with the results of `script`. A promise that never settles hangs until the
+ * call is aborted.
+ */
 export function scriptedModel(
   script: (request: ModelRequest, call: number) => ScriptedAnswer | Promise<ScriptedAnswer>,
 ): ScriptedModel {

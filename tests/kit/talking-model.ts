@@ -1,5 +1,5 @@
-// A model that follows the messages, for stories in which sessions talk: for a message `do:[calls]` it makes
-// these calls in parallel and answers with their results; it echoes any other message.
+// A model for tests in which sessions send to each other. For a message `do:[calls]` it makes these tool
+// calls in parallel and answers with their results. It echoes any other message.
 
 import { HEADING } from "../../src/core/rules/turn-rules.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
@@ -12,7 +12,7 @@ import {
 
 const isMessage = (entry: Entry): entry is Message => !isCompaction(entry);
 
-/** Returns a message that makes its reader make these calls. */
+/** Returns a message that asks the model to make these tool calls. */
 export function doing(...calls: ScriptedCall[]): string {
   return `do:${JSON.stringify(calls)}`;
 }
@@ -25,7 +25,7 @@ export function spawning(task: string, more: Record<string, unknown> = {}): Scri
   return { name: "sessions_spawn", arguments: { task, ...more } };
 }
 
-/** Returns the relevant part of a call's result. */
+/** Returns the part of a tool call's result that tests compare. */
 function gistOf(text: string): string {
   const { reply, code, status } = JSON.parse(text) as Record<string, string>;
   return reply ?? code ?? status ?? "";
@@ -45,7 +45,7 @@ function answer(system: string, entries: readonly Entry[]): ScriptedAnswer {
   return calls === undefined ? `echo ${input}` : { toolCalls: JSON.parse(calls) as ScriptedCall[] };
 }
 
-/** `holds`: called with each input; its promise is awaited. */
+/** Makes the model. `holds`: called with each input; the answer waits for its promise. */
 export function talkingModel(holds?: (input: string) => Promise<void> | undefined): ScriptedModel {
   return scriptedModel(async ({ system, entries }) => {
     const input = entries.filter(isMessage).findLast((message) => message.role === "user");

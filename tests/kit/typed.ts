@@ -1,9 +1,9 @@
-// Reads the command lines of the programs that developers run by hand. A wrong command line ends the
-// program with a message before it has begun.
+// Reads the command lines of the programs that developers run by hand. An invalid command line ends the
+// program with a message before it does anything.
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
-/** An error with a text for the person at the command line. */
+/** An error whose message explains a wrong command line. */
 export class WrongUsage extends Error {}
 
 type Known = NonNullable<ParseArgsConfig["options"]>;
@@ -32,7 +32,7 @@ export function readNumber(option: string, text: string, least: number): number 
   throw new WrongUsage(`${option} takes a number from ${least}, got ${JSON.stringify(text)}`);
 }
 
-/** Runs `read`; ends the process with the usage if it throws `WrongUsage`. */
+/** Runs `read`. If it throws `WrongUsage`, prints the usage and exits. */
 export function orEnd<T>(usage: string, read: () => T): T {
   try {
     return read();

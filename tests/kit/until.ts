@@ -2,14 +2,14 @@
 
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 
-/** The first polls without a pause, so that short waits end at once. */
+/** The first polls follow each other without a pause, so that short waits end at once. */
 const QUICK_LOOKS = 10;
 const PAUSE_MAX_MS = 10;
 
 /**
- * Resolves with the result of `look` when it is neither false nor undefined. Polls less often as time passes,
- * because polling without a pause would take the processor from the awaited work. A test that waits for ever
- * fails by its own time limit.
+ * Resolves with the result of `look` when it is neither false nor undefined. Polls less often as time
+ * passes, to leave the processor to the awaited work. A test that waits for ever fails by its own time
+ * limit.
  */
 export async function until<T>(look: () => T | Promise<T>): Promise<Exclude<T, false | undefined>> {
   for (let looks = 1; ; looks += 1) {

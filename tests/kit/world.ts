@@ -1,6 +1,6 @@
-// Worlds of tests: predictable ids and randomness, a readable log, a clock to hold. K1: with one seed,
-// everything except a real clock's readings is the same in every run. K2: a held clock moves only in
-// `advance`, and fires due timers in order of time.
+// Worlds of tests: predictable ids and randomness, a readable log, a clock that a test can stop. K1: with one
+// seed, everything except a real clock's readings is the same in every run. K2: a held (stopped) clock moves
+// only in `advance`, and fires due timers in order of time.
 
 import { Redactor } from "../../src/core/text/redact/redact.ts";
 import { type Clock, realWorld, type Timer, type World } from "../../src/world.ts";
@@ -14,20 +14,23 @@ export interface LogLine {
 
 export interface FakeWorld extends World {
   readonly logged: LogLine[];
-  /** Advances a held clock and fires due timers in order; the work that they start runs in between. */
+  /**
+   * Advances a held clock and fires due timers in order. Work that a timer starts runs before the next one
+   * fires.
+   */
   advance(ms: number): Promise<void>;
-  /** Delays of the pending timers, shortest first. Always empty with a real clock. */
+  /** Returns the delays of the pending timers, shortest first. Always empty with a real clock. */
   pendingDelays(): number[];
-  /** Resolves with its delay once a timer is pending that is due within `withinMs`. */
+  /** Waits for a timer that is due within `withinMs`, and returns its delay. */
   timerWithin(withinMs: number): Promise<number>;
 }
 
 export interface FakeWorldOptions {
   /** Default 1. */
   readonly seed?: number;
-  /** "held" (default): moves by `advance` only. "real": the system's clock and timers. */
+  /** "held" (default): moves only by `advance`. "real": the system's clock and timers. */
   readonly clock?: "held" | "real";
-  /** Start of a held clock. Default: 2026-01-01T00:00:00Z. */
+  /** Start time of a held clock. Default: 2026-01-01T00:00:00Z. */
   readonly startMs?: number;
 }
 
@@ -124,7 +127,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A real world in which timers of this delay never fire. `skipped`: how many of them were set. */
+/** Returns a real world in which timers of this delay never fire. `skipped` counts them. */
 export function worldWithoutTimers(delayMs: number): { world: World; skipped(): number } {
   const real = realWorld({ level: "silent" });
   let skipped = 0;

@@ -1,5 +1,5 @@
-// Checks after a story of crashes, when all is quiet: the store, the clients' answers, the model's requests,
-// the tools' effects outside, and the readable copies.
+// Checks a crash test after all work has ended: the store, the clients' answers, the requests to the model,
+// the side effects of tools, and the JSONL copies.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,23 +21,23 @@ export interface CrashFacts {
   readonly told: Told;
   readonly model: CrashModel;
   readonly effectsFile: string;
-  /** The folder of the readable copies; absent: the store has none. */
+  /** The folder of the JSONL copies. Absent: the store has none. */
   readonly copiesDir: string | undefined;
   /** Maximum difference between the clocks of the processes. */
   readonly skewMs: number;
   isBroken(life: string): boolean;
 }
 
-/** The figures of a story. */
+/** Counts that a crash test reports. */
 export interface CrashCounts {
   readonly runs: Readonly<Record<string, number>>;
   readonly flows: number;
   readonly jobs: number;
   readonly modelCalls: number;
-  /** Answers lost with their process, and requested again. */
+  /** Model answers that were lost in a crash, and requested again. */
   readonly askedAgain: number;
   readonly effects: number;
-  /** Effects whose call reports an unknown outcome. */
+  /** Side effects whose tool call reports an unknown outcome. */
   readonly unknownOutcomes: number;
   readonly transcripts: number;
 }
@@ -55,7 +55,7 @@ async function entriesOf(db: Db): Promise<Map<string, Message[]>> {
   );
 }
 
-/** I4: the message of a run's acceptance is stored once. */
+/** I4: checks that the message that started a run is stored once. */
 async function checkInputs(db: Db): Promise<void> {
   const rows = await db.selectFrom("messages").select("run_id").where("role", "=", "user").execute();
   const runIds = rows.flatMap((row) => (row.run_id === null ? [] : [row.run_id]));
@@ -63,7 +63,7 @@ async function checkInputs(db: Db): Promise<void> {
   expect(twice, "I4: runs whose message is written twice").toEqual([]);
 }
 
-/** Checks that results follow their calls at once. */
+/** Checks that each tool result directly follows its call. */
 function checkOrder(transcripts: ReadonlyMap<string, readonly Message[]>): void {
   for (const [sessionId, messages] of transcripts) {
     const open = new Set<string>();
@@ -79,7 +79,10 @@ function checkOrder(transcripts: ReadonlyMap<string, readonly Message[]>): void 
   }
 }
 
-/** I1, I3: runs of a lane began in order of acceptance, each after the end of the one before. */
+/**
+ * I1, I3: checks that the runs of a lane began in order of acceptance, each after the end of the one
+ * before.
+ */
 async function checkLanes({ db, skewMs }: CrashFacts): Promise<Record<string, number>> {
   const rows = await db
     .selectFrom("runs")
@@ -102,7 +105,7 @@ async function checkLanes({ db, skewMs }: CrashFacts): Promise<Record<string, nu
   return counts;
 }
 
-/** Checks that answers to clients stay true. */
+/** Checks that the store agrees with every answer that a client received. */
 async function checkWord(db: Db, told: Told): Promise<void> {
   const rows = await db.selectFrom("runs").select(["run_id", "state"]).execute();
   const states = new Map(rows.map((row) => [row.run_id, row.state]));
@@ -112,7 +115,10 @@ async function checkWord(db: Db, told: Told): Promise<void> {
   }
 }
 
-/** I4: at most one answer to one question is kept, and none is requested again without need. */
+/**
+ * I4: checks that the store keeps at most one model answer to each request, and that no stored answer is
+ * requested again.
+ */
 function checkAsked(facts: CrashFacts, transcripts: ReadonlyMap<string, readonly Message[]>): number {
   const kept = new Set<string>();
   for (const message of [...transcripts.values()].flat()) {
@@ -136,7 +142,8 @@ function checkAsked(facts: CrashFacts, transcripts: ReadonlyMap<string, readonly
 }
 
 /**
- * I4: an effect happens at most once, exactly once if its call says so, and never before its call is stored.
+ * I4: checks that a side effect happens at most once, exactly once if its call reports success, and never
+ * before its call is stored.
  */
 async function checkEffects(
   facts: CrashFacts,
@@ -171,7 +178,7 @@ async function checkEffects(
   return { effects: done.size, unknownOutcomes };
 }
 
-/** Checks that each readable copy equals its table, line by line, and that deleted transcripts have none. */
+/** Checks that each JSONL copy equals its table, line by line, and that deleted transcripts have no copy. */
 export async function checkCopies(db: Db, dir: string): Promise<void> {
   const ids = await db.selectFrom("session_ids").select(["session_id", "session_key"]).execute();
   const rows = await db.selectFrom("messages").select(["session_id", "entry_json"]).orderBy("seq").execute();
@@ -185,13 +192,13 @@ export async function checkCopies(db: Db, dir: string): Promise<void> {
     expect(copied, `copy of ${id}`).toEqual((lines.get(id) ?? []).map((row) => row.entry_json));
   }
   const known = new Set(ids.map((row) => `${row.session_id}.jsonl`));
-  // A partial header, or one without lines, contains no message.
+  // A copy with only a header, complete or not, contains no message.
   const speaks = (name: string): boolean => readFileSync(join(dir, name), "utf8").split("\n").length > 2;
   const copies = readdirSync(dir).filter((name) => name.includes(".jsonl") && !known.has(name));
   expect(copies.filter(speaks), "copies of what was deleted").toEqual([]);
 }
 
-/** Throws with the violation; returns the figures. */
+/** Runs all checks of a crash test. Throws at the first violation; returns the counts. */
 export async function checkStory(facts: CrashFacts): Promise<CrashCounts> {
   const { db, told, model, copiesDir } = facts;
   expect(told.problems).toEqual([]);

@@ -1,8 +1,7 @@
-// The model of the crash tests: it follows the plan in a message and records its requests. Every answer, tool
-// call and effect of a story has a unique number, so that a repeated one is found. Two open calls of one
-// session are a run too many (I1), unless the process of the first one was killed or paused, or is about to
-// hang up because its run was ended. Each request is checked against the order of roles that model APIs
-// demand.
+// The model server of the crash tests: it follows the plan in a message and records its requests. Every
+// answer, tool call and side effect of a test has a unique number, which reveals repetitions. Two open
+// requests of one session violate I1, unless the process of the first one was killed or paused, or its run
+// was ended so that it disconnects soon. Each request must have the order of roles that model APIs require.
 
 import { createHash } from "node:crypto";
 import { type Dice, dice } from "../dice.ts";
@@ -10,7 +9,7 @@ import type { ServedMessage, ServedRequest } from "../model-server/requests.ts";
 import type { Answer } from "../model-server/server.ts";
 import { call, drop, httpError, mark, pause, type Step, text } from "../model-server/steps.ts";
 
-/** Time for the first of two calls to hang up before it counts as a second run. */
+/** Time that the first of two open requests has to disconnect before the pair counts as a violation. */
 const HANG_UP_MS = 2_000;
 const LATENCY_MAX_MS = 60;
 const SENT_WAITS_SECONDS = [0, 0.3, 2, 5];
@@ -19,19 +18,21 @@ const SENT_WAITS_SECONDS = [0, 0.3, 2, 5];
 export interface ModelCall {
   readonly number: number;
   readonly sessionKey: string;
-  /** The life of the calling process. */
+  /** Name of the process start that made the request. */
   readonly life: string;
-  /** Equal for requests that show the same transcript of the same session. */
+  /** Fingerprint of session and transcript: equal for repeated requests. */
   readonly asked: string;
   /** `cut`: the process disconnected before everything was written. */
   end: "open" | "answered" | "refused" | "cut";
-  /** The final text, or ids of the tool calls: if one is stored, the answer is stored. */
+  /**
+   * The final text, or the ids of the tool calls. The answer is stored if the store contains one of these.
+   */
   readonly marks: readonly string[];
 }
 
 export interface CrashModelOptions {
   readonly seed: string;
-  /** The file to which `exec` calls append a line each. */
+  /** The file to which each `exec` call appends a line. */
   readonly effectsFile: string;
   /** Sessions that may be written to, by canonical key. */
   readonly sessions: readonly string[];
@@ -40,18 +41,18 @@ export interface CrashModelOptions {
 
 export interface CrashModel {
   readonly calls: readonly ModelCall[];
-  /** Violations, as text. */
+  /** Violations found so far. */
   readonly problems: readonly string[];
-  /** Ids of the requested effects, with the tool call of each. */
+  /** Ids of the requested side effects, with the tool call of each. */
   readonly effects: ReadonlyMap<string, string>;
   answer(request: ServedRequest): Answer;
-  /** Resolves when every doubt about two simultaneous calls is settled. */
+  /** Resolves when each pair of simultaneous requests is classified as allowed or as a violation. */
   settled(): Promise<void>;
 }
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A plan of what to do, one model call a word: `PLAN/<levels below> word; word`. */
+/** Returns a random plan for a run: `PLAN/<spawn levels left> step; step`. Each step is one model call. */
 export function planText(luck: Dice, levels: number, sessions: readonly string[]): string {
   const words: string[] = [];
   for (let left = luck.below(4); left > 0; left -= 1) {
@@ -75,7 +76,7 @@ function planIn(words: string): Plan {
   return { levels: Number(found?.[1] ?? 0), words: list };
 }
 
-/** Checks the order of roles like a provider. Returns the error; undefined: none. */
+/** Checks the order of roles as a provider does. Returns the error, or undefined. */
 function rolesProblem(messages: readonly ServedMessage[]): string | undefined {
   const open: string[] = [];
   let before: ServedMessage["role"] | undefined;
@@ -167,14 +168,14 @@ class Model implements CrashModel {
   async #doubt(first: ModelCall, second: ModelCall): Promise<void> {
     const { isBroken } = this.#options;
     for (let waitedMs = 0; first.end === "open" && waitedMs < HANG_UP_MS; waitedMs += 50) await sleep(50);
-    // A paused process may send one more request before it learns that its lane is lost; nothing of that is
-    // kept.
+    // A paused process may send one more request before it learns that its lane is lost; its answer is not
+    // stored.
     if (first.end === "cut" || isBroken(first.life) || isBroken(second.life)) return;
     const which = `${first.number} of ${first.life} (${first.end}) and ${second.number} of ${second.life}`;
     this.problems.push(`I1: two model calls of ${second.sessionKey} at once: ${which}`);
   }
 
-  /** Returns the model's answer: a step of the plan, or the final text. */
+  /** Returns the model's answer: the tool calls of the plan's next step, or the final text. */
   #saying(request: ServedRequest, luck: Dice, number: number, marks: string[]): Step[] {
     const { messages, step } = request;
     const plan = step === "message" || step === "subagent" || step === undefined;
@@ -225,7 +226,7 @@ class Model implements CrashModel {
     if (verb === "list" && has("sessions_list")) return [one("sessions_list", { limit: 5 })];
     const effect = `e${number}.${at}`;
     this.effects.set(effect, `call_${number}_${at}`);
-    // It continues briefly after its effect, so that a crash finds calls under way.
+    // The command sleeps after its side effect, so that a crash hits commands that are still running.
     const rest = `sleep 0.${String(luck.below(120)).padStart(3, "0")}`;
     return [one("exec", { command: `echo ${effect} >> ${this.#options.effectsFile}; ${rest}` })];
   }

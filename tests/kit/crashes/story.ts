@@ -1,6 +1,7 @@
-// A story of crashes: clients put load on a fleet of real processes, which are killed with SIGKILL at random
-// times, also while they start, or paused; then quiet, a planned stop, and all the checks. The load continues
-// across all kills. The choices come from the seed; the times at which they hit the processes do not.
+// A crash test: clients put load on several gateway processes. These are killed with SIGKILL or paused at
+// random times, also while they start. Then the clients stop, all work ends, the processes stop as planned,
+// and all checks run. The load continues across all kills. The seed determines the choices, but not the
+// moments at which they hit the processes.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -36,7 +37,7 @@ const START_MAX_MS = 500;
 const PAUSE_MAX_MS = 1_500;
 const DOWN_MAX_MS = 200;
 const ANSWER_MAX_MS = 10_000;
-/** Time for the last requests and their work. */
+/** Time for the last requests and their runs to end. */
 const QUIET_MAX_MS = 60_000;
 
 const { log: SILENT } = realWorld({ level: "silent" });
@@ -47,11 +48,11 @@ export interface StoryOptions {
   readonly seed: string;
   readonly rounds: number;
   readonly ground: Ground;
-  /** Number of processes. Default: the ground's. */
+  /** Number of processes. Default: the maximum of the `ground`. */
   readonly processes?: number;
-  /** How long a process is paused in the first round. Default: sometimes, for some seconds. */
+  /** How long a process is paused in the first round. Default: random, or not at all. */
   readonly pauseMs?: number;
-  /** Called with a line for each round. */
+  /** Receives one line about each round. */
   readonly report?: (line: string) => void;
 }
 
@@ -60,7 +61,7 @@ export interface StoryCounts extends CrashCounts {
   readonly pauses: number;
   readonly accepted: number;
   readonly repeated: number;
-  /** File sets after a simulated loss of power that were opened and checked. */
+  /** Number of simulated power losses after which the store was opened and checked. */
   readonly powerLosses: number;
 }
 
@@ -80,7 +81,7 @@ interface Story {
 const AGENTS = ["main", "alpha", "beta"];
 
 function configOf(server: ModelServer, root: string, store: Record<string, unknown>, life: string): object {
-  // A header tells the model which process is calling, and in which life.
+  // The header `x-life` tells the model which start of which process is calling.
   const provider = (api: "openai-completions" | "anthropic-messages"): object => {
     const { id: _, headers, ...rest } = server.provider(api);
     return { ...rest, headers: { ...headers, "x-life": life } };
@@ -122,7 +123,7 @@ async function openStory(options: StoryOptions): Promise<Story> {
   };
   let model: CrashModel | undefined;
   const server = await startModelServer((request) => {
-    // Each request is checked when it arrives and never again.
+    // Frees memory: each request is checked when it arrives.
     server.requests.length = 0;
     return model?.answer(request) ?? "not ready";
   });
@@ -153,7 +154,7 @@ async function openStory(options: StoryOptions): Promise<Story> {
   };
 }
 
-/** Opens a file set in its own folder. */
+/** Writes a file set into a new folder and opens it as a store. */
 async function opened<T>(
   root: string,
   files: FileSet,
@@ -170,12 +171,15 @@ async function opened<T>(
   }
 }
 
-/** A start after a loss of power at the time of a kill finds everything accepted before. */
+/**
+ * Simulates a power loss at the time of the kill, and checks that the store still has everything accepted
+ * before.
+ */
 async function surviveLoss(story: Story, from: string, accepted: readonly string[]): Promise<void> {
   const { luck, root, counts } = story;
   const files = readFiles(from);
   const copies = await opened(root, files, (db) => syncedCopies(db, files));
-  // The last commit may have been reported to a client, so nothing up to it is lost here.
+  // A client may already know of the last commit, so everything up to it must survive.
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
   const synced = new Map(wal === undefined ? [] : [[wal.salt, wal.committed]]);
   const left = afterLoss(files, lossOf(files, copies, synced), luck);
@@ -193,7 +197,7 @@ async function surviveLoss(story: Story, from: string, accepted: readonly string
   counts.powerLosses += 1;
 }
 
-/** Kills one process or several, and starts them again. Returns a description. */
+/** Kills one or several processes, and starts them again. Returns a description. */
 async function killSome(story: Story): Promise<string> {
   const { fleet, luck, counts, store, told } = story;
   const all = Array.from({ length: fleet.size }, (_, at) => at);
@@ -201,7 +205,7 @@ async function killSome(story: Story): Promise<string> {
   const chosen = all.filter((at) => at === first || luck.chance(0.2));
   await Promise.all(chosen.map((at) => fleet.kill(at)));
   counts.kills += chosen.length;
-  // Answers before the kill: later ones come from another process.
+  // Read before the kill: later answers come from another process.
   const accepted = [...told.accepted.keys()];
   const dir = store.filesDir?.(fleet);
   if (dir !== undefined && process.platform === "linux") await surviveLoss(story, dir, accepted);
@@ -224,7 +228,7 @@ async function killSome(story: Story): Promise<string> {
 async function pauseOne(story: Story, fixedMs: number | undefined): Promise<string> {
   const { fleet, luck, counts } = story;
   const at = luck.of(fleet.up());
-  // A pause longer than a lease: others take over its work, and it resumes without its lease.
+  // Longer than a lease: other processes take over its work, and it resumes without its lease.
   const pausedMs = fixedMs ?? luck.below(fleet.size > 1 ? 4 * PAUSE_MAX_MS : PAUSE_MAX_MS);
   fleet.pause(at);
   await sleep(pausedMs);
@@ -233,7 +237,7 @@ async function pauseOne(story: Story, fixedMs: number | undefined): Promise<stri
   return `paused ${at} for ${pausedMs} ms`;
 }
 
-/** A process that was killed before its first answer would make an empty round. */
+/** Waits until the process has answered something, because a kill before that would test nothing. */
 async function untilAnswered({ told }: Story): Promise<void> {
   const before = told.answers.count;
   for (let waitedMs = 0; told.answers.count === before && waitedMs < ANSWER_MAX_MS; waitedMs += 10)
@@ -259,7 +263,7 @@ async function playRounds(story: Story): Promise<void> {
   }
 }
 
-/** Records the ends of runs: no end is published twice. */
+/** Records the ends of runs, and reports an end that is published twice. */
 async function hearEnds(story: Story): Promise<GatewayClient[]> {
   const { fleet, told } = story;
   return Promise.all(
@@ -276,7 +280,7 @@ async function hearEnds(story: Story): Promise<GatewayClient[]> {
   );
 }
 
-/** Waits until no run and no delivery is unfinished. */
+/** Waits until all runs and deliveries have ended. */
 async function untilQuiet(story: Story): Promise<void> {
   const client = await story.fleet.connect(0);
   const until = Date.now() + QUIET_MAX_MS;
@@ -336,7 +340,7 @@ async function play(story: Story): Promise<StoryCounts> {
   }
 }
 
-/** Plays one story from an empty store to the checks. A failure names its seed. */
+/** Runs one crash test, from an empty store to the checks. A failure names its seed. */
 export async function crashStory(options: StoryOptions): Promise<StoryCounts> {
   const story = await openStory(options);
   try {

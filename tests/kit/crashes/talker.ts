@@ -1,7 +1,7 @@
-// One client of the crash tests' load: it writes, waits, stops and resets, and records its answers. Every
-// request that a dead process left without an answer is repeated with the same key until it is answered: the
-// typed client reconnects by itself, or a new connection to any living process is used. Answers are compared
-// with the store at the end.
+// One client of the crash tests' load: it writes, waits, stops and resets, and records its answers. It
+// repeats every request that a dead process left unanswered, with the same key, until it gets an answer: over
+// a client that reconnects by itself, or over a new connection to any living process. At the end the answers
+// are compared with the store.
 
 import { type GatewayClient, GatewayError } from "../../../src/contract/client/node.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../../../src/contract/methods.ts";
@@ -9,25 +9,25 @@ import type { Dice } from "../dice.ts";
 import type { Fleet } from "../process/fleet.ts";
 import { planText } from "./model.ts";
 
-/** Pause between two tries without an answer. */
+/** Pause before an unanswered request is repeated. */
 const AGAIN_MS = 40;
-/** How long a request is tried after the last kill. */
+/** How long a client repeats a request after the last kill. */
 const PATIENCE_MS = 60_000;
 /** Maximum number of unfinished runs before the load pauses. */
 const OPEN_MAX = 50;
 
-/** State that all talkers of a story share. */
+/** State that all clients of a crash test share. */
 export interface Told {
-  /** Sessions that may be written to: main ones, and conversations that were made. */
+  /** Sessions that clients may write to: the main sessions, and sessions created during the test. */
   readonly sessions: string[];
-  /** By run id: its acceptance, and its end if known. */
+  /** By run id: the final status of each accepted run, or undefined while it is unknown. */
   readonly accepted: Map<string, string | undefined>;
-  /** Violations, as text. */
+  /** Violations found so far. */
   readonly problems: string[];
-  /** Refusals by code, and repeated requests. */
+  /** Number of refusals by error code. */
   readonly refusals: Map<string, number>;
   readonly repeats: { count: number };
-  /** Number of answered requests of all talkers. */
+  /** Number of answered requests of all clients. */
   readonly answers: { count: number };
 }
 
@@ -37,8 +37,8 @@ export interface TalkerOptions {
   readonly luck: Dice;
   readonly told: Told;
   /**
-   * Keeps one client that reconnects automatically; otherwise opens a new one to any process after each
-   * break.
+   * True: keeps one client that reconnects automatically. False: opens a new connection to any process
+   * after each break.
    */
   readonly steadfast: boolean;
 }
@@ -47,14 +47,14 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 type Asked = { readonly method: MethodName; readonly params: object; readonly answer: unknown };
 
-/** Codes after which the same request is repeated. */
+/** Error codes after which the same request is repeated. */
 const PASSING = new Set(["CLOSED", "UNREACHABLE", "RATE_LIMITED"]);
 
 export class Talker {
   readonly #options: TalkerOptions;
   #client: GatewayClient | undefined;
   #number = 0;
-  /** Requests with a key that were answered. */
+  /** Answered requests that had an idempotency key. */
   readonly #done: Asked[] = [];
   #stoppedAt: number | undefined;
 
@@ -62,7 +62,7 @@ export class Talker {
     this.#options = options;
   }
 
-  /** Continues until `stop`; resolves when its last request is done. */
+  /** Sends requests until `stop`. Resolves when the last one has an answer. */
   async talk(): Promise<void> {
     while (this.#stoppedAt === undefined) {
       try {
@@ -91,7 +91,7 @@ export class Talker {
     this.#options.told.problems.push(`${this.#options.name}: ${text}`);
   }
 
-  /** A refusal is an answer, unless it claims that another caller owns the key. */
+  /** Any refusal is a valid answer, except one that claims that another caller owns the key. */
   #isRefusal(error: unknown): boolean {
     if (!(error instanceof GatewayError) || PASSING.has(error.code)) return false;
     const code = String(error.details.code ?? error.code);
@@ -169,7 +169,7 @@ export class Talker {
     const key = this.#key();
     const sessionKey = luck.of(told.sessions);
     const message = this.#message(key);
-    // This limit is sometimes shorter than the work; then the run ends as `timeout`.
+    // The timeout is sometimes shorter than the work; then the run ends as `timeout`.
     const limit = luck.chance(0.1) ? { timeoutMs: 50 + luck.below(500) } : {};
     const params = { sessionKey, message, idempotencyKey: key, ...limit };
     const { runId } = await this.#ask("chat.send", params);
@@ -199,7 +199,7 @@ export class Talker {
     await this.#awaitEnd(key);
   }
 
-  /** An operator's send on behalf of a session, without a wait. */
+  /** Sends to a session on behalf of another one, as an operator, without waiting for the answer. */
   async #invoke(): Promise<void> {
     const { luck, told } = this.#options;
     const key = this.#key();
@@ -222,12 +222,12 @@ export class Talker {
     if (!accepted.has(runId)) accepted.set(runId, undefined);
   }
 
-  /** Waits for a run over as many connections as needed. */
+  /** Waits for the end of a run, over as many connections as needed. */
   async #awaitEnd(runId: string): Promise<void> {
     const { luck, told } = this.#options;
     if (runId === "") return;
     for (;;) {
-      // Read before the request: an answer may be older than another client's later one.
+      // Read before the request, because another client may learn a newer status meanwhile.
       const before = told.accepted.get(runId);
       const answer = await this.#ask("agent.wait", { runId, timeoutMs: 100 + luck.below(1_500) });
       if (answer.status !== "timeout") {
@@ -238,7 +238,7 @@ export class Talker {
         return;
       }
       if (before !== undefined) this.#problem(`${runId} had ended (${before}) and is ${answer.runStatus}`);
-      // Many runs wait for one lane, so this try is skipped.
+      // Gives up on some runs, because a run may be far back in its lane.
       if (this.#stoppedAt !== undefined || luck.chance(0.3)) return;
     }
   }
@@ -274,7 +274,7 @@ export class Talker {
     });
   }
 
-  /** The same request with the same key gets the same answer, however old. */
+  /** Repeats an old request with its key, and expects the same answer. */
   async #repeat(): Promise<void> {
     const { luck } = this.#options;
     const before = this.#done.length === 0 ? undefined : luck.of(this.#done);

@@ -1,5 +1,5 @@
-// Engines of several gateways over one store, each acting as its own process: it can crash, pause, or lose an
-// answer.
+// Engines of several simulated gateways over one store: each can crash, pause, or lose the answer to a
+// commit.
 
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
@@ -12,18 +12,18 @@ import { fakeWire } from "./fake-shared.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "./flow-app.ts";
 import { type MortalProcess, mortalProcess } from "./mortal-store.ts";
 
-/** The store of a cluster: each call opens one process's connection. */
+/** The shared store of a cluster: each call of `open` gives one process its own connection. */
 export interface Ground {
   open(world: World): Promise<Store>;
-  /** Hints between processes are lost, or delivered again. */
+  /** Drops hints between processes, or delivers them again. */
   cutWire(cut: boolean): void;
-  /** Signals to every process that it may have missed something. */
+  /** Tells every process that hints may have been lost. */
   gap(): void;
 }
 
 export type OpenGround = () => Promise<Ground>;
 
-/** An embedded store that several engines share, with hints that the test controls. */
+/** Makes an embedded store that several engines share; the test controls the hints between them. */
 export async function embeddedGround(): Promise<Ground> {
   const world = quietWorld();
   const disk = await openStore(temporaryFolder(), world);
@@ -33,19 +33,19 @@ export async function embeddedGround(): Promise<Ground> {
 
 export interface ClusterProcess extends MortalProcess {
   readonly app: FlowApp;
-  /** Stops as planned. */
+  /** Shuts the process down gracefully. */
   stop(): Promise<void>;
   /** Holds the hints of this process. The returned function releases them in order. */
   holdHints(): () => void;
-  /** Makes the hints of this process fail, or work again. */
+  /** Makes the process fail to send hints, or send them again. */
   refuseHints(refuses: boolean): void;
 }
 
 export interface Cluster {
   readonly ground: Ground;
   /**
-   * `world`: the clock and ids of this process. Default: the real ones. `through`: wraps the store for this
-   * process. Default: unchanged.
+   * Adds a process. `world`: its clock and ids. Default: the real ones. `through`: wraps its store.
+   * Default: unchanged.
    */
   join(
     options: FlowAppOptions,
@@ -54,7 +54,7 @@ export interface Cluster {
   ): Promise<ClusterProcess>;
 }
 
-/** A store whose hints can be held. */
+/** Wraps a store so that its hints can be held back or refused. */
 function withHeldHints(
   store: Store,
   through: (shared: SharedStore) => SharedStore,
@@ -108,12 +108,12 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
   };
 }
 
-/** On a server that is removed after the test. */
+/** A given server is removed after the test, so its schema needs no removal. */
 const schemaOn = (server: string) => ({ ...freshSchema(server), give: async () => {} });
 
 /**
- * A separate PostgreSQL schema; every process has its own connections. `server`: the address of another
- * server than the run's.
+ * Makes a PostgreSQL schema for a cluster; every process has its own connections. `server`: the address of
+ * a server. Default: the one of the test run.
  */
 export async function postgresGround(server?: string): Promise<Ground> {
   const { url, give } = server === undefined ? await takeSchema() : schemaOn(server);

@@ -1,4 +1,4 @@
-// The real engine on a real store in a separate folder, with a scripted executor, and crashes on demand.
+// The real engine on a real store in its own folder, with a scripted executor, and crashes at chosen commits.
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ import { type TestSchema, takeSchema } from "../store/postgres.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
 
-/** The real clock and ids, with a log of errors only. */
+/** A world with the real clock and ids, which logs only errors. */
 export function quietWorld(): World {
   return realWorld({ level: "silent", sync: true });
 }
@@ -32,15 +32,15 @@ export function quietWorld(): World {
 export class Crash extends Error {}
 
 /**
- * The kind of crash: before a commit (nothing written), or after it (written, without an answer). `lost`: the
- * process lives on, and only the answer to the commit is lost.
+ * The kind of crash: before a commit (nothing written), or after it (written, without an answer). `lost`:
+ * the process survives, but the answer to the commit is lost.
  */
 export interface CrashPoint {
   readonly commit: number;
   readonly when: "before" | "after" | "lost";
 }
 
-/** Returns whether a process with a planned crash dies before its work is finished. */
+/** Resolves with true if a planned crash happens before the app has finished its work. */
 export async function diesAtWork(app: {
   crashed(): Promise<void>;
   quiet(): Promise<void>;
@@ -54,11 +54,14 @@ export async function diesAtWork(app: {
   return true;
 }
 
-/** Runs one story with a crash at each of its commits in turn, from the third on. Returns their number. */
+/**
+ * Repeats a test with a crash at each of its commits in turn, from the third on. Returns the number of
+ * crashes.
+ */
 export async function crashAtEach(
   when: CrashPoint["when"],
   commitsMax: number,
-  /** Returns false if the story ended before that commit. */
+  /** Returns false if the test ended before that commit. */
   tell: (point: CrashPoint) => Promise<boolean>,
 ): Promise<number> {
   for (let commit = 3; commit < commitsMax; commit += 1) {
@@ -74,7 +77,7 @@ export interface CrashingStore {
   hasCrashed(): boolean;
 }
 
-/** A store whose process "dies" at a commit: afterwards nothing is written. */
+/** Wraps a store so that its process "dies" at a commit: after that, nothing is written. */
 export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
   let commits = 0;
   let dead = false;
@@ -94,7 +97,7 @@ export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
         if (dead) throw new Crash("the process is dead");
         let number = 0;
         const value = await store.transaction(async (tx) => {
-          // Counted inside, where transactions run one after the other, so the number is the commit's.
+          // Transactions run one after the other, so a count inside them is the number of the commit.
           if (dead) throw new Crash("the process is dead");
           number = commits + 1;
           if (number === point.commit && point.when === "before") die();
@@ -122,9 +125,9 @@ export interface TestEngineOptions {
   readonly poolOf?: EngineParts["poolOf"];
   readonly world?: World;
   readonly start?: boolean;
-  /** Default: from the environment. */
+  /** The kind of store. Default: from the environment. */
   readonly on?: Store["kind"];
-  /** Wraps the disk, for example to make it refuse. */
+  /** Wraps the store, for example to make commits fail. */
   readonly wrapStore?: (disk: Store) => Store;
   readonly deadlineHandlers?: EngineParts["deadlineHandlers"];
 }
@@ -136,14 +139,14 @@ export interface TestEngine {
 }
 
 /**
- * Opens the store in a folder, which can be opened again. With `PARLEY_TEST_STORE=postgres` it is a separate
- * PostgreSQL schema, so that all tests also run on that database.
+ * Opens the store of a folder; opening it again gives the same data. With `PARLEY_TEST_STORE=postgres`,
+ * the store is a PostgreSQL schema, so that all tests also run on that database.
  */
 export async function openStore(dir: string, world: World = quietWorld()): Promise<Store> {
   return openStoreOn(process.env.PARLEY_TEST_STORE === "postgres" ? "postgres" : "sqlite", dir, world);
 }
 
-/** Opens the store in a folder on this database, regardless of the environment. */
+/** Opens a store of this kind in a folder, regardless of the environment. */
 export async function openStoreOn(
   kind: Store["kind"],
   dir: string,
@@ -157,7 +160,8 @@ export async function openStoreOn(
 let emptyFile: Promise<Buffer> | undefined;
 
 /**
- * Makes an empty store's file once for a process, because creating the tables takes most of a first start.
+ * Makes the file of an empty store once for each test process: creating the tables takes most of a first
+ * start.
  */
 async function makeEmptyFile(): Promise<Buffer> {
   const dir = mkdtempSync(join(GROUND, "parley-empty-"));
@@ -178,10 +182,13 @@ export async function openEmbedded(dir: string, world: World = quietWorld()): Pr
   return openSqlite({ dir, durability: "normal", log: world.log });
 }
 
-/** Schemas of the running test's folders: opening a store again in a folder finds the same data. */
+/**
+ * The PostgreSQL schema of each folder of the running test, so that reopening a folder finds the same
+ * data.
+ */
 const folderSchemas = new Map<string, Promise<TestSchema>>();
 
-/** Opens the store for a single process: no leases, so the clock may be held. */
+/** Opens the PostgreSQL store for one process. It needs no leases, so its clock may stand still. */
 async function openPostgresFor(dir: string, world: World): Promise<Store> {
   const schema = folderSchemas.get(dir) ?? takeSchema();
   if (!folderSchemas.has(dir)) {
@@ -217,7 +224,7 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
   return { engine, store, dir };
 }
 
-/** A session of the agent `main`, with a new id. */
+/** Returns the row of a session of the agent `main`, with a new id. */
 export function sessionRow(key: string, more: Partial<Session> = {}): Session {
   return blankSession(key, { sessionId: `id-of-${key}`, agentId: "main", ...more });
 }
@@ -230,7 +237,7 @@ export async function makeSessions(store: Store, ...keys: string[]): Promise<voi
   });
 }
 
-/** An assistant message like a model's. */
+/** Returns an assistant message like one from a model. */
 export function assistantText(id: string, text: string): AssistantMessage {
   return {
     id,
@@ -245,7 +252,7 @@ export function assistantText(id: string, text: string): AssistantMessage {
   };
 }
 
-/** Returns the ended run; fails the test if it has not ended within `withinMs`. */
+/** Waits for the end of a run and returns it. Fails the test if the run has not ended within `withinMs`. */
 export async function endOf(engine: Engine, runId: string, withinMs = 10_000): Promise<Run> {
   const run = await engine.waitForRun(runId, engine.now() + withinMs);
   if (run === undefined || !isEnded(run.state)) throw new Error(`run ${runId} is ${run?.state ?? "unknown"}`);

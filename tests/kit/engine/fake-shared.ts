@@ -1,13 +1,13 @@
-// Replaces PostgreSQL's shared features for several engines over one embedded store: hints that can be cut,
-// and the test's clock.
+// Replaces PostgreSQL's shared features for several engines over one embedded store: it passes on hints,
+// which a test can drop, and uses the test's clock.
 
 import type { SharedStore, Store } from "../../../src/store/sql.ts";
 import type { Clock } from "../../../src/world.ts";
 
 export interface FakeWire {
-  /** Opens the store for one more process. */
+  /** Opens the store for another process. */
   join(store: Store, clock: Clock): Store;
-  /** Drops hints, or delivers them again: then all processes get a gap signal. */
+  /** Starts or stops dropping hints. Afterwards all processes learn that hints may be missing. */
   cut(isCut: boolean): void;
   /** Signals that hints may be missing. */
   gap(): void;
@@ -55,7 +55,7 @@ export function fakeWire(): FakeWire {
         transcriptPath: () => undefined,
         writtenTranscript: () => undefined,
         shared: sharedOf(clock, store),
-        // The others still use it.
+        // The other processes still use the store.
         close: async () => {},
       };
     },

@@ -1,5 +1,4 @@
-// Engine, flows and outbox on a real store, with actors in place of models: each session's turns are a
-// function.
+// Engine, flows and outbox on a real store. A function replaces the model: it plays each turn of a session.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
@@ -48,13 +47,13 @@ import {
 
 export interface Actor {
   readonly handle: LaneHandle;
-  /** The text of this turn's input. */
+  /** The text of the message that started this turn. */
   readonly input: string;
   readonly step: "message" | FlowStep;
   send(to: string, text: string, timeoutSeconds?: number, call?: string): Promise<Record<string, unknown>>;
 }
 
-/** The answer of a session: text, or a thrown error, which fails the run. */
+/** Answers for a session with a text. An exception fails its run. */
 export type Play = (actor: Actor) => Promise<string> | string;
 
 export interface FlowApp {
@@ -64,12 +63,12 @@ export interface FlowApp {
   readonly dir: string;
   readonly sent: OutgoingMessage[];
   readonly events: LiveEvent[];
-  /** Receives messages from the channel `chat`. */
+  /** Receives messages from people in the channel `chat`. */
   readonly inbound: Inbound;
-  /** The places that settings allow for writing. */
+  /** Delivers texts to the places that the settings allow. */
   readonly outbound: OutboxListener;
   tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
-  /** Gives sessions a place where people read. */
+  /** Gives each session a chat in which people read its texts. */
   route(...keys: string[]): Promise<void>;
   texts(sessionKey: string): Promise<string[]>;
   runs(sessionKey: string): Promise<Run[]>;
@@ -80,13 +79,13 @@ export interface FlowApp {
     text: string,
     timeoutSeconds: number,
   ): Promise<Record<string, unknown>>;
-  /** Resolves after the planned crash; the store is then closed, as after the death of the process. */
+  /** Resolves after the planned crash and the closing of the store. */
   crashed(): Promise<void>;
   commits(): number;
   /** Resolves when no run, flow or delivery is unfinished. */
   quiet(): Promise<void>;
   isQuiet(): Promise<boolean>;
-  /** Stops the process as planned. */
+  /** Shuts the app down gracefully. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -94,24 +93,24 @@ export interface FlowAppOptions {
   readonly plays: Record<string, Play>;
   readonly choices?: Choices;
   readonly dir?: string;
-  /** An open store that is not closed here. Default: an embedded one in `dir`. */
+  /** A store that is already open and that the app does not close. Default: an embedded one in `dir`. */
   readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
-  /** The channel's answer to an attempt. Default: sent. */
+  /** The channel's outcome of a delivery attempt. Default: sent. */
   readonly channel?: (message: OutgoingMessage) => DeliveryOutcome | Promise<DeliveryOutcome>;
-  /** The test ends this app by closing its store, without a planned stop. */
+  /** The test simulates a crash by closing the store, so the clean-up does not stop the app. */
   readonly dies?: boolean;
   readonly deduplicates?: boolean;
-  /** A channel where people write: their messages come in through `chat` of the app. */
+  /** A channel in which people write; its messages arrive at `chat` of the app. */
   readonly chat?: Channel;
   /** Default: from the settings. */
   readonly maxConcurrent?: number;
-  /** Called before each commit: true makes the store refuse it, like a full disk. */
+  /** Called before each commit. If it returns true, the commit fails as on a full disk. */
   readonly refuses?: () => boolean;
 }
 
-/** A store whose commits sometimes fail, with their writes undone. */
+/** Wraps a store: commits for which `refuses` returns true fail and are rolled back. */
 function refusingStore(store: Store, refuses: () => boolean): Store {
   return {
     ...store,
@@ -161,7 +160,7 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
   };
 }
 
-/** One turn: stored like a model's, and not made again by a later attempt. */
+/** Plays one turn and stores its answer like a model's, so that a later attempt does not repeat it. */
 async function playTurn(
   handle: LaneHandle,
   play: Play | undefined,
@@ -177,7 +176,7 @@ async function playTurn(
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
-    // Thrown like from a tool: the turn is made again where its transcript ends.
+    // A failure of the store ends the attempt; the next one continues at the end of the transcript.
     if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
@@ -185,7 +184,7 @@ async function playTurn(
 }
 
 /**
- * Builds the parts of a test's engine like `app.ts`, with scripted runs and one channel that the test
+ * Builds the parts of a test's engine like `app.ts`, with scripted turns and one channel that the test
  * controls.
  */
 function buildParts(parts: {
@@ -268,7 +267,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   await outbox.start();
   await engine.start();
   cleanup(async () => {
-    // A crashed process has no planned stop.
+    // A crashed process cannot be stopped.
     if (crashing.hasCrashed() || options.dies === true) return;
     await engine.stop(0);
     await outbox.stop();

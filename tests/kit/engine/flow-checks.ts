@@ -1,4 +1,4 @@
-// Checks of a store when all work in it is done.
+// Checks a store after all work has ended.
 
 import { expect } from "vitest";
 import { isCompaction, textOf, toolCallsOf } from "../../../src/core/shapes/message.ts";
@@ -17,7 +17,7 @@ async function allRuns(db: Db): Promise<Run[]> {
   return runs.flat();
 }
 
-/** I2: everything accepted has ended; I4: no run is paid for twice. */
+/** I2: checks that every accepted run has ended. I4: checks that no run is counted twice. */
 export async function checkRuns(db: Db, accepted: readonly string[]): Promise<void> {
   const runs = await allRuns(db);
   for (const run of runs) expect(isEnded(run.state), `I2: ${run.runId} is ${run.state}`).toBe(true);
@@ -27,7 +27,9 @@ export async function checkRuns(db: Db, accepted: readonly string[]): Promise<vo
   expect(new Set(paid.map((row) => row.run_id)).size, "I4: usage is counted once").toBe(paid.length);
 }
 
-/** I4: every step of a conversation once, turns without a gap, every flow closed. */
+/**
+ * I4: checks that every step of a conversation happened once, turns have no gap, and every flow is closed.
+ */
 export async function checkFlows(db: Db): Promise<void> {
   const flows = await db.selectFrom("flows").selectAll().where("kind", "=", "send").execute();
   const byFlow = Map.groupBy(await allRuns(db), (run) => run.flow?.flowId ?? "");
@@ -47,7 +49,10 @@ const isTold = (run: Run, from: string): boolean => {
   return provenance?.kind === "inter_session" && provenance.sourceSessionKey === from;
 };
 
-/** Checks each job: announced once (appended, woken with, posted or kept), silent, or cancelled. */
+/**
+ * Checks that each job ended once: its result was appended, woke the requester, was posted or was kept; or
+ * the job was silent or cancelled.
+ */
 export async function checkJobs(db: Db): Promise<number> {
   const byLane = Map.groupBy(await allRuns(db), (run) => run.sessionKey);
   const deliveries = await db.selectFrom("deliveries").selectAll().execute();
@@ -56,7 +61,8 @@ export async function checkJobs(db: Db): Promise<number> {
     expect(job.state, `job of ${job.target_key}`).toBe("ended");
     const own = await db.selectFrom("runs").select("run_id").where("flow_id", "=", job.flow_id).execute();
     const ownIds = own.map((row) => row.run_id);
-    // A sub-agent's first run and its announce turn come from its requester, not from below.
+    // The requester itself starts a sub-agent's first run and its announce turn; these are no results from
+    // below.
     const told = (byLane.get(job.requester_key) ?? []).filter((run) => isTold(run, job.target_key));
     const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
     const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));
@@ -78,7 +84,7 @@ export async function checkJobs(db: Db): Promise<number> {
   return jobs.length;
 }
 
-/** I4, I5: at most one announcement of a run, and every delivery settled. */
+/** I4, I5: checks that a run has at most one announcement, and that every delivery has ended. */
 export async function checkDeliveries(db: Db): Promise<void> {
   const rows = await db.selectFrom("deliveries").selectAll().execute();
   for (const row of rows) {
@@ -90,7 +96,8 @@ export async function checkDeliveries(db: Db): Promise<void> {
 }
 
 /**
- * Checks that all waits are over, and an outcome is delivered once: by the wait, a reply turn, or one notice.
+ * Checks that no wait is open, and that each outcome reached its sender once: by the wait, a reply turn,
+ * or one notice.
  */
 export async function checkTold(db: Db): Promise<void> {
   const waits = await db.selectFrom("waits").selectAll().execute();
@@ -119,7 +126,7 @@ export async function checkTold(db: Db): Promise<void> {
   }
 }
 
-/** F2: each tool call has one result; no text of a run is kept twice. */
+/** F2: checks that each tool call has one result, and that no text of a run is stored twice. */
 export async function checkTranscripts(db: Db): Promise<void> {
   for (const { session_id } of await db.selectFrom("session_ids").select("session_id").execute()) {
     const entries = (await readContext(db, session_id)).flatMap((entry) =>
@@ -139,7 +146,7 @@ export async function checkTranscripts(db: Db): Promise<void> {
   }
 }
 
-/** I8: a chain's count is the number of its runs, and no limit is passed. */
+/** I8: checks that a chain counts its runs correctly and stays within its limits. */
 export async function checkChains(db: Db, limits: { maxHops: number; maxChainRuns: number }): Promise<void> {
   const turns = (await allRuns(db)).filter((run) => run.kind === "turn");
   const byChain = Map.groupBy(turns, (run) => run.chainId);
@@ -151,8 +158,8 @@ export async function checkChains(db: Db, limits: { maxHops: number; maxChainRun
 }
 
 /**
- * Checks at any time: a waiting run has not ended (I1), and the open waits have no cycle (I7). `now`: a wait
- * past its deadline blocks no run, though its row is updated slightly later.
+ * Checks at any time that a waiting run has not ended (I1), and that the open waits have no cycle (I7).
+ * `now`: waits past this deadline are ignored, because their rows are updated slightly later.
  */
 export async function checkWaiting(db: Db, now: number): Promise<void> {
   const stale = await db
@@ -172,7 +179,7 @@ export async function checkWaiting(db: Db, now: number): Promise<void> {
   const edges = new Set(
     open.filter((w) => w.waiter_run_id !== "").map((w) => `${w.waiter_session_key} ${w.target_session_key}`),
   );
-  // Removes sessions that no session waits for, until nothing changes. The rest is a cycle.
+  // Repeatedly removes sessions that no session waits for. Sessions that remain form a cycle.
   for (let before = -1; before !== edges.size; ) {
     before = edges.size;
     const targets = new Set([...edges].map((edge) => edge.split(" ")[1]));
@@ -181,7 +188,7 @@ export async function checkWaiting(db: Db, now: number): Promise<void> {
   expect([...edges], "I7: waits in a cycle").toEqual([]);
 }
 
-/** All checks of a quiet store, without jobs. */
+/** Runs all checks of a quiet store, except those of jobs. */
 export async function checkTalk(
   db: Db,
   accepted: readonly string[],

@@ -1,25 +1,25 @@
-// Shared parts of random stories of processes: a process that crashes while the world continues, and time
-// that passes during a wait. The seed decides everything except how long a test waits.
+// Helpers for randomized tests of several processes: one of them crashes while time passes for the others,
+// and time passes while a test waits. The seed decides everything except how long a test waits.
 
 import type { Timer, World } from "../../../src/world.ts";
 import type { FakeWorld } from "../world.ts";
 
-/** Only ends a story that hangs: on a busy machine a slow one takes half a minute. */
+/** Only ends a test that hangs: on a busy machine a slow test takes half a minute. */
 const PATIENCE_MS = 60_000;
 
-/** One process of a story. */
+/** The state of one simulated process. */
 export interface Life {
   dead: boolean;
 }
 
-/** The world of one process: when it is dead, none of its timers fires. */
+/** Returns the world of one process: after its death none of its timers fires. */
 export function worldOf(world: World, life: Life): World {
   const { clock } = world;
   const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());
   return { ...world, clock: { ...clock, at } };
 }
 
-/** Resolves when this much of the world's time has passed, or at the abort. */
+/** Resolves after this many milliseconds of the world's clock, or when `signal` aborts. */
 export function pauseIn({ clock }: World, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     clock.at(clock.now() + ms, resolve);

@@ -1,5 +1,5 @@
-// Simulates the death of a process at the store: after it, nothing is read or written. A paused process's
-// operations wait until it continues.
+// Simulates the death of a process: afterwards its store reads and writes nothing. Store operations of a
+// paused process wait until it continues.
 
 import { StoreProblem } from "../../../src/store/problems.ts";
 import type { Db, Store } from "../../../src/store/sql.ts";
@@ -8,16 +8,16 @@ import type { Timer, World } from "../../../src/world.ts";
 export interface MortalProcess {
   readonly store: Store;
   readonly world: World;
-  /** Like SIGKILL: pending operations never end, and no timer fires. */
+  /** Simulates SIGKILL: pending operations never settle, and no timer fires. */
   die(): void;
-  /** Like SIGSTOP and SIGCONT: statements and timers wait. */
+  /** Simulates SIGSTOP: statements and timers wait until `goOn`. */
   pause(): void;
   goOn(): void;
-  /** The next commit of a transaction is made, and its answer is lost. */
+  /** Commits the next transaction, but reports a lost connection to its caller. */
   loseNextAnswer(): void;
 }
 
-/** One process over a store: its operations pass a gate that can be closed. */
+/** Wraps store and world of one process, so that a test can pause or kill it. */
 export function mortalProcess(store: Store, world: World): MortalProcess {
   let dead = false;
   let gate: { promise: Promise<void>; resolve: () => void } | undefined;
@@ -32,7 +32,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   const isHalted = (): boolean => gate !== undefined || dead;
   const shared = store.shared;
   const db = gated(store.db, pass);
-  // Without a read worker every read goes through `db`, and stops at the gate.
+  // Leaves out the read worker, so that every read goes through `db`, which can be paused.
   const { readWorker: _, ...alone } = store;
   return {
     world: { ...world, clock: { ...world.clock, at } },
@@ -85,7 +85,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   };
 }
 
-/** Transactions of a process that may halt. */
+/** Wraps the transactions of a process that may be paused or killed. */
 function mortal(
   transaction: Store["transaction"],
   pass: () => Promise<void>,
@@ -95,7 +95,7 @@ function mortal(
     await pass();
     return transaction(async (tx) => {
       const result = await work(tx);
-      // A paused process holds no transaction open here, because the database would end it by its time-out.
+      // A paused process must not hold a transaction open here: the database would end it after a timeout.
       if (isHalted())
         throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
       return result;
@@ -103,7 +103,7 @@ function mortal(
   };
 }
 
-/** Reads wait at the gate, too. */
+/** Wraps reads, which wait while the process is paused. */
 function gated(db: Db, pass: () => Promise<void>): Db {
   return db.withPlugin({
     transformQuery: ({ node }) => node,

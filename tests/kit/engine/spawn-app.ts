@@ -1,4 +1,4 @@
-// Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play defines the
+// Engine, flows, tools and outbox on a real store. A function (`SpawnPlay`) replaces the models: it plays the
 // turns of each session.
 
 import { sessionViewer } from "../../../src/access/access.ts";
@@ -43,17 +43,17 @@ import {
   temporaryFolder,
 } from "./engine.ts";
 
-/** One turn of one session. */
+/** One turn of a session, as a `SpawnPlay` sees it. */
 export interface Turn {
   readonly handle: LaneHandle;
   readonly session: Session;
   readonly input: string;
   readonly step: "message" | FlowStep;
-  /** Calls a tool as the session's agent would; `call` tells two calls of one turn apart. */
+  /** Calls a tool as the session's agent would. `call` distinguishes several calls of one turn. */
   tool(name: string, args: Record<string, unknown>, call?: string): Promise<ToolResult>;
 }
 
-/** The answer of a session. A throw fails its run. */
+/** Answers for a session with a text. An exception fails its run. */
 export type SpawnPlay = (turn: Turn) => Promise<string> | string;
 
 type OpenThread = NonNullable<Channel["openThread"]>;
@@ -62,15 +62,15 @@ export interface SpawnAppOptions {
   readonly settings: Settings;
   readonly play: SpawnPlay;
   readonly dir?: string;
-  /** An open store. Default: one in `dir`. */
+  /** A store that is already open. Default: one in `dir`. */
   readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
-  /** The channel's answer to an attempt. Default: sent. */
+  /** The channel's outcome of a delivery attempt. Default: sent. */
   readonly channel?: () => DeliveryOutcome;
   /** Channels besides webchat. */
   readonly channels?: readonly Channel[];
-  /** How the channel `discord` makes threads. Default: it makes none. */
+  /** Creates threads in the channel `discord`. Default: it supports no threads. */
   readonly openThread?: OpenThread;
   /** The test stops or crashes this app itself. */
   readonly dies?: boolean;
@@ -82,7 +82,7 @@ export interface SpawnApp {
   readonly sent: OutgoingMessage[];
   readonly events: LiveEvent[];
   tell(sessionKey: string, text: string, runId?: string, route?: Route): Promise<Run>;
-  /** Calls a tool as an operator who acts as the session. */
+  /** Calls a tool as an operator on behalf of the session. */
   call(sessionKey: string, name: string, args: Record<string, unknown>): Promise<ToolResult>;
   route(sessionKey: string): Promise<void>;
   session(sessionKey: string): Promise<Session | undefined>;
@@ -93,7 +93,7 @@ export interface SpawnApp {
   quiet(): Promise<void>;
   isQuiet(): Promise<boolean>;
   crashed(): Promise<void>;
-  /** Stops the process as planned. */
+  /** Shuts the process down gracefully. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -153,7 +153,7 @@ async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
-    // Thrown like from a tool: the turn is made again where its transcript ends.
+    // A failure of the store ends the attempt; the next one continues at the end of the transcript.
     if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
@@ -292,20 +292,20 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
   };
 }
 
-/** A story that runs until a crash, and is finished by the next process. */
+/** A test that is interrupted by a crash, and finished by the next process. */
 export interface CrashStory {
   readonly app: Omit<SpawnAppOptions, "dir" | "crash">;
-  /** Rejects when the crash comes first. */
+  /** Starts the work. Rejects if the crash comes first. */
   begin(app: SpawnApp): Promise<unknown>;
-  /** Checks after everything has ended. */
+  /** Checks the store after all work has ended. */
   check(app: SpawnApp): Promise<void>;
 }
 
-/** Plays a story with one crash. Returns false if it ended before that commit. */
+/** Runs a test with one crash. Returns false if it ended before that commit. */
 export async function crashIn(story: CrashStory, point: CrashPoint): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openSpawnApp({ ...story.app, dir, crash: point }).catch(() => undefined);
-  // The process crashed while it opened, so nothing was accepted.
+  // The process crashed during its start, so it had accepted nothing.
   if (first === undefined) return true;
   await story.begin(first).catch(() => {});
   if (!(await diesAtWork(first))) return false;

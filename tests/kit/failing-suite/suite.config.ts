@@ -1,4 +1,4 @@
-// The configuration of the test run for a suite that must fail.
+// Vitest configuration of the suite that must fail.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";

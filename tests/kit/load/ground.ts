@@ -1,4 +1,5 @@
-// The fleet of a load, whose agents have one token each, with a model that streams from a separate process.
+// The gateway processes of a load test. Each agent has its own token, and the model streams from a separate
+// process.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +11,7 @@ import { Fleet } from "../process/fleet.ts";
 import type { FreshStore, Ground } from "../process/grounds.ts";
 
 const MODEL = fileURLToPath(new URL("./model.ts", import.meta.url));
-/** How long an answer streams. */
+/** Duration of a streamed answer. */
 export const RUN_MS = 6_000;
 /** Maximum unread data of a client before it is closed. */
 const BUFFERED_MAX_BYTES = 1024 * 1024;
@@ -18,15 +19,18 @@ export const sleep = (ms: number): Promise<void> => new Promise((resolve) => set
 
 export interface LoadOptions {
   readonly ground: Ground;
-  /** Default: the ground's. */
+  /** Number of processes. Default: the maximum of the ground. */
   readonly processes?: number;
   readonly seed: string;
   readonly seconds: number;
   readonly clients: number;
   readonly sessions: number;
-  /** Interval of the pieces of an answer. Each piece is two events for each client of its session. */
+  /** Interval between two pieces of an answer. Each piece gives two events for each client of its session. */
   readonly pieceMs: number;
-  /** Heap limit of each process in MB: one that leaks more ends. Default: the runtime's own limit. */
+  /**
+   * Heap limit of each process in MB, so that a process that leaks memory crashes. Default: the runtime's
+   * own limit.
+   */
   readonly heapMb?: number;
   readonly report?: (line: string) => void;
 }
@@ -68,7 +72,7 @@ async function startModel(pieceMs: number): Promise<{ child: ChildProcess; url: 
   return { child, url: line.toString().trim() };
 }
 
-/** Opens the fleet with its parts, and removes it all again. */
+/** Starts model and gateways, runs `work`, and removes everything. */
 export async function onLoadFleet<T>(options: LoadOptions, work: (fleet: Fleet) => Promise<T>): Promise<T> {
   const root = mkdtempSync(join(tmpdir(), "parley-load-"));
   const model = await startModel(options.pieceMs);

@@ -2,10 +2,10 @@
 
 import { readFileSync } from "node:fs";
 
-/** Share of a run that is warm-up: caches fill, code is compiled. */
+/** Share of the measurement that is ignored as warm-up: caches fill, code is compiled. */
 const WARM_UP = 0.3;
 
-/** Unit of processor time in /proc. */
+/** Clock ticks per second in /proc. */
 const TICKS_A_SECOND = 100;
 
 export interface MemorySample {
@@ -15,7 +15,7 @@ export interface MemorySample {
   readonly anonymous: number;
 }
 
-/** Returns undefined on systems without this data in /proc. */
+/** Reads the memory of a process. Returns undefined on systems without this data in /proc. */
 export function memoryOf(pid: number): MemorySample | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/status`, "utf8");
@@ -27,7 +27,7 @@ export function memoryOf(pid: number): MemorySample | undefined {
   }
 }
 
-/** Seconds of processor time that a process has used. */
+/** Returns the processor time of a process in seconds. */
 export function processorSeconds(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -39,9 +39,12 @@ export function processorSeconds(pid: number): number {
 }
 
 export interface Growth {
-  /** The lowest size in the first third after the warm-up: shortly after a collection. */
+  /**
+   * The minimum in the first third after the warm-up, which is the size shortly after a garbage
+   * collection.
+   */
   readonly firstMb: number;
-  /** The lowest size in the last third. */
+  /** The minimum in the last third. */
   readonly lastMb: number;
   readonly growthMb: number;
   readonly peakMb: number;

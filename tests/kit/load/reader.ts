@@ -1,24 +1,24 @@
 // One WebSocket client of the load: connects, counts its events, and can stop reading. Checks that frame
 // numbers rise by one, that the numbers of a run's events rise by one, from 1 unless the run began earlier,
-// and that each run's end comes once.
+// and that the end of each run arrives once.
 
 import { WebSocket } from "ws";
 
 export interface ReaderTotals {
   events: number;
-  /** Frames and run events whose number was not the next one. */
+  /** Number of frames and run events whose sequence number was not the next one. */
   gaps: number;
-  /** Run ends that came a second time. */
+  /** Number of run ends that arrived twice. */
   twice: number;
   connects: number;
-  /** By close code: connections that the other side closed. */
+  /** Number of connections closed by the gateway, by close code. */
   readonly closes: Map<number, number>;
 }
 
 export interface ReaderOptions {
   readonly url: () => string;
   readonly token: string;
-  /** Sessions that the token covers, each with one run at a time. */
+  /** Number of sessions that the token covers; each has one run at a time. */
   readonly sessions: number;
   readonly totals: ReaderTotals;
   /** Called for each end of a run, once. */
@@ -44,13 +44,13 @@ export class LoadReader {
   readonly #options: ReaderOptions;
   #socket: WebSocket | undefined;
   #expected = 1;
-  /** The last number of each run that is under way. */
+  /** By run id: the last sequence number of each running run. */
   readonly #runs = new Map<string, number>();
   readonly #pending = new Map<string, Pending>();
   #requests = 0;
-  /** Runs of this connection that were under way when it began. */
+  /** Number of runs that were already running when this connection began. */
   #underWay = 0;
-  /** Runs whose end it got, on any connection. */
+  /** Ids of runs whose end arrived, on any connection. */
   readonly ends = new Set<string>();
   connId = "";
 
@@ -58,7 +58,7 @@ export class LoadReader {
     this.#options = options;
   }
 
-  /** Connects. Resolves after the gateway's hello. */
+  /** Connects. Resolves after the gateway's `hello` frame. */
   async join(): Promise<void> {
     const { url, token, totals } = this.#options;
     const socket = new WebSocket(url(), { perMessageDeflate: false });
@@ -128,7 +128,7 @@ export class LoadReader {
     return pending.promise;
   }
 
-  /** Stops reading the socket, so that data piles up at the sender. */
+  /** Stops reading the socket, so that data piles up at the gateway. */
   pause(): void {
     this.#socket?.pause();
   }
@@ -137,7 +137,7 @@ export class LoadReader {
     this.#socket?.resume();
   }
 
-  /** Resolves with the close code when the other side has closed. */
+  /** Resolves with the close code when the gateway has closed the connection. */
   closed(): Promise<number> {
     const socket = this.#socket;
     return new Promise((resolve) => {

@@ -1,15 +1,15 @@
-// The clients of the load, by role: write and read, only read, stop reading for a while, come and go, or stop
-// reading for good.
+// The clients of a load test, by role: some write and read, some only read, some stop reading for a while or
+// for ever, some disconnect and return.
 
 import type { Dice } from "../dice.ts";
 import { type Fleet, TOKEN } from "../process/fleet.ts";
 import { keyOf, sleep, TOKEN_OF_ALL, tokenOf } from "./ground.ts";
 import { LoadReader, type ReaderTotals } from "./reader.ts";
 
-/** Runs of a session between two resets: an ever-growing transcript would be a different load. */
+/** Number of runs after which a session is reset: a transcript that only grows would be a different load. */
 const RESET_EVERY = 12;
 const HISTORY_LIMIT = 100;
-/** Time after which a writer without events of its run gives up. */
+/** Time after which a writer gives up on a run that sends no events. */
 const RUN_MAX_MS = 120_000;
 
 /** A run that its writer has requested. */
@@ -19,13 +19,13 @@ interface Sent {
   endedAt?: number;
 }
 
-/** State that all clients of one load share. */
+/** State that all clients of one load test share. */
 export interface Load {
   readonly luck: Dice;
   readonly fleet: Fleet;
-  /** By session, oldest first. */
+  /** Sent messages of each session, oldest first. */
   readonly sent: readonly Sent[][];
-  /** Resets of each session so far. */
+  /** Number of resets of each session so far. */
   readonly resets: number[];
   over: boolean;
 }
@@ -36,11 +36,11 @@ export function newTotals(): ReaderTotals {
 
 interface Place {
   readonly session: number;
-  /** The process that the client connects to. */
+  /** Index of the gateway process to which the client connects. */
   readonly at: number;
 }
 
-/** A client of one session. */
+/** A client that reads one session. */
 export class OneReader extends LoadReader {
   readonly session: number;
   joinedAt = 0;
@@ -61,14 +61,14 @@ export class OneReader extends LoadReader {
     this.joinedAt = performance.now();
   }
 
-  /** Returns the ends of its session's runs that it should have received and did not. */
+  /** Returns the number of run ends that the client should have received but did not. */
   missed(load: Load): number {
     const whole = (load.sent[this.session] ?? []).filter((sent) => sent.sentAt >= this.joinedAt);
     return whole.filter(({ key, endedAt }) => endedAt !== undefined && !this.ends.has(key)).length;
   }
 }
 
-/** Writes to its session again and again, each time after the end of the run. */
+/** Writes to its session repeatedly, each time after the end of the run. */
 export class Writer extends OneReader {
   readonly #load: Load;
   readonly #told = new Map<string, () => void>();
@@ -102,7 +102,7 @@ export class Writer extends OneReader {
   }
 }
 
-/** Stops reading for some seconds, from time to time. */
+/** Pauses the reading of a client for some seconds, from time to time. */
 export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<void> {
   while (!load.over) {
     await sleep(2_000 + load.luck.below(6_000));
@@ -112,7 +112,9 @@ export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<vo
   }
 }
 
-/** Returns the ends that came while the client was away and that the history does not have. */
+/**
+ * Returns the number of runs that ended while the client was disconnected and that are not in the history.
+ */
 async function notInHistory(load: Load, reader: OneReader): Promise<number> {
   const { session } = reader;
   const [resets, ended] = [load.resets[session], (load.sent[session] ?? []).filter((sent) => sent.endedAt)];
@@ -128,7 +130,10 @@ function isBeforeReset(load: Load, session: number, key: string): boolean {
   return Number(key.split("-")[1]) <= (load.resets[session] ?? 0) * RESET_EVERY;
 }
 
-/** Disconnects silently, reconnects, and reads what it missed. Returns how many ends it did not find. */
+/**
+ * Disconnects without a close frame, reconnects, and reads the history. Returns how many missed ends it
+ * did not contain.
+ */
 export async function comeAndGo(load: Load, reader: OneReader): Promise<number> {
   let lost = 0;
   while (!load.over) {
@@ -142,13 +147,13 @@ export async function comeAndGo(load: Load, reader: OneReader): Promise<number> 
   return lost;
 }
 
-/** Returns who is connected to a process. */
+/** Tells when a connection is gone from a process's list of clients. */
 export interface Presence {
-  /** Resolves when this connection has been open and is closed. */
+  /** Resolves when this connection has been listed and is listed no longer. */
   gone(connId: string): Promise<void>;
 }
 
-/** Reads every session, then stops until it is closed; and again. */
+/** Reads every session, stops reading until the gateway closes the connection, and repeats this. */
 export async function stopReading(
   load: Load,
   at: number,
@@ -169,7 +174,7 @@ export async function stopReading(
     })();
     await Promise.race([presence.gone(reader.connId), stop]);
     if (over) break;
-    // After the close, pending data still arrives, then the close code.
+    // Reading continues after the close, because pending data arrives before the close code.
     const closed = reader.closed();
     reader.resume();
     await closed;
@@ -177,7 +182,7 @@ export async function stopReading(
   reader.leave();
 }
 
-/** An operator with full access: presence, status, resets. */
+/** An operator with full access: it reads presence and status, and resets sessions. */
 export class Admin extends LoadReader implements Presence {
   readonly #seen = new Set<string>();
   readonly #waiting = new Map<string, () => void>();

@@ -1,8 +1,9 @@
-// A load on a fleet: many WebSocket clients, many sessions with streamed answers, slow readers, and clients
-// that come and go. Returns figures without judging them. Each session has an agent and a token for it alone.
-// One client for each session writes to it, again when its run has ended; most others read one session each.
-// Some of those stop reading for a while and must miss nothing; some disconnect, return, and read the
-// history. A few read every session and stop reading until the gateway closes them.
+// Puts a load on several gateways: many WebSocket clients, many sessions with streamed answers, slow readers,
+// and clients that disconnect and return. Returns figures without judging them.
+// Each session has its own agent and token. One client for each session writes to it, and again when its run
+// has ended; most others read one session each. Some of those stop reading for a while and must miss nothing;
+// some disconnect, return, and read the history. A few read every session and stop reading until the gateway
+// closes them.
 
 import { dice } from "../dice.ts";
 import type { Fleet } from "../process/fleet.ts";
@@ -28,15 +29,15 @@ const SAMPLE_MS = 1_000;
 
 export interface LoadFigures {
   readonly runs: number;
-  /** Number of busy sessions, sampled every second after all had begun. */
+  /** Number of sessions with a run, sampled every second from the moment when all have begun. */
   readonly running: { readonly median: number; readonly least: number };
   readonly eventsPerSecond: number;
-  /** Clients that stay connected, including those that stop reading for a while. */
+  /** Clients that stay connected, including those that pause their reading. */
   readonly staying: {
     readonly readers: number;
-    /** Sequence numbers that did not follow their predecessor. */
+    /** Number of frames and run events whose sequence number was not the next one. */
     readonly gaps: number;
-    /** Run ends that came twice, and run ends that never came. */
+    /** Number of run ends that arrived twice, and number that never arrived. */
     readonly twice: number;
     readonly missed: number;
     /** Number of these connections that the gateway closed. */
@@ -44,9 +45,9 @@ export interface LoadFigures {
   };
   /** Clients that disconnect and return. */
   readonly roaming: { readonly connects: number; readonly gaps: number; readonly notInHistory: number };
-  /** Clients that stop reading: the number of each close code. */
+  /** Number of closed connections by close code, of clients that stop reading. */
   readonly slowCloses: Readonly<Record<string, number>>;
-  /** Duration of a request of a reading client, in ms, sampled every second. */
+  /** Duration in ms of a request, sampled every second. */
   readonly askMs: { readonly p50: number; readonly p99: number };
   /** Memory in MB and share of a processor, for each process. Empty on systems without this data. */
   readonly processes: readonly {
@@ -82,7 +83,7 @@ async function inBatches<T>(list: readonly T[], work: (one: T) => Promise<unknow
   }
 }
 
-/** Connects every client except the slow ones, spread over sessions and processes. */
+/** Connects every client except those that stop reading, spread over sessions and processes. */
 async function joinAll(options: LoadOptions, load: Load): Promise<Cast> {
   const { clients, sessions } = options;
   const { fleet } = load;
@@ -107,7 +108,7 @@ async function joinAll(options: LoadOptions, load: Load): Promise<Cast> {
   return { admins, writers, watchers, pausing, roaming, totals };
 }
 
-/** Takes samples once a second, until the load ends. */
+/** Takes a sample every second, until the load ends. */
 async function sample(load: Load, admin: Admin, samples: Samples): Promise<void> {
   while (!load.over) {
     const from = performance.now();
@@ -190,7 +191,7 @@ async function play(options: LoadOptions, fleet: Fleet): Promise<LoadFigures> {
   load.over = true;
   await failed;
   const took = performance.now() - from;
-  // An answer to each client proves that it has received everything before it.
+  // Frames arrive in order, so an answer to each client proves that it has received everything before it.
   const staying = [...cast.writers, ...cast.watchers];
   await Promise.all(staying.map((reader) => reader.request("health")));
   const lost = (await Promise.all(roaming)).reduce((sum, one) => sum + one, 0);
@@ -199,7 +200,7 @@ async function play(options: LoadOptions, fleet: Fleet): Promise<LoadFigures> {
   return figures;
 }
 
-/** Plays a load of this many seconds, and returns its figures. */
+/** Runs a load for this many seconds, and returns its figures. */
 export function runLoad(options: LoadOptions): Promise<LoadFigures> {
   return onLoadFleet(options, (fleet) => play(options, fleet));
 }

@@ -18,7 +18,7 @@ export interface ServedRequest {
   readonly api: ProviderApi;
   readonly model: string;
   readonly system: string;
-  /** The agent-to-agent step named by the system prompt. */
+  /** The agent-to-agent step (such as the announce step) that the system prompt names. */
   readonly step?: keyof typeof HEADING;
   /** The calling agent, from the system prompt. */
   readonly agentId?: string;
@@ -26,14 +26,17 @@ export interface ServedRequest {
   readonly sessionKey?: string;
   readonly messages: readonly ServedMessage[];
   readonly toolNames: readonly string[];
-  /** The last message of a person, a session or the runtime, without its label. */
+  /**
+   * Text of the last message of a person, a session or the runtime, without the label that the gateway
+   * adds.
+   */
   readonly lastUserText: string;
-  /** Results since that message, oldest first. */
+  /** Results of tool calls since that message, oldest first. */
   readonly toolResults: readonly string[];
   readonly body: Readonly<Record<string, unknown>>;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Settles when the client has gone away or the answer is complete. */
+  /** Settles when the answer is complete or the client has disconnected. */
   readonly gone: Promise<void>;
 }
 
@@ -90,7 +93,7 @@ function list(value: unknown): Json[] {
   return Array.isArray(value) ? (value as Json[]) : [];
 }
 
-/** Texts of a string, or of an array of blocks. */
+/** Returns the texts in message content: a string, or an array of blocks. */
 function textsOf(content: unknown): string[] {
   if (typeof content === "string") return [content];
   return list(content).flatMap((block) => (typeof block.text === "string" ? [block.text] : []));

@@ -1,8 +1,8 @@
 // A model server that tests script: real HTTP, and the real streaming formats of the four provider APIs. It
-// answers by the script, records requests, and shows each in one normalised form.    const server = await
-// startModelServer((request) => request.step === "reply" ? "REPLY_SKIP" : "Hello");   settings.providers =
-// [server.provider("anthropic-messages")];   // model ref: "anthropic/test-model"   ...
-// server.requests.at(-1)?.lastUserText ...   await server.close();
+// answers by the script, records requests, and converts each to one common form. const server = await
+// startModelServer((request) => request.step === "reply" ? "REPLY_SKIP" : "Hello"); settings.providers =
+// [server.provider("anthropic-messages")]; // model ref: "anthropic/test-model" ...
+// server.requests.at(-1)?.lastUserText ... await server.close();
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type {
@@ -15,7 +15,7 @@ import { normalise, type ServedRequest } from "./requests.ts";
 import type { HttpError, Step } from "./steps.ts";
 import { WRITERS } from "./writers.ts";
 
-/** A text is short for `[text(...)]`. */
+/** One answer of the server. A text means `[text(...)]`. */
 export type Answer = string | readonly Step[] | HttpError;
 export type Script = (request: ServedRequest, index: number) => Answer | Promise<Answer>;
 
@@ -25,7 +25,10 @@ export interface ModelServer {
   readonly requests: ServedRequest[];
   /** Replaces the script. */
   script(script: Script): void;
-  /** Provider settings that point at this server; provider id: the API's first word, e.g. "anthropic". */
+  /**
+   * Returns provider settings that point at this server. The provider id is the API's first word, such as
+   * "anthropic".
+   */
   provider(api: ProviderApi, model?: Partial<ModelSettings>): ProviderSettings;
   /** Closes every connection. */
   close(): Promise<void>;
@@ -131,7 +134,7 @@ async function stream(
   for (const step of steps) {
     switch (step.step) {
       case "drop":
-        // Sends the text so far before the connection breaks; otherwise the client would never see it.
+        // Without this pause, the broken connection would discard the text that was written before.
         await new Promise((resolve) => setImmediate(resolve));
         outgoing.destroy();
         return;

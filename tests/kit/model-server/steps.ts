@@ -9,7 +9,7 @@ export interface ServedUsage {
   readonly cacheWrite: number;
 }
 
-/** The operations of the four formats' writers. */
+/** The steps that the writers of all four formats support. */
 export type SpokenStep =
   | { readonly step: "text"; readonly text: string; readonly chunks: number }
   | { readonly step: "thinking"; readonly text: string }
@@ -23,10 +23,13 @@ export type Step =
   | { readonly step: "pause"; readonly until: Promise<unknown> }
   | { readonly step: "mark"; readonly reached: () => void };
 
-/** `filtered`: refused by the provider's content filter. `strange`: a reason no client knows. */
+/**
+ * The reason for the end of an answer. `filtered`: the provider's content filter. `strange`: a reason that
+ * no client knows.
+ */
 export type StopWord = "stop" | "toolUse" | "length" | "filtered" | "strange";
 
-/** A refusal instead of a stream. */
+/** An HTTP error instead of a stream. */
 export interface HttpError {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -42,27 +45,27 @@ export function thinking(text: string): Step {
   return { step: "thinking", text };
 }
 
-/** Calls a tool. `args` as a string goes out as it is, valid JSON or not. */
+/** Calls a tool. A string in `args` is sent unchanged, valid JSON or not. */
 export function call(name: string, args: Record<string, unknown> | string = {}, id?: string): Step {
   return { step: "call", name, id, json: typeof args === "string" ? args : JSON.stringify(args) };
 }
 
-/** Token counts as the provider would report them; default: 100 in, 20 out. */
+/** Reports token counts in the provider's format. Default: 100 in, 20 out. */
 export function usage(counts: Partial<ServedUsage>): Step {
   return { step: "usage", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, ...counts } };
 }
 
-/** Ends with this reason instead of the natural one. */
+/** Ends the answer with this reason instead of the usual one. */
 export function stop(reason: StopWord): Step {
   return { step: "stop", reason };
 }
 
-/** Breaks the connection here. */
+/** Breaks the connection at this step. */
 export function drop(): Step {
   return { step: "drop" };
 }
 
-/** Ends the response here, properly, but without the format's own end. */
+/** Ends the HTTP response at this step, without the end marker of the streaming format. */
 export function cut(): Step {
   return { step: "cut" };
 }
@@ -72,22 +75,22 @@ export function hang(): Step {
   return { step: "hang" };
 }
 
-/** Waits here until `until` settles. */
+/** Waits at this step until `until` settles. */
 export function pause(until: Promise<unknown>): Step {
   return { step: "pause", until };
 }
 
-/** Calls back once everything before it has been written. */
+/** Calls `reached` when everything before this step has been written. */
 export function mark(reached: () => void): Step {
   return { step: "mark", reached };
 }
 
-/** Sends an event whose data is no JSON. */
+/** Sends an event whose data is invalid JSON. */
 export function malformed(): Step {
   return { step: "malformed" };
 }
 
-/** An error in each provider's format. */
+/** Answers with an HTTP error in the provider's format. */
 export function httpError(
   status: number,
   message: string,
@@ -107,7 +110,7 @@ export function httpError(
   return { status, headers, body };
 }
 
-/** Google sends the pause in the body. */
+/** Google sends the time until a retry in the body. */
 function googleDetails(headers: Record<string, string>): object {
   const seconds = headers["retry-after"];
   if (seconds === undefined) return {};
@@ -115,7 +118,7 @@ function googleDetails(headers: Record<string, string>): object {
   return { details: [{ "@type": type, retryDelay: `${seconds}s` }] };
 }
 
-/** 429; with `seconds`, the provider says how long to wait. */
+/** Answers with status 429. `seconds`: the time after which the client may retry. */
 export function rateLimited(seconds?: number): HttpError {
   const headers: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
   return httpError(429, "Rate limit reached for requests", headers, "rate_limit_error");
@@ -129,7 +132,7 @@ export function overloaded(): HttpError {
   return httpError(529, "Overloaded", {}, "overloaded_error");
 }
 
-/** The context window is exceeded, in the provider's own words. */
+/** Answers with the provider's error for an exceeded context window. */
 export function tooLong(api: ProviderApi): HttpError {
   switch (api) {
     case "anthropic-messages":

@@ -1,4 +1,4 @@
-// Owns the four streaming formats, as their providers send them.
+// Writes an answer in one of the four streaming formats, as their providers send them.
 
 import { optional } from "../../../src/core/optional.ts";
 import type { ProviderApi } from "../../../src/core/shapes/settings/settings.ts";
@@ -22,7 +22,7 @@ export const WRITERS: Record<ProviderApi, (request: ServedRequest, send: Send) =
 
 const USAGE: ServedUsage = { input: 100, output: 20, cacheRead: 0, cacheWrite: 0 };
 
-/** The end of a stream, shared by all writers. */
+/** The end of a stream, with the same fields for all formats. */
 interface Ending {
   usage: ServedUsage;
   stop: StopWord | undefined;
@@ -90,7 +90,7 @@ function completionsWriter(request: ServedRequest, send: Send): Writer {
 
 type SendEvent = (type: string, more: object) => void;
 
-/** The output items of a Responses stream, each opened, filled and closed. */
+/** Writes the output items of a Responses stream: each is opened, filled and closed. */
 function responsesItems(event: SendEvent) {
   const items: object[] = [];
   const add = (
@@ -126,7 +126,7 @@ function responsesItems(event: SendEvent) {
         event("response.reasoning_summary_text.delta", { ...at, summary_index: 0, delta: text });
       });
     },
-    /** `space/name`: a tool of a namespace. */
+    /** Writes a call. A name `space/name` is a tool in a namespace. */
     call: (call_id: string, called: string, json: string): void => {
       const [name, namespace] = called.split("/").toReversed();
       const tool = { name, ...optional({ namespace }) };
@@ -284,7 +284,7 @@ function googleWriter(request: ServedRequest, send: Send): Writer {
         try {
           args = JSON.parse(step.json);
         } catch {
-          // Google sends arguments as JSON values, so broken ones can't occur: they arrive as a string.
+          // Google sends arguments as JSON values, so invalid JSON can only be sent as a string.
           args = step.json;
         }
         parts([{ functionCall: { name: step.name, args, ...optional({ id: step.id }) } }]);

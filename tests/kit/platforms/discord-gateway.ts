@@ -1,4 +1,5 @@
-// The fake gateway of Discord: identify, heartbeat, resume with missed events, op 7, op 9, and close codes.
+// A fake Discord gateway with identify, heartbeat, resume with missed events, reconnect (op 7), invalid
+// session (op 9), and close codes.
 
 import { WebSocket, WebSocketServer } from "ws";
 
@@ -12,11 +13,11 @@ interface Session {
 }
 
 export interface GatewayOptions {
-  /** Undefined: the token is unknown. */
+  /** Returns whether the token is valid. */
   readonly isToken: (token: unknown) => boolean;
   readonly intentsAllowed: () => number;
   readonly ready: (sessionId: string, resumeUrl: string) => object;
-  /** The first events of a new session. */
+  /** Returns the first events of a new session. */
   readonly guilds: () => readonly object[];
   readonly heartbeatMs: () => number;
 }
@@ -27,11 +28,11 @@ export interface FakeGateway {
   readonly resumed: { readonly session: string; readonly from: number; readonly replayed: number }[];
   /** The sequence number of each heartbeat. */
   readonly beats: (number | null)[];
-  /** Sends an event to every session, including disconnected ones that may resume. */
+  /** Sends an event to every session. A disconnected session gets it when it resumes. */
   dispatch(type: string, data: unknown): void;
   /** Sends a text frame unchanged. */
   raw(text: string): void;
-  /** Requests a new connection (op 7). */
+  /** Asks clients to reconnect (op 7). */
   reconnect(): void;
   /** Invalidates the session (op 9). */
   invalidate(): void;
@@ -42,7 +43,7 @@ export interface FakeGateway {
   forget(): void;
   /** Accepts connections without sending anything. */
   fallSilent(silent: boolean): void;
-  /** Stops confirming heartbeats. */
+  /** Stops acknowledging heartbeats. */
   deafen(): void;
   connections(): number;
   stop(): Promise<void>;
@@ -72,7 +73,10 @@ function tell(socket: WebSocket, session: Session, type: string, data: unknown):
   if (socket.readyState === WebSocket.OPEN) send(socket, { op: OP.dispatch, ...event });
 }
 
-/** Returns whether the bot is admitted; otherwise closes the socket with Discord's close code. */
+/**
+ * Returns whether the token and intents of a bot are accepted; if not, closes the socket with Discord's
+ * close code.
+ */
 function admits({ options }: Live, socket: WebSocket, token: unknown, intents = 0): boolean {
   const isTooMuch = (intents & ~options.intentsAllowed()) !== 0;
   const code = !options.isToken(token) ? 4004 : isTooMuch ? 4014 : 0;

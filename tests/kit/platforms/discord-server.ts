@@ -1,5 +1,5 @@
-// A fake Discord: its REST interface on a local port, with the real paths, bodies, codes and headers, and its
-// gateway. One server with channels, a thread and a forum; three people; one bot.
+// A fake Discord on a local port: its REST interface, with the real paths, bodies, codes and headers, and its
+// gateway. It has one server with channels, a thread and a forum, three people and one bot.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../engine/engine.ts";
@@ -21,7 +21,7 @@ export const HIDDEN = "400000000000000005";
 export const DIRECT = "500000000000000001";
 export const TOKEN = "MTAwMDAwMDAwMDAwMDAwMDAx.Gsecret.not-a-real-token-of-anybody-000000";
 
-/** GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES and MESSAGE_CONTENT. */
+/** The intents GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES and MESSAGE_CONTENT. */
 const ALL_INTENTS = 1 | (1 << 9) | (1 << 12) | (1 << 15);
 const CONTENT_CHARS_MAX = 2_000;
 const BODY_BYTES_MAX = 1024 * 1024;
@@ -29,7 +29,7 @@ const BODY_BYTES_MAX = 1024 * 1024;
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape, as on the wire.
 export type Json = any;
 
-/** Outcomes that replace the answers to the next calls of one kind. */
+/** Faults that replace the answers to the next matching calls. */
 type Fault =
   | {
       readonly kind: "status";
@@ -37,9 +37,9 @@ type Fault =
       readonly body?: Json;
       readonly headers?: Record<string, string>;
     }
-  /** The connection breaks after the call was executed. */
+  /** Executes the call, then breaks the connection. */
   | { readonly kind: "cut" }
-  /** The call gets no answer. */
+  /** Never answers the call. */
   | { readonly kind: "hang" }
   | { readonly kind: "text"; readonly text: string };
 
@@ -52,25 +52,28 @@ interface Asked {
 }
 
 export interface DiscordServer {
-  /** The value of `restUrl`. */
+  /** The address for the setting `restUrl`. */
   readonly restUrl: string;
   readonly gateway: FakeGateway;
   readonly asked: Asked[];
-  /** The bot's messages, in order. */
+  /** Messages that the bot sent, in order. */
   readonly sent: { readonly channelId: string; readonly body: Json; readonly id: string }[];
   readonly channels: Map<string, Json>;
   readonly roles: Json[];
-  /** The menu of commands. */
+  /** The command menu that the bot registered. */
   commands: Json[];
-  /** Changes the required token, intents and heartbeat. */
+  /** The required token, intents and heartbeat interval. A test may change them. */
   readonly rules: { token: string; intents: number; heartbeatMs: number; startsLeft: number };
-  /** Adds a person's message to the channel's history and sends it to the bot. `quiet`: does not send it. */
+  /**
+   * Adds a person's message to the channel's history and sends it to the bot. `quiet`: does not send it to
+   * the bot.
+   */
   say(message: Json, quiet?: boolean): Json;
-  /** Edits a message, and reports it like Discord. */
+  /** Edits a message, and sends the update event. */
   change(message: Json, fields: Json): void;
-  /** Stores a file on Discord; returns its address. */
+  /** Stores a file on the fake server; returns its address. */
   keep(name: string, bytes: Uint8Array): string;
-  /** Outcome of the next calls with a matching method and path. */
+  /** Sets the fault for the next calls whose method and path match. */
   fault(calls: RegExp, fault: Fault, times?: number): void;
   nextId(): string;
   stop(): Promise<void>;
@@ -155,7 +158,7 @@ function messagesAfter({ server, history }: State, channelId: string, query: URL
   if (!server.channels.has(channelId)) return unknownChannel;
   const after = BigInt(query.get("after") ?? "0");
   const found = (history.get(channelId) ?? []).filter(({ id }) => BigInt(id) > after);
-  // The oldest `limit` messages, newest first, without their guild.
+  // Discord returns the newest messages first, without their guild.
   const page = found.slice(0, Number(query.get("limit") ?? 50)).reverse();
   return ok(page.map(({ guild_id: _guild, member: _member, ...message }) => message));
 }
@@ -257,7 +260,7 @@ function idsFrom(ms: number): () => string {
   };
 }
 
-/** Accepts calls with bounded bodies. */
+/** Starts the REST server, which limits the size of bodies. */
 function startHttp(stateOf: () => State): Promise<HttpHere> {
   return serveHttp((request, response) => {
     const chunks: Buffer[] = [];
@@ -272,7 +275,7 @@ function startHttp(stateOf: () => State): Promise<HttpHere> {
   });
 }
 
-/** Opens the fake Discord's gateway. */
+/** Starts the fake Discord gateway. */
 function openGateway(
   rules: DiscordServer["rules"],
   channels: DiscordServer["channels"],
@@ -289,7 +292,7 @@ function openGateway(
   });
 }
 
-/** Default fields of a message. */
+/** Returns the default fields of a message. */
 const bareMessage = (id: string) => ({
   ...{ id, type: 0, author: ADA, content: "", mentions: [], mention_roles: [], attachments: [], embeds: [] },
   ...{ edited_timestamp: null, timestamp: new Date().toISOString(), flags: 0 },

@@ -1,4 +1,4 @@
-// A channel without a platform: a test writes people's messages and reads the shown texts.
+// A channel without a platform: a test sends people's messages and reads the texts that the gateway delivers.
 
 import type {
   Channel,
@@ -16,9 +16,9 @@ import { OPEN_ACCOUNT } from "./open-account.ts";
 export interface FakeChannel extends Channel {
   readonly shown: OutgoingMessage[];
   readonly typed: Route[];
-  /** The outcomes of the next attempts. Default: sent. */
+  /** Returns the outcome of the next delivery attempts. Default: sent. */
   outcome: (message: OutgoingMessage) => DeliveryOutcome;
-  /** Returns the texts shown at a place, in order. */
+  /** Returns the texts delivered to a chat, in order. */
   textsAt(to: string): string[];
 }
 
@@ -44,7 +44,7 @@ export function fakeChannel(): FakeChannel {
   return channel;
 }
 
-/** An account that answers everybody, at once. */
+/** Returns settings of an account that answers everybody, at once. */
 export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
   return {
     ...OPEN_ACCOUNT,
@@ -63,7 +63,7 @@ type Said = Partial<Omit<InboundMessage, "chat" | "sender">> & {
   readonly name?: string;
 };
 
-/** A person's message. Default: from Ada, in her direct chat. */
+/** Returns a person's message. Default: from Ada, in her direct chat. */
 export function said(text: string, { chat, from = "7", name = "Ada", ...more }: Said = {}): InboundMessage {
   messages += 1;
   const id = chat?.id ?? from;
@@ -88,7 +88,7 @@ export function said(text: string, { chat, from = "7", name = "Ada", ...more }: 
   };
 }
 
-/** A message in a group that mentions the agent. */
+/** Returns a message in a group that mentions the agent. */
 export function saidInGroup(text: string, more: Said = {}): InboundMessage {
   return said(text, {
     mentioned: true,
@@ -97,7 +97,7 @@ export function saidInGroup(text: string, more: Said = {}): InboundMessage {
   });
 }
 
-/** A file in the form that a platform offers. */
+/** Returns a file as a platform reports it in a message. */
 export function offered(bytes: Uint8Array, more: Partial<InboundMedia> = {}): InboundMedia {
   return {
     kind: "file",

@@ -1,5 +1,5 @@
-// Replaces Messages behind `imsg rpc` for a program (imsg.ts) that a channel starts: chats, a watch that
-// continues after a row, sent texts, and faults on request.
+// Replaces the Messages app behind `imsg rpc`. The channel starts a program (imsg.ts) that connects to it. It
+// has chats, a watch that resumes after a given row, sent texts, and faults on request.
 
 import { createServer, type Socket } from "node:net";
 import { optional } from "../../../src/core/optional.ts";
@@ -8,7 +8,7 @@ import { listenHere } from "../loopback.ts";
 import { IMSG } from "./imsg.ts";
 
 export interface ImsgDeskOptions {
-  /** An older version, without `status`, cursors and quoted messages. */
+  /** Simulates an older version, without `status`, cursors and quoted messages. */
   readonly isOld?: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface SentByImsg {
 /** The fault of the next `send`. */
 export type ImsgTrouble =
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data?: unknown }
-  /** The text was sent, and the program ends before it says so. */
+  /** Sends the text, then ends the program before it confirms. */
   | { readonly kind: "cut" };
 
 export type Row = Readonly<Record<string, unknown>> & { readonly id: number };
@@ -30,7 +30,7 @@ export interface ImsgDesk {
   readonly command: readonly string[];
   readonly rows: Row[];
   readonly sent: SentByImsg[];
-  /** The row after which each watch continued. */
+  /** The row from which each watch resumed. */
   readonly resumed: (number | undefined)[];
   /** Puts a message into the database and notifies all watches. */
   add(fields: object): Row;
@@ -39,7 +39,7 @@ export interface ImsgDesk {
   /** Writes raw text to every running program. */
   raw(text: string): void;
   next(trouble: ImsgTrouble): void;
-  /** Returns the numbers of running programs and their watches. */
+  /** Returns the number of running programs and of their watches. */
   programs(): number;
   watches(): number;
   /** Makes the database unreadable from now on. */
@@ -150,7 +150,7 @@ function answer(
     for (const row of state.rows)
       if (since !== undefined && row.id > since) tell(state, client, subscription, row);
   };
-  // Older versions begin to watch before they confirm it.
+  // Older versions start the watch before they confirm it.
   if (!state.isOld) return { result: { subscription }, afterwards: begin };
   begin();
   return { result: { subscription } };

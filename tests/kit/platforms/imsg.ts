@@ -1,10 +1,10 @@
-// Replaces the program `imsg rpc`: its pipes are connected to a desk (imsg-desk.ts) of the test, which plays
-// Messages. It ends when the desk hangs up, or at the end of its input.
+// A program that replaces `imsg rpc`: it connects its pipes to the test's fake of Messages (imsg-desk.ts). It
+// ends when the fake hangs up, or at the end of its input.
 
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 
-/** The program; its argument is the port of the desk. */
+/** Path of this program. Its argument is the port of the fake. */
 export const IMSG = fileURLToPath(import.meta.url);
 
 function join(port: number): void {

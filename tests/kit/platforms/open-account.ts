@@ -1,4 +1,4 @@
-// Settings of an account of any channel that answers everybody, at once.
+// Settings of an account that answers everybody at once, for any channel.
 
 import type { AccountSettings } from "../../../src/core/shapes/settings/channels.ts";
 

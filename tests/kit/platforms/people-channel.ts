@@ -1,11 +1,11 @@
-// A channel whose people are a list: received texts are kept, and texts to removed people are refused like a
+// A channel with a list of known people: it keeps received texts, and refuses texts to removed people as a
 // platform does.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import type { TelegramAccount } from "../../../src/core/shapes/settings/channels.ts";
 import { openAccount } from "./fake-channel.ts";
 
-/** An account of the channel `telegram` that answers admitted people; nothing listens at it. */
+/** Settings of a `telegram` account that answers admitted people; no connection reads its messages. */
 export function telegramAccount(accountId = "default", more: Partial<TelegramAccount> = {}): TelegramAccount {
   return openAccount({ accountId, dmPolicy: "pairing", groupPolicy: "allowlist", ...more });
 }
@@ -16,7 +16,10 @@ export interface PeopleChannel extends Channel {
   readonly gone: Set<string>;
 }
 
-/** Answers like the platform: texts to removed chats or from unknown accounts are refused permanently. */
+/**
+ * Makes a channel that answers like a platform: it permanently refuses texts to removed chats or from
+ * unknown accounts.
+ */
 export function peopleChannel(accounts: readonly string[] = ["default"]): PeopleChannel {
   const sent: OutgoingMessage[] = [];
   const gone = new Set<string>();

@@ -1,4 +1,4 @@
-// People in the tests of Signal, and their messages as a signal-cli daemon reports them.
+// People for the tests of Signal, and their messages in the format of the signal-cli daemon.
 
 import type { SignalAccount } from "../../../src/core/shapes/settings/channels.ts";
 import { OPEN_ACCOUNT } from "./open-account.ts";
@@ -15,7 +15,7 @@ export function signalAccount(url: string, more: Partial<SignalAccount> = {}): S
   };
 }
 
-/** The sender, in the daemon's form. */
+/** Returns the sender fields of a message in the daemon's format. */
 export function from(who: { number: string | null; aci: string }, name = "Ada") {
   const source = who.number ?? who.aci;
   return { source, sourceNumber: who.number, sourceUuid: who.aci, sourceName: name, sourceDevice: 1 };
@@ -23,7 +23,7 @@ export function from(who: { number: string | null; aci: string }, name = "Ada") 
 
 let clock = 1_767_225_600_000;
 
-/** A data message, one second after the previous one. */
+/** Returns a data message, dated one second after the previous one. */
 export function dataOf(text: string | null, more: object = {}) {
   clock += 1_000;
   return { timestamp: clock, message: text, expiresInSeconds: 0, viewOnce: false, ...more };

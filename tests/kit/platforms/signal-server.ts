@@ -1,5 +1,5 @@
-// The HTTP side of a signal-cli daemon: JSON-RPC and server-sent events with ids, the last of them kept; with
-// faults on request.
+// A fake signal-cli daemon: JSON-RPC and server-sent events over HTTP. Events have ids, the last ones are
+// kept, and a test can request faults.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../engine/engine.ts";
@@ -12,9 +12,9 @@ const MESSAGE_MAX_CHARS = 2_000;
 
 export interface SignalServerOptions {
   readonly accounts: readonly { readonly number: string; readonly aci: string }[];
-  /** False: an older version, whose events have no ids and are lost without a listener. */
+  /** False simulates an older version, whose events have no ids and are lost when nobody listens. */
   readonly keepsEvents?: boolean;
-  /** Started for a single account: it reports no list of accounts. */
+  /** Simulates a daemon for a single account, which returns no list of accounts. */
   readonly isSingle?: boolean;
 }
 
@@ -36,7 +36,7 @@ export type SendTrouble =
     }
   | { readonly kind: "results"; readonly results: readonly object[] }
   | { readonly kind: "status"; readonly status: number; readonly body?: string }
-  /** The text was accepted, and the connection breaks before the answer. */
+  /** Accepts the text, then breaks the connection before the answer. */
   | { readonly kind: "cut" };
 
 interface Call {
@@ -49,7 +49,7 @@ export interface SignalServer {
   readonly url: string;
   readonly sent: SentToSignal[];
   readonly typed: Readonly<Record<string, unknown>>[];
-  /** The position from which each connection continued. */
+  /** The event id from which each connection resumed. */
   readonly resumed: (string | undefined)[];
   readonly attachments: Map<string, Uint8Array>;
   /** Sends an event to all listeners, and keeps it. */

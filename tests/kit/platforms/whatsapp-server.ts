@@ -1,5 +1,5 @@
-// The platform WhatsApp as the Cloud API shows it: a Graph API over HTTP that checks requests, media behind a
-// token, and signed web hooks.
+// A fake of WhatsApp's Cloud API: a Graph API over HTTP that checks requests, media that require a token, and
+// signed web hooks.
 
 import { createHmac } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -14,7 +14,7 @@ export const VERIFY_TOKEN = "a word that was agreed on";
 
 const VERSION = "/v23.0";
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Number of repetitions of a web hook; the pauses between them take test time. */
+/** Maximum number of attempts to post a web hook, because the pauses between them make a test slow. */
 const ATTEMPTS_MAX = 5;
 
 export interface SentText {
@@ -23,10 +23,10 @@ export interface SentText {
   readonly body: string;
 }
 
-/** The answer to the next message request: written by hand, or an error of the platform. */
+/** Answers the next message request: a function of the test, or an error of the platform. */
 type Scripted = (response: ServerResponse, taken: () => void) => void;
 
-/** An error in the format of the Graph API. */
+/** Returns an error in the format of the Graph API. */
 export function graphError(code: number, message = "(#…) something", more: object = {}): string {
   const error = { message, type: "OAuthException", code, fbtrace_id: "Az8or2yhqkZfEZ", ...more };
   return JSON.stringify({ error });
@@ -37,21 +37,21 @@ export interface WhatsAppServer {
   readonly sent: readonly SentText[];
   /** The body of every message request, unchanged. */
   readonly asked: readonly Record<string, unknown>[];
-  /** Paths of every request, with their query. */
+  /** Path and query of every request. */
   readonly paths: readonly string[];
   readonly typed: readonly string[];
   readonly media: Map<string, { bytes: Uint8Array; mimeType: string; url?: string }>;
   /** Valid tokens. */
   readonly tokens: Set<string>;
   next(scripted: Scripted): void;
-  /** Answers the next message request with this. */
+  /** Answers the next message request with this error. */
   fail(status: number, body: string, headers?: Record<string, string>): void;
-  /** Posts a web hook, signed, until it is answered with 200. Returns every status. */
+  /** Posts a signed web hook repeatedly, until the answer is 200. Returns every status. */
   post(url: string, payload: object, secret?: string): Promise<number[]>;
   close(): Promise<void>;
 }
 
-/** Returns a web hook's body with an event of a number. */
+/** Returns the body of a web hook with an event of a phone number. */
 export function webHook(value: object, phoneNumberId = PHONE_NUMBER_ID): object {
   const metadata = { display_phone_number: OUR_NUMBER, phone_number_id: phoneNumberId };
   const whole = { messaging_product: "whatsapp", metadata, ...value };
@@ -90,7 +90,7 @@ function wrongWith(body: Record<string, unknown>): string | undefined {
   return typeof target === "string" && target !== "" ? undefined : "there is no recipient";
 }
 
-/** State of the platform, and the requests it received. */
+/** State of the fake platform, and the requests it received. */
 interface Platform extends Pick<WhatsAppServer, "media" | "tokens"> {
   readonly sent: SentText[];
   readonly asked: Record<string, unknown>[];
@@ -180,7 +180,7 @@ async function handle(platform: Platform, request: IncomingMessage, response: Se
   tellMedia(platform, id, response);
 }
 
-/** Posts a web hook until it is answered with 200. */
+/** Posts a web hook repeatedly, until the answer is 200. */
 async function postSigned(url: string, payload: object, secret?: string): Promise<number[]> {
   const body = JSON.stringify(payload);
   const headers = { "content-type": "application/json", "x-hub-signature-256": signatureOf(body, secret) };
@@ -215,20 +215,20 @@ export async function startWhatsApp(): Promise<WhatsAppServer> {
   };
 }
 
-/** Pairs of signs around words, within a line; the joiner counts as a blank. */
+/** Formatting signs around words within a line. The word joiner (U+2060) counts as a blank. */
 const PAIRS = ["*", "_", "~"].map((sign) => {
   const opening = `(?<![\\p{L}\\p{N}])[${sign}](?![\\s\u2060])`;
   const closing = `(?<![\\s\u2060])[${sign}](?![\\p{L}\\p{N}])`;
   return new RegExp(`${opening}([^\\n${sign}]+?|[^\\n]+?)${closing}`, "gu");
 });
 
-/** Code: three backticks on any lines, or one of them within a line. */
+/** Code: text between three backticks, over several lines too, or between single backticks within a line. */
 const CODE = /(```(?:.|\n)+?```|`(?!\u2060)[^`\n]+`)/;
 
-/** Returns the visible text: code and words, without marks and invisible characters. */
+/** Returns the text as a reader sees it: without formatting signs and invisible characters. */
 export function seenText(body: string): string {
   const code: string[] = [];
-  // Each piece of code counts as one character for the marks around it.
+  // For the formatting signs around it, each piece of code counts as one character.
   const placed = body.replace(new RegExp(CODE, "g"), (piece) => {
     code.push(piece.replace(/^(?:```|`)|(?:```|`)$/g, ""));
     return String.fromCharCode(0xe000 + code.length - 1);

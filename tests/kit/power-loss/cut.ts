@@ -1,26 +1,27 @@
-// Builds the contents of the disk after a power cut from the files of a process that was stopped at that moment.
+// Builds the contents of the disk after a power cut from the files of a process that was stopped at that
+// moment.
 //
-// The process is stopped (SIGSTOP) before its files are copied, so that a copy shows one moment: everything
-// that it had asked the system to write by then, in whatever transaction or checkpoint it was, and nothing
-// after it. A loss of power may take from that the bytes that no fsync has confirmed. They are found by the rules of
-// SQLite's write-ahead log:
+// The process is stopped (SIGSTOP) before its files are copied, so that all copies show the same moment:
+// everything that it had asked the system to write, in any transaction or checkpoint. A power loss may
+// destroy those of the bytes that no fsync has confirmed. The rules of SQLite's write-ahead log determine
+// them:
 //
-// - The log is written frame after frame. The store syncs it after each commit (durability "full"), which the
-//   writer records, and SQLite before each checkpoint. Lost may be what stands behind the last frame that a
-//   sync has confirmed: recorded, or one that a checkpoint has begun to copy, whichever is later.
-// - The database is written by checkpoints only, and synced at the end of each. Lost may be the pages that the
-//   checkpoint under way copies: the shared index says which (from `nBackfill` to `nBackfillAttempted`).
-// - Of what may be lost each sector of 512 bytes is as it was written, or zero, or garbage, or what an earlier
-//   copy of the file had in its place; a file that was growing may have lost its end.
-// - The readable copies and the note of their progress are synced when that note is written: what it covers is
-//   there. The rest of a copy may be gone, or zero; so may one that the note doesn't cover at all.
-// - The high-water mark is synced when the store is opened, and written without a sync later: each of its two
-//   slots, a sector each, is as it was written, or zero, or garbage, or older.
-// - The shared index (-shm) is never synced: it is there, gone, older, or garbage.
+// - The log is written frame by frame. It is synced by the store after each commit (durability "full"), which
+//   `writer.ts` records, and by SQLite before each checkpoint. Everything behind the last synced frame may be
+//   lost. That frame is the last recorded one, or the last one that a checkpoint has begun to copy if it is later.
+// - Only checkpoints write the database, and each syncs it at its end. The pages that the current checkpoint
+//   copies may be lost: the shared index names them (from `nBackfill` to `nBackfillAttempted`).
+// - Each sector of 512 bytes that may be lost contains its new content, zeros, garbage, or the content of an
+//   earlier copy of the file. A file that was growing may have lost its end.
+// - The JSONL copies are synced before the note of their progress is written, so the content up to that note
+//   survives. The rest of a copy may be missing or zero, as may a copy that the note does not contain.
+// - The high-water mark is synced when the store is opened, and later written without a sync. Each of its two
+//   slots, one sector each, contains its new content, zeros, garbage, or older content.
+// - The shared index (-shm) is never synced: it survives, or is missing, older, or garbage.
 //
-// Not modelled: a disk that confirms a sync and loses the bytes all the same; one that damages sectors that nobody
-// wrote to (SQLite counts on that as well); and the loss of a file's name, which the file systems that we know
-// keep with its first sync.
+// Not simulated: a disk that confirms a sync and loses the bytes nevertheless; a disk that damages sectors to
+// which nobody wrote (SQLite relies on that, too); and the loss of a file's name, which common file systems
+// keep with the file's first sync.
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,25 +33,25 @@ const DATABASE = "parley.sqlite";
 const SECTOR = 512;
 const WAL_HEADER = 32;
 const FRAME_HEADER = 24;
-/** The log's first word, where its checksums are little-endian and big-endian. */
+/** The first four bytes of the log, for little-endian and big-endian checksums. */
 const MAGIC = [0x377f0682, 0x377f0683];
 
 export interface Wal {
-  /** Bytes of one frame, its header included. */
+  /** Size of a frame in bytes, including its header. */
   readonly frameBytes: number;
-  /** Ends of the frames that SQLite would accept, in order. */
+  /** Offsets at which the frames that SQLite accepts end, in order. */
   readonly frameEnds: readonly number[];
   /** Number of frames up to the end of the last transaction. */
   readonly committed: number;
-  /** Page of each accepted frame. */
+  /** Page number of each accepted frame. */
   readonly pages: readonly number[];
-  /** End of the newest bytes in this round of the log. */
+  /** Offset at which the newest bytes since the last reset of the log end. */
   readonly frontier: number;
-  /** The number that marks this round of the log. */
+  /** The salt of the log, which changes when SQLite resets the log. */
   readonly salt: string;
 }
 
-/** Reads a log like SQLite's recovery. Undefined if SQLite would ignore it. */
+/** Reads a log like SQLite's recovery. Returns undefined if SQLite would ignore it. */
 export function readWal(bytes: Buffer): Wal | undefined {
   if (bytes.length < WAL_HEADER) return undefined;
   const little = bytes.readUInt32BE(0) === MAGIC[0];
@@ -87,18 +88,18 @@ export function readWal(bytes: Buffer): Wal | undefined {
   return { frameBytes, frameEnds, committed, pages, frontier, salt };
 }
 
-/** State of the log and of the active checkpoint, from the shared index. */
+/** State of the log and of the current checkpoint, from the shared index. */
 interface Index {
   readonly salt: string;
-  /** Frames that are in the database and synced there. */
+  /** Number of frames that are in the database and synced there. */
   readonly copied: number;
-  /** Frames that a checkpoint has begun to copy. */
+  /** Number of frames that a checkpoint has begun to copy. */
   readonly attempted: number;
 }
 
 function readIndex(bytes: Buffer | undefined): Index | undefined {
   if (bytes === undefined || bytes.length < 136) return undefined;
-  // The header has two copies; while one is written, the other is valid.
+  // The header has two copies, which differ while one of them is written.
   const at = bytes.subarray(0, 48).equals(bytes.subarray(48, 96)) ? 0 : undefined;
   if (at === undefined) return undefined;
   const salt = bytes.toString("hex", 32, 40);
@@ -110,11 +111,11 @@ export interface FileSet {
   readonly database: Buffer | undefined;
   readonly wal: Buffer | undefined;
   readonly shm: Buffer | undefined;
-  /** All other files by name: the readable copies and the note of their progress. */
+  /** All other files by name: JSONL copies, the note of their progress, marks and journals. */
   readonly others: ReadonlyMap<string, Buffer>;
 }
 
-/** Reads the files of a store whose process is stopped or gone. */
+/** Reads the files of a store whose process is stopped or has exited. */
 export function readFiles(dir: string): FileSet {
   const read = (name: string): Buffer | undefined =>
     existsSync(join(dir, name)) ? readFileSync(join(dir, name)) : undefined;
@@ -129,7 +130,7 @@ export function readFiles(dir: string): FileSet {
   };
 }
 
-/** Puts a file set into an empty folder. */
+/** Writes a file set into an empty folder. */
 export function writeFiles(dir: string, files: FileSet): void {
   const { database, wal, shm, others } = files;
   const parts = [
@@ -141,14 +142,14 @@ export function writeFiles(dir: string, files: FileSet): void {
   for (const [name, bytes] of parts) if (bytes !== undefined) writeFileSync(join(dir, name), bytes);
 }
 
-/** Bytes of a set of files that may be lost. */
+/** The bytes of a file set that a power loss may destroy. */
 export interface Loss {
   /** Bytes of the log that no sync has confirmed. */
   readonly wal: { readonly from: number; readonly to: number };
   /** Pages of the database, from 1, that no sync has confirmed. */
   readonly pages: ReadonlySet<number>;
   readonly pageBytes: number;
-  /** Bytes of readable copies, by file name, that a sync has confirmed. */
+  /** By file name: the number of synced bytes of each JSONL copy. */
   readonly copies: ReadonlyMap<string, number>;
 }
 
@@ -161,13 +162,11 @@ const noLoss = (copies: Copies): Loss => ({
   copies,
 });
 
-/**
- * Bytes that may be lost. `synced`: number of frames that a sync has confirmed, by round of the log.
- */
+/** Returns the bytes that a power loss may destroy. `synced`: number of synced frames by salt of the log. */
 export function lossOf(files: FileSet, copies: Copies, synced: ReadonlyMap<string, number>): Loss {
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
   const index = readIndex(files.shm);
-  // Between two rounds the index may be ahead of the log: then everything in the log was synced long ago.
+  // After a reset the index may be ahead of the log; then all frames in the log were synced long ago.
   if (wal === undefined || index === undefined || index.salt !== wal.salt) return noLoss(copies);
   const committed = wal.frameEnds[(synced.get(wal.salt) ?? 0) - 1] ?? 0;
   const checkpointed = wal.frameEnds[Math.max(index.copied, index.attempted) - 1] ?? 0;
@@ -215,7 +214,10 @@ function lostPages(database: Buffer, loss: Loss, luck: Dice, before: Buffer | un
   return growing > 0 && luck.chance(0.3) ? bytes.subarray(0, bytes.length - luck.below(growing + 1)) : bytes;
 }
 
-/** Bytes of each readable copy that were on the disk when the note of progress was written, by file name. */
+/**
+ * Returns the number of bytes of each JSONL copy that were synced when the note of progress was written,
+ * by file name.
+ */
 export async function syncedCopies(db: Db, files: FileSet): Promise<Map<string, number>> {
   const upTo = Number.parseInt(files.others.get("mirror.progress")?.toString() ?? "", 10) || 0;
   const rows = await db
@@ -232,7 +234,10 @@ export async function syncedCopies(db: Db, files: FileSet): Promise<Map<string, 
   );
 }
 
-/** The end of a copy may be gone, or zero; all of it, if nothing of it was synced. */
+/**
+ * Damages the end of a JSONL copy: it is cut or becomes zeros. A copy without synced bytes may be lost
+ * completely.
+ */
 function lostCopy(copy: Buffer, synced: number, luck: Dice): Buffer | undefined {
   const from = synced + luck.below(Math.max(0, copy.length - synced) + 1);
   switch (luck.below(5)) {
@@ -264,7 +269,7 @@ function lostIndex(shm: Buffer | undefined, luck: Dice, before: Buffer | undefin
   }
 }
 
-/** One of the file sets that a loss of power may leave. `before`: an earlier moment of the same files. */
+/** Returns a random file set that a power loss may leave. `before`: the same files at an earlier moment. */
 export function afterLoss(files: FileSet, loss: Loss, luck: Dice, before?: FileSet): FileSet {
   const others = [...files.others].flatMap(([name, bytes]) => {
     if (name.endsWith("-mark")) {
@@ -292,14 +297,14 @@ function isStopped(pid: number): boolean {
   });
 }
 
-/** Whether a checkpoint of the store in `dir` is under way. */
+/** Returns whether a checkpoint of the store in `dir` is running. */
 export function inCheckpoint(dir: string): boolean {
   const file = join(dir, `${DATABASE}-shm`);
   const index = existsSync(file) ? readIndex(readFileSync(file)) : undefined;
   return index !== undefined && index.attempted > index.copied;
 }
 
-/** Runs `work` while the process is stopped. The process must be one of ours. */
+/** Runs `work` while a process is stopped. The process must be one that this test started. */
 export async function whileStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
   process.kill(pid, "SIGSTOP");
   try {

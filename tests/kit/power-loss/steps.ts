@@ -1,5 +1,5 @@
-// The transactions that `writer.ts` makes one after the other, and the contents of the store after
-// each. A pure function of seed and number, so that a reader of the store knows its expected contents.
+// The transactions that `writer.ts` executes one after the other, and the contents of the store after each.
+// They depend only on seed and number, so that a reader of the store knows the expected contents.
 
 import { dice } from "../dice.ts";
 
@@ -8,7 +8,7 @@ const LANES = 6;
 export interface PowerStep {
   /** The session that the transaction writes to. */
   readonly key: string;
-  /** The session is first begun anew under this id, by a reset or by a deletion. */
+  /** The new transcript id, if the transaction first resets or deletes the session. */
   readonly renewedAs?: string;
   readonly deletes: boolean;
   /** Ids and lengths of the messages that it appends, all in one transaction. */
@@ -17,13 +17,13 @@ export interface PowerStep {
 
 const keyOf = (lane: number): string => `agent:main:chat:${lane}`;
 
-/** The transaction of this number, from 1. The first ones make the sessions. */
+/** Returns the transaction with this number, from 1. The first ones create the sessions. */
 export function powerStep(seed: string, number: number): PowerStep {
   const luck = dice(`${seed} step ${number}`);
   const lane = number <= LANES ? number : 1 + luck.below(LANES);
   const renewed = number <= LANES || luck.chance(0.04);
   const deletes = luck.chance(0.5);
-  // Mostly small messages, and some of many log pages.
+  // Most messages are small; some fill many pages of the log.
   const messages = Array.from({ length: 1 + luck.below(5) }, (_, at) => {
     const chars = luck.chance(0.1) ? 5_000 + luck.below(60_000) : 20 + luck.below(600);
     return { id: `m${number}-${at}`, chars };
@@ -31,10 +31,13 @@ export function powerStep(seed: string, number: number): PowerStep {
   return { key: keyOf(lane), deletes, ...(renewed ? { renewedAs: `s${lane}-${number}` } : {}), messages };
 }
 
-/** Contents of the store after `count` transactions: message ids by session id, in order. */
+/**
+ * Returns the contents of the store after `count` transactions: the message ids of each transcript, in
+ * order.
+ */
 export function powerState(seed: string, count: number): Map<string, string[]> {
   const current = new Map<string, string>();
-  /** Every transcript that a session had since it was last deleted. */
+  /** By session: its transcripts since it was last deleted. */
   const all = new Map<string, string[]>();
   const state = new Map<string, string[]>();
   for (let number = 1; number <= count; number += 1) {

@@ -1,6 +1,7 @@
-// Run as a process of its own: makes the transactions of `steps.ts` on a store, with its readable copies,
-// until it is killed. Reads beside them. After each one that the store has confirmed or shown it writes the
-// number of it into a file, and after each sync of the log how far the log had got when the sync began.
+// Runs as a separate process: executes the transactions of `steps.ts` on a store with JSONL copies until it
+// is killed, and reads the store meanwhile. It writes the number of each transaction that the store has
+// confirmed or shown into one file. Into another it writes, after each sync of the log, the number of frames
+// at the begin of that sync.
 
 import { openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -20,13 +21,13 @@ import { plainRedactor } from "../redactor.ts";
 import { watchSyncs } from "../store/disk-sync.ts";
 import { type PowerStep, powerStep } from "./steps.ts";
 
-/** The first transactions are made alone: a start is short. */
+/** The number of transactions before the reads start, so that the store starts quickly. */
 const READS_FROM = 8;
 const WORDS = "what people say to each other in the course of a day, and machines in a second; ".repeat(
   1_000,
 );
 
-/** Begins a session anew. Returns the transcripts deleted with the old one. */
+/** Resets or deletes a session. Returns the ids of the deleted transcripts. */
 async function renew(tx: Tx, step: PowerStep, sessionId: string, isNew: boolean): Promise<readonly string[]> {
   const { key, deletes } = step;
   const deleted = !isNew && deletes ? await deleteSessionRows(tx, key, { transcripts: true }) : [];
@@ -37,7 +38,7 @@ async function renew(tx: Tx, step: PowerStep, sessionId: string, isNew: boolean)
   return deleted;
 }
 
-/** Makes one transaction. Returns the transcripts that it deleted. */
+/** Executes one transaction. Returns the ids of the deleted transcripts. */
 function make(store: Store, step: PowerStep, current: Map<string, string>): Promise<readonly string[]> {
   const { key, renewedAs, messages } = step;
   const sessionId = renewedAs ?? current.get(key) ?? "";
@@ -72,7 +73,7 @@ watchSyncs(() => {
   return () => writeSync(synced, `${salts.join("")} ${index?.frames ?? 0}\n`);
 });
 
-/** Tells the newest transaction that a read shows. */
+/** Records the newest transaction that a read returns. */
 async function read(db: Db): Promise<void> {
   const newest = db.selectFrom("messages").select("id").orderBy("seq", "desc").limit(1);
   const id = (await newest.executeTakeFirst())?.id ?? "";
@@ -101,6 +102,6 @@ for (let number = 1; ; number += 1) {
   if (step.renewedAs !== undefined) current.set(step.key, step.renewedAs);
   for (const sessionId of deleted) void jsonlCopies.remove(sessionId);
   jsonlCopies.note(current.get(step.key) ?? "");
-  // The copies are written beside the next transactions, as in a gateway.
+  // Lets the JSONL copies be written at the same time as the next transactions, as in a gateway.
   if (number % 4 === 0) await new Promise((resolve) => setImmediate(resolve));
 }

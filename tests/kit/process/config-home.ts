@@ -10,9 +10,9 @@ import type { Result } from "../../../src/core/shapes/errors.ts";
 export interface ConfigHome {
   readonly home: string;
   readonly defaultPath: string;
-  /** Writes a configuration file; default: the default file. */
+  /** Writes a configuration file. Default: the file in the home folder. */
   write(text: string, path?: string, mode?: number): void;
-  /** Loads, after writing `text` to the default file if given. */
+  /** Loads the configuration. `text`: written to the default file before. */
   load(text?: string, more?: Partial<LoadOptions>): Result<Loaded>;
   /** Loads a configuration that must be valid. */
   good(text?: string, more?: Partial<LoadOptions>): Loaded;
@@ -51,7 +51,10 @@ function makeHome(home: string): ConfigHome {
   };
 }
 
-/** Call it at the top of a test file. The returned function gives the current test's home. */
+/**
+ * Makes a home folder for each test of the file that calls it. The returned function gives the current
+ * one.
+ */
 export function useConfigHome(): () => ConfigHome {
   let current: ConfigHome | undefined;
   beforeEach(() => {

@@ -1,8 +1,8 @@
-// Real gateway processes over one store: started, killed, paused, each at an address that it keeps across
-// restarts. Needs no test runner. It signals only processes that it started, by their own pid. `end` leaves
-// none, nor does the death of their parent. Each start of a process is a life with its own name, so that the
-// effects of each can be told apart; a life is `broken` when it was killed or paused. A process that ends
-// unexpectedly is recorded with its last output.
+// Real gateway processes over one store. Tests start, kill and pause them; each keeps its address across
+// restarts. Needs no test runner. It signals only processes that it started, by their pid. `end` kills all of
+// them, and they also end when their parent dies.
+// Each start of a process has a name, so that side effects can be assigned to it. A start is `broken` if the
+// process was killed or paused. A process that ends unexpectedly is recorded with its last output.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -14,20 +14,22 @@ import { freePort } from "../loopback.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../../bin/parley.js", import.meta.url));
 const READY_MAX_MS = 45_000;
-/** Apart from the ports of all other tests: no test may take one while its process is down. */
+/**
+ * Separate from the ports of all other tests, so that none of them takes a port while its process is down.
+ */
 const PORT_FIRST = 12_000;
 /** Maximum length of a process's kept output. */
 const WORDS_MAX = 20_000;
 
 export const TOKEN = "a-token-that-is-for-tests";
 
-/** Writes a configuration into a home directory. */
+/** Writes a configuration into a home folder. */
 export function writeHome(home: string, config: Record<string, unknown>): void {
   mkdirSync(join(home, ".parley"), { mode: 0o700, recursive: true });
   writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(config), { mode: 0o600 });
 }
 
-/** Runs the launcher with these arguments and an environment with only the home. */
+/** Starts the launcher with these arguments. The environment contains only the home folder. */
 export function launch(
   home: string,
   args: readonly string[],
@@ -35,7 +37,7 @@ export function launch(
   env: Readonly<Record<string, string>> = {},
 ): ChildProcess {
   return spawn(process.execPath, [...flags, ...heapFlags(args, flags), LAUNCHER, ...args], {
-    // As a child of a launcher it ends when the parent does.
+    // The marker makes it end with its parent, like a child of a launcher.
     env: withHeapEnv({
       PATH: process.env.PATH,
       HOME: home,
@@ -47,7 +49,7 @@ export function launch(
   });
 }
 
-/** The address that a launched gateway prints; rejects when it ends first. */
+/** Resolves with the address that the gateway prints; rejects if the process ends before. */
 export function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
@@ -79,18 +81,18 @@ interface Life {
   readonly exited: Promise<number | null>;
   words: string;
   broken: boolean;
-  /** Whether it was stopped from here. */
+  /** Whether the test stopped it. */
   told: boolean;
   over: boolean;
 }
 
 export interface FleetOptions {
-  /** An empty folder for homes and logs. Its maker removes it. */
+  /** An empty folder for homes and logs. The caller removes it. */
   readonly root: string;
   readonly processes: number;
-  /** The configuration of a process in this life; token and port are added. */
+  /** Returns the configuration of a process for this start; token and port are added. */
   readonly config: (life: string) => Record<string, unknown>;
-  /** Flags for the runtime, besides the launcher's own. */
+  /** Flags for Node, in addition to those of the launcher. */
   readonly flags?: readonly string[];
 }
 
@@ -111,7 +113,7 @@ export class Fleet {
     this.#ready = ports.map(() => false);
   }
 
-  /** Finds addresses; starts no process. */
+  /** Reserves addresses; starts no process. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const ports = new Set<number>();
     while (ports.size < options.processes) ports.add(await freePort(PORT_FIRST));
@@ -126,7 +128,7 @@ export class Fleet {
     return join(this.#options.root, `home-${at}`);
   }
 
-  /** The folder of the embedded store and a process's own files. */
+  /** Returns the folder of the embedded store and of the process's own files. */
   storeDir(at: number): string {
     return join(this.home(at), ".parley", "state");
   }
@@ -139,28 +141,28 @@ export class Fleet {
     return this.#current[at]?.child.pid ?? 0;
   }
 
-  /** Processes that are running and ready. */
+  /** Returns the indexes of the processes that are running and ready. */
   up(): number[] {
     return this.#ports.flatMap((_, at) => (this.#ready[at] === true ? [at] : []));
   }
 
-  /** Processes that ended unexpectedly. */
+  /** Descriptions of processes that ended unexpectedly. */
   get deaths(): readonly string[] {
     return this.#deaths;
   }
 
-  /** Whether this life was killed or paused. */
+  /** Returns whether the process was killed or paused after this start. */
   isBroken(life: string): boolean {
     return this.#lives.get(life)?.broken ?? true;
   }
 
-  /** Log lines at level `error` or above, of every life. */
+  /** Returns the log lines at level `error` or above, of all starts. */
   errors(): string[] {
     const lines = [...this.#lives.values()].flatMap((life) => life.words.split("\n"));
     return lines.filter((line) => /^\{"level":[56]0/.test(line));
   }
 
-  /** Starts a process that is down. Resolves when it is ready, or dead again. */
+  /** Starts a process that is down. Resolves when it is ready, or has ended again. */
   async start(at: number): Promise<void> {
     const before = this.#current[at];
     if (before !== undefined && !before.over) throw new Error(`process ${at} is there already`);
@@ -211,7 +213,7 @@ export class Fleet {
     return life.exited;
   }
 
-  /** Sends SIGKILL. Resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   async kill(at: number): Promise<void> {
     const life = this.#current[at];
     if (life !== undefined) life.broken = true;
@@ -219,13 +221,13 @@ export class Fleet {
     await this.#signalled(life, "SIGKILL");
   }
 
-  /** Stops as planned. Resolves with the exit code. */
+  /** Stops the process gracefully. Resolves with the exit code. */
   async stop(at: number): Promise<number | null> {
     this.#ready[at] = false;
     return this.#signalled(this.#current[at], "SIGTERM");
   }
 
-  /** Sends SIGSTOP: it pauses without noticing. */
+  /** Sends SIGSTOP, which pauses the process without notice. */
   pause(at: number): void {
     const life = this.#current[at];
     if (life === undefined || life.over) return;
@@ -234,7 +236,7 @@ export class Fleet {
     life.child.kill("SIGSTOP");
   }
 
-  /** Sends SIGCONT: it continues. */
+  /** Sends SIGCONT, which continues a paused process. */
   resume(at: number): void {
     const life = this.#current[at];
     if (life === undefined || life.over) return;
@@ -246,7 +248,7 @@ export class Fleet {
     return connect({ url: this.url(at), token: TOKEN, ...more });
   }
 
-  /** Kills every process that is left. */
+  /** Kills all remaining processes. */
   async end(): Promise<void> {
     await Promise.all(this.#current.map((life) => this.#signalled(life, "SIGKILL")));
   }

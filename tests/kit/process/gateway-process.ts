@@ -1,5 +1,5 @@
-// A real gateway process: the real launcher, its own home, the real disk, a real socket. Signalled only by
-// its pid.
+// A real gateway process, started by the real launcher with its own home, disk and socket. It is signalled
+// only by its pid.
 
 import { tmpdir } from "node:os";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
@@ -15,11 +15,11 @@ export interface GatewayProcess {
   readonly token: string;
   readonly home: string;
   readonly pid: number;
-  /** Its output so far. */
+  /** Returns its output so far. */
   stdout(): string;
   stderr(): string;
   connect(): Promise<GatewayClient>;
-  /** Sends the signal; resolves with the exit code (null when the signal ended it). */
+  /** Sends the signal. Resolves with the exit code, or null if the signal ended the process. */
   end(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): Promise<number | null>;
   signal(signal: "SIGTERM" | "SIGINT"): void;
   readonly exited: Promise<number | null>;
@@ -28,13 +28,13 @@ export interface GatewayProcess {
 export interface ProcessOptions {
   /** Configuration; the token and a free port are added. */
   readonly config?: Record<string, unknown>;
-  /** An existing home, with the same store. */
+  /** Home folder of an earlier gateway, to use the same store. Default: a new one. */
   readonly home?: string;
-  /** Environment variables besides the home's. */
+  /** Environment variables in addition to those for the home folder. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Makes a home directory with a configuration. */
+/** Makes a home folder with a configuration. */
 export function homeWith(config: Record<string, unknown>): string {
   const home = temporaryFolder(tmpdir());
   writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...config });

@@ -1,4 +1,4 @@
-// The store of a fleet: new for each story, and open for checks afterwards.
+// Stores for the gateway processes of a test: new for each test, and open for checks afterwards.
 
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import type { Store } from "../../../src/store/sql.ts";
@@ -9,29 +9,29 @@ import type { Fleet } from "./fleet.ts";
 
 /** A new store. */
 export interface FreshStore {
-  /** The section `store` of every process's configuration. */
+  /** The section `store` of the configuration of every process. */
   readonly config: Record<string, unknown>;
-  /** Opens it when no process of the fleet is left. */
+  /** Opens the store after all processes have ended. */
   open(fleet: Fleet): Promise<Store>;
-  /** The files of the embedded store and its readable copies; absent: none. */
+  /**
+   * Returns the folder with the files of the embedded store and its JSONL copies. Absent: the store has no
+   * files.
+   */
   filesDir?(fleet: Fleet): string;
-  /** Removes everything that `open` does not. */
+  /** Removes the store, except for the parts that `open` closes itself. */
   remove(): Promise<void>;
 }
 
 export interface Ground {
   readonly name: string;
-  /** Maximum number of processes over it. */
+  /** Maximum number of processes that share the store. */
   readonly processes: number;
-  /**
-   * How much later than recorded an event may have happened: clock differences, and transactions that waited
-   * for locks.
-   */
+  /** Maximum error of a recorded time: clocks differ, and transactions wait for locks. */
   readonly skewMs: number;
   fresh(): Promise<FreshStore>;
 }
 
-/** One process over its own database file. */
+/** One process with its own database file. */
 export const EMBEDDED: Ground = {
   name: "embedded",
   processes: 1,
@@ -47,13 +47,13 @@ export const EMBEDDED: Ground = {
   }),
 };
 
-/** Three processes over one PostgreSQL: each store is a schema on the server at `address`. */
+/** Three processes over one PostgreSQL server at `address`. Each store is a schema. */
 export function clusterGround(address: () => Promise<string>): Ground {
   return {
     name: "cluster",
     processes: 3,
-    // The time of a claim is the start of its transaction. That may have waited for the locks of a paused
-    // process, for the length of the pause. A second more allows for differing clocks.
+    // The recorded time of a claim is the start of its transaction, which may then wait for the locks of a
+    // paused process. One second more allows for differing clocks.
     skewMs: 7_000,
     async fresh() {
       const { url, schema } = freshSchema(await address());

@@ -10,7 +10,7 @@ import type { Schema } from "./schema.ts";
 
 type Titled = Schema & {
   readonly title?: string;
-  /** The sentence of a title. */
+  /** The sentence that describes a schema with a title. */
   readonly $comment?: string;
 };
 
@@ -34,7 +34,7 @@ function fieldLines(schema: Titled): string[] {
   });
 }
 
-/** Returns the type of a schema's values; a schema with a title is shown by it. */
+/** Returns the type of a schema's values as TypeScript. A schema with a title is shown by its title. */
 export function typeText(schema: Titled, isRoot = false): string {
   if (schema.title !== undefined && !isRoot) return schema.title;
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
@@ -52,13 +52,13 @@ export function typeText(schema: Titled, isRoot = false): string {
   return names.join(" | ");
 }
 
-/** Returns the schemas of the alternatives, the items or the values of a schema. */
+/** Returns the schemas of a schema's alternatives, items and values. */
 function inside({ anyOf = [], items, additionalProperties }: Titled): readonly Titled[] {
   const values = typeof additionalProperties === "object" ? [additionalProperties] : [];
   return [...anyOf, ...(items === undefined ? [] : [items]), ...values];
 }
 
-/** Returns the fields of an object, with those of objects in it that have no title. */
+/** Returns the fields of an object, including those of inner objects without a title. */
 function fieldsOf(schema: Titled): Declaration["fields"] {
   const fields: [string, Titled][] = Object.entries(schema.properties ?? {});
   return fields.flatMap(([name, inner]) => [
@@ -79,7 +79,7 @@ function declarationOf(name: string, schema: Titled): Declaration {
   };
 }
 
-/** Collects the schemas with a title below this one. A title without a body names a type of the core. */
+/** Collects the schemas with a title inside this one. A title without a body names a type of `src/core`. */
 function collect(schema: Titled, into: Map<string, Titled>): void {
   if (schema.title !== undefined && isDescribed(schema)) {
     if (into.has(schema.title)) return;
@@ -92,7 +92,10 @@ function isDescribed({ type, enum: values, anyOf }: Titled): boolean {
   return type !== undefined || values !== undefined || anyOf !== undefined;
 }
 
-/** Every schema of a payload: of events, of the greeting, of answers of methods, HTTP requests and tools. */
+/**
+ * Returns every schema of a payload: events, the greeting, and answers of methods, HTTP requests and
+ * tools.
+ */
 function roots(): [string, Titled][] {
   const events = Object.entries(EVENTS).map(([name, { payload }]): [string, object] => [
     `event ${name}`,
@@ -105,11 +108,11 @@ function roots(): [string, Titled][] {
   return [...frames, ...events, ...results] as [string, Titled][];
 }
 
-/** The payloads by name, and the declarations of the types that they name. */
+/** Returns the payloads by name, and the declarations of the types that they use. */
 export function schemaPayloads(): {
   readonly payloads: ReadonlyMap<string, { readonly type: string; readonly doc: string }>;
   readonly types: ReadonlyMap<string, Declaration>;
-  /** The payloads that are objects without a title. */
+  /** Payloads that are objects without a title. */
   readonly untitled: readonly Declaration[];
 } {
   const titled = new Map<string, Titled>();

@@ -1,8 +1,8 @@
-// The codes of a method in the reference, which tests compare with the observed codes.
+// The error codes of a method in the reference. Tests compare them with the codes that a gateway returns.
 
 import { type MethodName, methodOf } from "../../../src/contract/methods.ts";
 
-/** Codes that any method may answer. */
+/** Codes that any method may return. */
 export const EVERY_METHOD = [
   ...["invalid_argument", "unknown_argument", "unknown_method", "missing_scope", "idempotency_conflict"],
   ...["rate_limited", "shutting_down", "store_unavailable", "internal"],

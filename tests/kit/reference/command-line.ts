@@ -16,7 +16,7 @@ function below(command: Command, path: string): Known[] {
   });
 }
 
-/** Builds the program as for every call, without running it. */
+/** Builds the command line program without running it. */
 function program(): Command {
   const parts = { machine: { version: "" }, stdout: { write: () => true } };
   return buildProgram(

@@ -52,7 +52,7 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/Calls$/, "count"],
 ];
 
-/** Unit of a number. Undefined if no schema names it. */
+/** Returns the unit of a number, or undefined if its name has none. */
 export function unitOf({ path, schema }: Key): string | undefined {
   if (![schema.type].flat().some((type) => type === "integer" || type === "number")) {
     return schema.anyOf?.some((one) => unitOf({ path, schema: one, required: false }) !== "") === true
@@ -62,7 +62,7 @@ export function unitOf({ path, schema }: Key): string | undefined {
   return UNITS.find(([pattern]) => pattern.test(path))?.[1];
 }
 
-/** The notation of a number of this key. */
+/** The notation in which a number of this key is written. */
 const written =
   (unit: string | undefined) =>
   (value: number): string =>
@@ -74,7 +74,7 @@ function fallback(key: Key): string {
   return code(typeof value === "number" ? written(unitOf(key))(value) : JSON.stringify(value));
 }
 
-/** Sections of the page: one for each first part of a path. */
+/** Groups the keys into sections of the page: one for each first part of a path. */
 function sections(keys: readonly Key[]): Map<string, Key[]> {
   const found = new Map<string, Key[]>();
   for (const key of keys) {
@@ -87,14 +87,14 @@ function sections(keys: readonly Key[]): Map<string, Key[]> {
   return found;
 }
 
-/** Removes the section's name from a path, for a narrow cell. */
+/** Removes the section's name from a path, because table cells are narrow. */
 function within(section: string, path: string): string {
   return path.startsWith(`${section}.`) || path.startsWith(`${section}[`)
     ? path.slice(section.length).replace(/^\./, "")
     : path;
 }
 
-/** Returns each key once: shared keys of channels, and keys that one channel adds. Accounts repeat them. */
+/** Removes the keys of accounts, which repeat those of their channel. */
 function withoutDoubles(keys: readonly Key[]): Key[] {
   const CHANNEL = /^channels\.(\w+)\.(.+)$/;
   const ids = new Set(keys.flatMap(({ path }) => CHANNEL.exec(path)?.[1] ?? []));

@@ -1,5 +1,5 @@
-// Reads the type declarations of the wire from the source, with the comment of each field. The compiler finds
-// them, and the page shows them in TypeScript.
+// Reads the type declarations of the protocol from the source, with the comment of each field. The TypeScript
+// compiler finds them, and the page shows them as TypeScript.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -38,7 +38,7 @@ function sources(): Map<string, string> {
   );
 }
 
-/** Returns the text of a comment on one line. */
+/** Joins the lines of a comment. */
 function words(comment: string): string {
   const [last = ""] = comment.match(/\/\*\*[\s\S]*?\*\/\s*$/) ?? [];
   return last
@@ -48,7 +48,7 @@ function words(comment: string): string {
     .trim();
 }
 
-/** Adapts the text for readers: everything on the wire is read-only. */
+/** Removes `readonly`: every type of the protocol is read-only. */
 function plain(text: string): string {
   return text
     .replaceAll(/\breadonly /g, "")
@@ -73,7 +73,7 @@ class Reader {
     return plain(this.#text.slice(node.getStart(this.#source), node.end));
   }
 
-  /** Named fields with a type, in this node and below it. */
+  /** Returns the named fields with a type, in this node and inside it. */
   fields(node: Node): FieldFact[] {
     const found: FieldFact[] = [];
     const { name, type } = node as { name?: Node; type?: Node };
@@ -87,7 +87,10 @@ class Reader {
   }
 }
 
-/** Every named type of these files, by name. If two have one name, the one nearer to the wire counts. */
+/**
+ * Returns every named type of these files, by name. If two files declare a name, the one closer to the
+ * protocol wins.
+ */
 export function readDeclarations(): Map<string, Declaration> {
   const files = sources();
   const virtual: Record<string, string> = {
@@ -117,7 +120,7 @@ export function readDeclarations(): Map<string, Declaration> {
   }
 }
 
-/** Returns the types named in this text, in their texts, and so on. */
+/** Returns the types that this text names, and those that their declarations name. */
 export function namedIn(text: string, all: ReadonlyMap<string, Declaration>): Set<string> {
   const found = new Set<string>();
   const look = (words: string): void => {

@@ -9,7 +9,7 @@ import { code, GENERATED, page, table } from "./markdown.ts";
 
 const SOURCE = fileURLToPath(new URL("../../../src/core/shapes/errors.ts", import.meta.url));
 
-/** The description of each code, from the comment at its declaration. */
+/** Returns the description of each code, from the comment at its declaration. */
 export function meanings(): Map<string, string> {
   const found = readFileSync(SOURCE, "utf8").matchAll(/\/\*\* (.+?) \*\/\n\s+(\w+): form\(/g);
   return new Map([...found].map(([, meaning = "", name = ""]) => [name, meaning]));

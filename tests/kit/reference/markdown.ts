@@ -1,9 +1,9 @@
 // Markdown of the generated pages of docs/reference: tables, lists of names, anchors.
 
-/** Maximum length of a line of a generated page: browsers do not show longer ones well. */
+/** Maximum length of a line of a generated page: GitHub shows longer ones badly. */
 export const LINE_MAX_CHARS = 280;
 
-/** Text in a cell of a table: a bar would end the cell. */
+/** Escapes text for a table cell, which a vertical bar would end. */
 function cell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ");
 }
@@ -36,7 +36,7 @@ export const codes = (texts: readonly string[]): string => texts.map(code).join(
 
 const WRAPPED_CHARS = 120;
 
-/** A list as a paragraph, wrapped to lines. */
+/** Returns a list as one paragraph, wrapped to lines. */
 export function wrapped(first: string, items: readonly string[], end: string): string {
   const lines = [first];
   for (const [at, item] of items.entries()) {
@@ -48,12 +48,12 @@ export function wrapped(first: string, items: readonly string[], end: string): s
   return lines.join("\n");
 }
 
-/** A paragraph, wrapped to lines. */
+/** Returns a paragraph, wrapped to lines. */
 export function prose(text: string): string {
   return text.replaceAll(new RegExp(`(.{1,${WRAPPED_CHARS}})(?: +|$)`, "g"), "$1\n").trimEnd();
 }
 
-/** Codes as links to their description. */
+/** Returns error codes as links to their descriptions. */
 export function linkedCodes(names: readonly string[]): string[] {
   return names.map((name) => `[\`${name}\`](ERRORS.md#${name})`);
 }

@@ -1,4 +1,5 @@
-// docs/reference/PROTOCOL.md: every method with its params and answer, every event, every type on the wire.
+// docs/reference/PROTOCOL.md: every method with its params and answer, every event, every type of the
+// protocol.
 
 import { BODIES } from "../../../src/contract/bodies.ts";
 import { EVENTS } from "../../../src/contract/events.ts";
@@ -24,7 +25,7 @@ type Spec = Omit<MethodSpec, "params"> & { readonly params: Schema };
 
 const specs = (): [MethodName, Spec][] => Object.entries(METHODS) as [MethodName, Spec][];
 
-/** Returns every param of every method and body, so that a test finds those without a description. */
+/** Returns every param of every method and HTTP body, so that a test finds those without a description. */
 export function givenFields(): { method: string; field: Field }[] {
   const bodies = Object.entries(BODIES).map(([path, { body }]): [string, Schema] => [path, body as Schema]);
   const methods = specs().map(([method, { params }]): [string, Schema] => [method, params]);
@@ -33,13 +34,13 @@ export function givenFields(): { method: string; field: Field }[] {
   );
 }
 
-/** The answers, events and frames by name, and all types that they name. */
+/** The answers, events and frames of the protocol by name, and all types that they use. */
 export class Wire {
   readonly #schemas = schemaPayloads();
   readonly #all = new Map([...readDeclarations(), ...this.#schemas.types]);
   readonly payloads = this.#schemas.payloads;
 
-  /** Returns the named types on the wire, alphabetically. */
+  /** Returns the named types of the protocol, alphabetically. */
   types(): Declaration[] {
     const roots = [...this.payloads.values()].map(({ type }) => type);
     const names = namedIn(roots.join("\n"), this.#all);
@@ -50,7 +51,7 @@ export class Wire {
     return [...this.types(), ...this.#schemas.untitled];
   }
 
-  /** Returns the fields without a description, at the field or by name. */
+  /** Returns the fields that have a description neither at their declaration nor in field-words.ts. */
   unspoken(): { type: string; field: string }[] {
     return this.#described().flatMap(({ name: type, fields }) =>
       fields
@@ -59,7 +60,7 @@ export class Wire {
     );
   }
 
-  /** Returns the field names that are described by name alone. */
+  /** Returns the names of fields that only field-words.ts describes. */
   namesUsed(): Set<string> {
     const named = this.#described();
     return new Set(
@@ -81,7 +82,7 @@ function paramsTable(params: Schema, word = "param"): string {
   );
 }
 
-/** Shows a payload: by a link to its type, or in full. */
+/** Shows a payload as a link to its type, or in full if it has no name. */
 function payloadText(label: string, name: string, wire: Wire): string {
   const { type, doc } = wire.payloads.get(name) ?? { type: "", doc: "" };
   const shown = /^\w+$/.test(type) ? `${label}: ${link(type)}.` : `${label}:\n\n${ts(type)}`;

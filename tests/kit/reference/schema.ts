@@ -1,4 +1,4 @@
-// Describes a JSON Schema in the words of the generated pages.
+// Describes a JSON Schema in plain words for the generated pages.
 
 import { code } from "./markdown.ts";
 
@@ -20,7 +20,7 @@ export interface Schema {
   readonly maxItems?: number;
 }
 
-/** Formats a number of bytes for people, in powers of two if it is one. */
+/** Formats a number of bytes for people, as KiB or MiB if it is a power of two. */
 export function bytes(value: number): string {
   for (const [size, unit] of [
     [1024 ** 3, "GiB"],
@@ -32,7 +32,7 @@ export function bytes(value: number): string {
   return String(value);
 }
 
-/** Larger numbers are technical maxima, not limits. */
+/** Larger numbers are technical maximums, which the pages do not show. */
 const isLimit = (value: number | undefined): value is number =>
   value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
 
@@ -63,7 +63,7 @@ function one(type: string, schema: Schema, written: Written): string {
   }
 }
 
-/** Returns the type with its limits. */
+/** Describes a type with its limits. */
 export function typeWords(schema: Schema, written: Written = String): string {
   if (schema.enum !== undefined) return schema.enum.map((value) => code(String(value))).join(", ");
   if (schema.const !== undefined) return code(String(schema.const));
@@ -77,13 +77,13 @@ export function typeWords(schema: Schema, written: Written = String): string {
 }
 
 export interface Field {
-  /** Names joined by dots; `[]` for the items of a list. */
+  /** Names joined by dots; `[]` stands for the items of a list. */
   readonly path: string;
   readonly schema: Schema;
   readonly required: boolean;
 }
 
-/** Returns the fields of an object and of objects in it. */
+/** Returns the fields of an object, including those of inner objects. */
 export function fieldsOf(schema: Schema, prefix = ""): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
     const path = `${prefix}${name}`;

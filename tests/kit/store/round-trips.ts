@@ -1,18 +1,19 @@
-// Counts what this process sends to PostgreSQL, at the driver. A statement that is sent while others of its
-// connection have no answer yet shares their round trip; any other one is a separate round trip.
+// Counts the statements that this process sends to PostgreSQL, at the driver. A statement that is sent while
+// an earlier one of its connection has no answer yet shares that round trip; any other statement is a new
+// round trip.
 
 import pg from "pg";
 
 export interface Sent {
   readonly text: string;
-  /** False: it shares the round trip of an earlier one. */
+  /** True: a new round trip. False: it shares that of an earlier statement. */
   readonly isTrip: boolean;
-  /** Between the begin of a transaction and its commit, both included. */
+  /** Whether it was sent inside a transaction, `begin` and `commit` included. */
   readonly inTransaction: boolean;
 }
 
 export interface TripCounter {
-  /** Returns the statements sent since the last call. */
+  /** Returns the statements since the last call. */
   take(): Sent[];
   /** Stops counting. */
   stop(): void;
@@ -25,7 +26,7 @@ interface Link {
 
 const ENDS = ["commit", "rollback"];
 
-/** Starts counting, on all connections. */
+/** Starts counting the statements of all connections. */
 export function countTrips(): TripCounter {
   let sent: Sent[] = [];
   const links = new WeakMap<object, Link>();

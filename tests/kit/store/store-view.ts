@@ -1,4 +1,4 @@
-// Reads a store from outside: whether work is left, and the transcripts of its sessions.
+// Reads a store from outside the gateway: unfinished work, and the transcripts of sessions.
 
 import { textOf } from "../../../src/core/shapes/message.ts";
 import type { Run } from "../../../src/core/shapes/run.ts";
@@ -10,14 +10,14 @@ import { until } from "../until.ts";
 const PATIENCE_MS = 45_000;
 const ROWS_MAX = 500;
 
-/** Whether no run is unfinished. */
+/** Returns whether all runs have ended. */
 export async function hasNoRuns(db: Db): Promise<boolean> {
   const active = ["queued", "running", "waiting"];
   const run = await db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
   return run === undefined;
 }
 
-/** Whether no run, no flow and no delivery is unfinished. */
+/** Returns whether all runs, flows and deliveries have ended. */
 export async function isQuiet(db: Db): Promise<boolean> {
   if (!(await hasNoRuns(db))) return false;
   const flow = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").executeTakeFirst();
@@ -25,7 +25,7 @@ export async function isQuiet(db: Db): Promise<boolean> {
   return flow === undefined && (await pending.executeTakeFirst()) === undefined;
 }
 
-/** Resolves when the given state is reached. */
+/** Resolves when `isSo` returns true. Default: when the store is quiet. */
 export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = isQuiet): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
   await until(async () => {
@@ -42,7 +42,7 @@ export async function linesOf(db: Db, sessionId: string): Promise<string[]> {
   return page.value.messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-/** The runs of a session, oldest first. */
+/** Returns the runs of a session, oldest first. */
 export async function runsOf(db: Db, sessionKey: string): Promise<Run[]> {
   return (await listRuns(db, { sessionKey, limit: ROWS_MAX })).reverse();
 }

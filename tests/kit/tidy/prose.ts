@@ -1,5 +1,5 @@
-// Finds the prose of a source file (comments, test titles, messages and labels), and the words in it that
-// docs/ARCHITECTURE.md and CONTRIBUTING.md advise against.
+// Finds the prose of a source file (comments, test titles, messages and labels), and the words in it against
+// which docs/ARCHITECTURE.md and CONTRIBUTING.md advise.
 
 export type ProseKind = "comment" | "title" | "message";
 
@@ -9,7 +9,7 @@ export interface Prose {
   readonly line: number;
   /** One comment block, one title or one message, with its lines joined. */
   readonly text: string;
-  /** Shown with it: the code line below a comment, the `describe` blocks around a title. */
+  /** The code line below a comment, or the `describe` blocks around a title. */
   readonly context: string;
 }
 
@@ -152,16 +152,16 @@ const DISCOURAGED: Readonly<Record<string, string>> = {
 };
 const DISCOURAGED_PATTERN = new RegExp(String.raw`\b(${Object.keys(DISCOURAGED).join("|")})\b`, "i");
 const RULE_NUMBER = /^[A-Z]{1,4}\d{1,3}(?:, [A-Z]{1,4}\d{1,3})*: /;
-/** Verbs that need a subject before them; a title may begin with "keeps". */
+/** Verbs that a title must not begin with, because they need a subject. A title may begin with "keeps". */
 const WITHOUT_SUBJECT = /^(?:is|are|was|were|has|have|and|end|come|go)\b/;
 
 const SENTENCE_START = /^\*{0,2}(What|Who|Whose|Which)(?:ever)?\b/;
-/** A label begins in lower case, too. */
+/** Like `SENTENCE_START`, for labels, which may begin in lower case. */
 const LABEL_START = new RegExp(SENTENCE_START, "i");
 
 function problemsOf({ kind, text }: Prose): string[] {
   const found: string[] = [];
-  // Words in quotes and in code are examples or names.
+  // Words in backquotes are code or examples, which may contain any word.
   const plain = text.replace(/`[^`]*`/g, "`x`");
   for (const sentence of plain.split(/(?<=[.!?:])\s+(?=[A-Z])/)) {
     const bare = sentence.replace(RULE_NUMBER, "");
@@ -180,7 +180,7 @@ function problemsOf({ kind, text }: Prose): string[] {
   return found;
 }
 
-/** Finds prose that a reader must read twice, if a program can detect it. */
+/** Finds those flaws of prose that a program can detect. */
 export function wordProblems(texts: ReadonlyMap<string, string>): string[] {
   return [...texts].flatMap(([path, text]) =>
     proseOf(path, text).flatMap((prose) =>

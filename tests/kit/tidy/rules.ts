@@ -1,5 +1,5 @@
-// The rules for sources, as functions from facts to complaints. tidy.test.ts runs them on the real tree, and
-// on planted snippets to prove that each can fail.
+// The rules for source files, as functions that return complaints. tidy.test.ts runs them on the real files,
+// and on small bad examples to prove that each rule can fail.
 
 import type { FunctionFact, SourceFact } from "./source-tree.ts";
 
@@ -7,7 +7,7 @@ export const FILE_LINES_MAX = 600;
 export const FOLDER_FILES_MAX = 20;
 export const FUNCTION_LINES_MAX = 70;
 export const LINE_CHARACTERS_MAX = 110;
-/** Titles and rows of tables may be longer. */
+/** Longer than in other files, because of titles and rows of tables. */
 export const TEST_LINE_CHARACTERS_MAX = 140;
 
 /** Allowed imports between layers, besides the same layer. `main`, tests and bench may import everything. */
@@ -66,10 +66,13 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   marked: ["ui", "channels"],
 };
 
-/** The composition root: it may import everything, and nobody else may import it. */
+/** Layers that may import everything, and that no other layer may import. */
 const ROOT_LAYERS = ["main", "app", "execute"];
 
-/** `core`, `config`, `main`, …, `ui`; undefined elsewhere. Both config.ts and config/ are `config`. */
+/**
+ * Returns the layer of a file: `core`, `config`, `main`, …, `ui`; undefined for other files. Both
+ * config.ts and config/ are `config`.
+ */
 function layerOf(path: string): string | undefined {
   return /^ui\/src\//.test(path) ? "ui" : /^src\/([^/.]+)/.exec(path)?.[1];
 }
@@ -100,8 +103,8 @@ export function importTable(tree: readonly SourceFact[]): string[] {
 }
 
 /**
- * A folder holds few files, and three that share the first word of their name are a folder. Of other tests than
- * their kit and the simulation, only the files with tests count.
+ * Checks that a folder has few files, and that three files with the same first word are in a folder of
+ * their own. In test folders other than kit and sim, only the test files count.
  */
 export function folders(paths: readonly string[]): string[] {
   const tests = Object.groupBy(
@@ -187,7 +190,7 @@ export function ambientCalls(tree: readonly SourceFact[]): string[] {
     ]);
 }
 
-/** The only file that makes outgoing HTTP requests, and the file that imports Node's HTTP. */
+/** The only file that may make outgoing HTTP requests, and the one that imports Node's HTTP. */
 const OUTGOING = ["src/world/outgoing.ts", "src/world/http.ts"];
 /** These files only create servers. */
 const SERVERS = ["src/gateway/server.ts", "src/gateway/http/unready.ts"];
@@ -223,7 +226,7 @@ const SKIPPED = /^(test|it|describe|suite)(\.\w+)*\.(skip|todo|skipIf|runIf|fail
 export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   return tree.flatMap(({ path, text, references }) => {
     const lines = text.split("\n");
-    // The reason is on the same line or the one above.
+    // The comment with the reason is on the same line or the line above.
     const hasReason = (line: number) => /\/\/ \S/.test(`${lines[line - 1]}\n${lines[line - 2] ?? ""}`);
     const complaints = references.flatMap(({ text: name, line }) => {
       const plain = name.replace(/\($/, "");
@@ -237,10 +240,10 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   });
 }
 
-/** Modules of the package that programs in browsers import. */
+/** The module that programs in browsers import. */
 const BROWSER_ENTRY = "src/contract/client/web.ts";
 
-/** Files that are started or read by name, so they need no importer. */
+/** Returns whether a file is started or read by its path, so that no file imports it. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
@@ -276,7 +279,10 @@ export function unusedFiles(tree: readonly SourceFact[]): string[] {
     .map((path) => `${path}: nothing that is started uses it`);
 }
 
-/** A type that only its own file uses may be exported, because another export may contain it. */
+/**
+ * Finds exports that no other file uses. Types that their own file uses are allowed, because another
+ * export may contain them.
+ */
 export function unusedExports(tree: readonly SourceFact[]): string[] {
   const used = new Map<string, Set<string>>();
   for (const { imports } of tree) {
@@ -304,7 +310,7 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
     );
 }
 
-/** `describe` and functions with tests are lists of tests, not one piece of work. */
+/** Returns whether a function only contains a list of tests: these may be long. */
 function isSuite({ line, lines, givenTo }: FunctionFact, { path, references }: SourceFact): boolean {
   if (/^(describe|suite)\b/.test(givenTo ?? "")) return true;
   const isTest = (text: string) => /^(test|it)(\.\w+)*\($/.test(text);
@@ -344,14 +350,14 @@ export function headsAndFolders(tree: readonly SourceFact[]): string[] {
   });
 }
 
-/** In the build, too, a worker is in the folder of the module that starts it. */
+/** The build puts a worker into the folder of the module that starts it, as in the source. */
 const WORKER = /new URL\(\s*"\.\/([^"]+\.ts)",\s*import\.meta\.url/g;
 const COMMENT = /(?<=^|\s)(?:\/\/|\*)\s(.*)$/gm;
 const NAMED_FILE = /(?<![\w./@`-])((?:[\w-]+\/)*[\w-]+\.tsx?)\b/g;
 const NAMED_PART =
   /(?<![\w./@-])((?:core|store|engine|access|flows|channels|gateway|cli)\/[\w-]+(?:\/[\w-]+)*)(?![\w./:-])/g;
 
-/** Workers that a module starts beside it by their URL, and that the build leaves out. */
+/** Finds workers that a module starts by their URL, and that the build does not contain. */
 export function unbuiltWorkers(tree: readonly SourceFact[], build: string): string[] {
   return tree
     .filter(({ path }) => path.startsWith("src/"))
@@ -361,7 +367,7 @@ export function unbuiltWorkers(tree: readonly SourceFact[], build: string): stri
     .filter((worker) => !build.includes(`"parts/${/[^/]+(?=\.ts$)/.exec(worker)?.[0]}": "${worker}"`));
 }
 
-/** Files and folders that a comment names and that do not exist. */
+/** Finds files and folders that a comment names and that do not exist. */
 export function lostMentions(tree: readonly SourceFact[], paths: readonly string[]): string[] {
   const ends = new Set<string>();
   for (const path of paths) {
@@ -393,13 +399,16 @@ export function lostMentions(tree: readonly SourceFact[], paths: readonly string
     );
 }
 
-/** Returns the rule numbers in a file's head. Those of the product (I1, I2, …) are global. */
+/**
+ * Returns the rule numbers in the first comment of a file. The product's invariants (I1, I2, …) are valid
+ * in all files.
+ */
 const rulesIn = (text: string): string[] =>
   [...text.matchAll(/^\/\/.*$/gm)].flatMap(([line]) =>
     [...line.matchAll(/(?<=^\/\/ |\. )([A-Z]{1,3}\d+):/g)].map(([, id = ""]) => id),
   );
 
-/** A number alone is ambiguous outside its file, because many files use the same numbers. */
+/** Finds rule numbers cited outside their file without its name: many files use the same numbers. */
 export function namedRules(tree: readonly SourceFact[]): string[] {
   const owners = new Map<string, string[]>();
   const sources = tree.filter(({ path }) => /^(src|ui\/src)\//.test(path));
@@ -440,12 +449,12 @@ export function namedRules(tree: readonly SourceFact[]): string[] {
   return [...foreign, ...doubles, ...titles];
 }
 
-/** Paths of a person's machine, assembled here so that this file contains none. */
+/** Paths of a developer's machine. The pattern is assembled here so that this file contains no such path. */
 const MACHINE_PATH = new RegExp(
   `(?<![\\w.~/-])/(${["work", "root", "home/\\w+", "Users/\\w+"].join("|")})(/|\\b)`,
 );
 
-/** `texts`: every text file of the repository by path. */
+/** Finds paths of a developer's machine. `texts`: every text file of the repository by path. */
 export function machinePaths(texts: ReadonlyMap<string, string>): string[] {
   return [...texts].flatMap(([path, text]) =>
     text.split("\n").flatMap((line, index) => {

@@ -1,7 +1,6 @@
-// Reads source files into the facts that tidy.test.ts judges: imports, exports, functions, references to
-// names.
-// Parsing is the TypeScript compiler's, over an in-memory file system, so planted snippets are read like real
-// files.
+// Reads source files into the facts that tidy.test.ts checks: imports, exports, functions, references to
+// names. Parsing is the TypeScript compiler's, over an in-memory file system, so examples of a test are read
+// like real files.
 
 import { dirname, posix } from "node:path";
 import type { Node, SourceFile } from "typescript/unstable/ast";
@@ -32,9 +31,9 @@ import { API } from "typescript/unstable/sync";
 
 export interface ImportFact {
   readonly specifier: string;
-  /** The file of the tree that it names; undefined for packages and built-in modules. */
+  /** The imported file; undefined for packages and built-in modules. */
   readonly target: string | undefined;
-  /** Imported names of that module. */
+  /** Names imported from that module. */
   readonly names: readonly string[] | "all";
   readonly line: number;
 }
@@ -43,7 +42,7 @@ export interface ExportFact {
   readonly name: string;
   readonly line: number;
   readonly isType: boolean;
-  /** Whether another part of the same file uses it. */
+  /** Whether the same file uses it elsewhere. */
   readonly usedHere: boolean;
 }
 
@@ -51,7 +50,7 @@ export interface FunctionFact {
   readonly name: string;
   readonly line: number;
   readonly lines: number;
-  /** The function that receives it as an argument, like `describe`. */
+  /** Name of the function that takes this function as an argument, such as `describe`. */
   readonly givenTo: string | undefined;
 }
 
@@ -73,7 +72,7 @@ export interface SourceFact {
 const ROOT = "/tree";
 const CONFIG = `${ROOT}/tsconfig.json`;
 
-/** `files`: text by path, `/` between folders, relative to the top of the tree. */
+/** Reads all source files. `files`: text by path, relative to the root, with `/` between folders. */
 export function readTree(files: ReadonlyMap<string, string>): SourceFact[] {
   const compilerOptions = {
     noLib: true,
@@ -140,7 +139,7 @@ class Reader {
     this.imports.push({ specifier, target, names, line });
   }
 
-  /** Notes imports of every kind, re-exports, and files named to be run elsewhere. */
+  /** Records imports and re-exports of every kind, and paths of files that are started elsewhere. */
   #noteModules(node: Node, line: number): void {
     if (isImportDeclaration(node) && isStringLiteral(node.moduleSpecifier)) {
       this.#addImport(node.moduleSpecifier.text, namesOf(node.importClause), line);
@@ -215,7 +214,7 @@ class Reader {
     }
   }
 
-  /** Returns `a.b.c` for a chain of names, also behind `globalThis`. */
+  /** Returns a chain of names such as `a.b.c`, without a leading `globalThis`. */
   #chainOf(node: Node): string | undefined {
     if (isIdentifier(node)) return node.text;
     if (!isPropertyAccessExpression(node)) return undefined;
@@ -224,7 +223,7 @@ class Reader {
   }
 }
 
-/** Whether the node is only the name of a property or a declaration, not a use. */
+/** Returns whether the node only names a property or a declaration, and uses nothing. */
 function isNameOnly(node: Node, parent: Node | undefined): boolean {
   if (parent === undefined) return true;
   if (isPropertyAccessExpression(parent)) return parent.expression !== node;

@@ -1,4 +1,4 @@
-// The methods of the fake Bot API server, and their refusals.
+// The methods of the fake Bot API server, and the errors that they return.
 
 import { type Answer, type FakeBot, type FakeChat, failed, type Json, type TelegramState } from "./state.ts";
 
@@ -17,7 +17,7 @@ function chatOf(state: TelegramState, params: Json): FakeChat | Answer {
   return bad("Bad Request: group chat was upgraded to a supergroup chat", 400, moved);
 }
 
-/** Finds invalid entities, as the platform does. */
+/** Finds invalid message entities, as Telegram does. */
 function wrongEntities(text: string, entities: readonly Json[]): string | undefined {
   for (const { type, offset, length, url } of entities) {
     if (!ENTITY_TYPES.includes(type)) return `can't parse MessageEntity: unsupported type ${type}`;

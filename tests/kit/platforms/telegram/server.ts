@@ -1,5 +1,5 @@
-// A Bot API server by Telegram's documentation: a real HTTP server with bots, chats and people, which keeps
-// updates until they are confirmed. Methods are in methods.ts.
+// A fake Bot API server after Telegram's documentation: a real HTTP server with bots, chats and people, which
+// keeps updates until they are confirmed. methods.ts has its methods.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../../engine/engine.ts";
@@ -9,14 +9,14 @@ import { type Answer, type FakeBot, type FakeChat, failed, type Json, type Teleg
 
 export interface TelegramServer extends TelegramState {
   readonly url: string;
-  /** Every call: method and parameters. */
+  /** Method and parameters of every call. */
   readonly calls: { readonly method: string; readonly params: Json }[];
   addBot(token: string, username: string): FakeBot;
   addChat(chat: Omit<FakeChat, "topics">): FakeChat;
-  /** Adds an update with this field. Returns its id. */
+  /** Adds an update that has this field. Returns its id. */
   push(bot: FakeBot, update: Json): number;
   revoke(bot: FakeBot): void;
-  /** Replaces the next answers of this method. */
+  /** Replaces the next answers of a method. */
   answerNext(method: string, answer: Answer): void;
   close(): Promise<void>;
 }

@@ -16,9 +16,9 @@ export interface FakeBot {
   webhookUrl: string;
   commands: Json[];
   isRevoked: boolean;
-  /** The request that waits for updates. */
+  /** Answers the open long poll for updates. */
   waiting: ((answer: Answer) => void) | undefined;
-  /** The last requested allowed_updates. */
+  /** The value of `allowed_updates` in the last request. */
   allowed: readonly string[] | undefined;
   /** The offset of each request for updates. */
   readonly offsets: (number | undefined)[];
@@ -30,7 +30,7 @@ export interface FakeChat {
   readonly title?: string;
   readonly isForum?: boolean;
   readonly topics: Set<number>;
-  /** Missing right of the bot, in the platform's words. */
+  /** The error of an action for which the bot lacks the right, in Telegram's words. */
   refusal?: { readonly code: number; readonly description: string };
   movedTo?: number;
   mayMakeTopics?: boolean;
@@ -48,11 +48,11 @@ export interface Answer {
   readonly status: number;
   readonly body: Json | string;
   readonly headers?: Record<string, string>;
-  /** The connection breaks instead of an answer. */
+  /** Breaks the connection instead of answering. */
   readonly cut?: boolean;
 }
 
-/** A failure before the next answer of sendMessage. `after`: the message was accepted. */
+/** A failure before the next answer of sendMessage. `after`: the message is accepted all the same. */
 export interface Upset {
   readonly answer: Answer;
   readonly after?: boolean;

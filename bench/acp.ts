@@ -2,7 +2,7 @@
 //
 //   npm install --prefix F @agentclientprotocol/sdk@1.0.0
 //   node bench/acp.ts example F                the protocol's own example agent
-//   node bench/acp.ts qwen F [--no-tools]      Qwen Code (installed if missing), on a model server started here
+//   node bench/acp.ts qwen F [--no-tools]      Qwen Code (installed if missing), with a scripted model server
 //
 // Starts a gateway with the agent in a temporary home. Each printed line names a check and its result.
 // `--no-tools`: gives the agent no session tools, for a source tree without `parley mcp`.

@@ -34,8 +34,8 @@ const PEERS: readonly Peer[] = [
   {
     name: "clawdbot",
     version: "2026.1.24-3",
-    // This version depends on a package that was renamed in the registry and omits another dependency, so the
-    // manifest adds both.
+    // The registry no longer has the required version of a dependency, so it is overridden. The package also
+    // omits the dependency `strip-ansi`.
     manifest: {
       dependencies: { clawdbot: "2026.1.24-3", "strip-ansi": "7.1.2" },
       overrides: { libsignal: "2.0.1", linkedom: "0.18.12" },

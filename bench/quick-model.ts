@@ -80,8 +80,8 @@ function answerTo(body: string): string {
 }
 
 /**
- * The word `stream` is searched in this many last characters: after the last message a request contains
- * little besides its tools.
+ * Number of characters at the end of a request in which `stream` is searched: after the last message there
+ * is little besides the tools.
  */
 const STREAM_WITHIN_CHARS = 100_000;
 const STREAM_STEP_MS = 10;

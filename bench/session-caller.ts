@@ -16,7 +16,7 @@ export interface Called {
 
 export type ToolCall = (name: string, args: Record<string, unknown>) => Promise<ToolResult>;
 
-/** `mode` sets the visibility. Sessions of other agents are visible, too, if the mode allows it. */
+/** `mode` sets the visibility mode. Access to other agents' sessions is enabled. */
 export function callerOf(parts: Called, session: Session, mode: VisibilityMode): ToolCall {
   const { tools } = parts.settings;
   const agentToAgent = { ...tools.agentToAgent, enabled: true, allow: ["*"] };

@@ -1,4 +1,4 @@
-// The accounts of channels: their own keys, and the keys inherited from the channel.
+// Accounts of channels: their own keys, and the keys that they inherit from the channel.
 
 import { expect, test } from "vitest";
 import { useConfigHome } from "./kit/process/config-home.ts";

@@ -1,4 +1,4 @@
-// Additions to a configuration file keep the rest of its text.
+// Inserting keys into a configuration file keeps the rest of its text.
 
 import JSON5 from "json5";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ test.each([
   ['{"channels": {discord: {token: "}{,"}}}', { channels: { discord: { token: "}{," } } }],
   ["{a: ['x', {b: \"channels: {\"}], channels: { /* } */ discord: { token: 'it\\'s' } } }", undefined],
   ["\uFEFF{ 'gateway': {port: +1.5e3,}, }", undefined],
-])("IN1: %j gets the new key and keeps the rest", (text, before) => {
+])("IN1: %j gets the new key, and the rest is kept", (text, before) => {
   const changed = added(text);
   const old = (before ?? JSON5.parse(text.replace("\uFEFF", ""))) as { channels?: object };
   expect(JSON5.parse(changed.replace("\uFEFF", ""))).toEqual({
@@ -36,7 +36,7 @@ test.each([
   for (const comment of text.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(changed).toContain(comment);
 });
 
-test("an addition is indented like the rest", () => {
+test("an inserted key is indented like its neighbours", () => {
   expect(
     added("{\n  channels: {\n    discord: { token: 'x' },\n  },\n}\n", ["channels", "telegram"], {
       botToken: "t",
@@ -49,7 +49,7 @@ test("an addition is indented like the rest", () => {
   );
 });
 
-test("IN2: an addition that exists already is refused", () => {
+test("IN2: a key that already exists is refused", () => {
   expect(insertAt("{channels: {telegram: {}}}", ["channels", "telegram"], BOT)).toMatchObject({ ok: false });
   expect(insertAt("{channels: 3}", ["channels", "telegram"], BOT)).toMatchObject({
     ok: false,

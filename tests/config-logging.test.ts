@@ -1,4 +1,4 @@
-// The settings of the log, and the rules about settings that may be shown.
+// The settings of the log, and the rules that decide which settings may be shown.
 
 import { expect, test } from "vitest";
 import { describeSettings, secretsOf, secretsOfEnvironment } from "../src/config/describe.ts";
@@ -12,13 +12,13 @@ const home = useConfigHome();
 
 const withEnv = (env: Record<string, string>, text = "{}") => home().good(text, { env }).settings.logging;
 
-test("a file sets the level of all parts and of single ones; the defaults are info and auto", () => {
+test("the file sets log levels for all parts and for single parts; the defaults are info and auto", () => {
   expect(withEnv({})).toEqual({ level: "info", parts: {}, format: "auto" });
   const text = '{ logging: { level: "warn", parts: { store: "debug" }, format: "json" } }';
   expect(withEnv({}, text)).toEqual({ level: "warn", parts: { store: "debug" }, format: "json" });
 });
 
-test("PARLEY_LOG replaces all levels of the file, and PARLEY_LOG_FORMAT its format", () => {
+test("PARLEY_LOG replaces all levels in the file, and PARLEY_LOG_FORMAT its format", () => {
   const text = '{ logging: { level: "warn", parts: { store: "debug" }, format: "json" } }';
   expect(withEnv({ PARLEY_LOG: "error" }, text)).toEqual({ level: "error", parts: {}, format: "json" });
   const env = { PARLEY_LOG: "info, store=debug,channels=warn", PARLEY_LOG_FORMAT: "pretty" };
@@ -35,13 +35,13 @@ test.each([
   expect(home().problems("{}", { env }).join("\n")).toContain(words);
 });
 
-test("an unknown part is refused with the names of all parts", () => {
+test("an unknown part is refused with a list of all parts", () => {
   const [problem] = home().problems('{ logging: { parts: { database: "debug" } } }');
   expect(problem).toContain("logging.parts.database");
   expect(problem).toContain(LOG_PARTS.join(", "));
 });
 
-/** Adds to every object of the settings a field that no rule covers. */
+/** Adds a field that no disclosure rule covers to every object in the settings. */
 function withStrangers(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withStrangers);
   if (typeof value !== "object" || value === null) return value;
@@ -67,17 +67,17 @@ const EVERYTHING = `{
   telemetry: { traces: { enabled: true, endpoint: "http://c/v1/traces", headers: { authorization: "Basic planted-22" } } },
 }`;
 
-test("DC1: hides secrets, and settings that no rule allows to be shown", () => {
+test("DC1: secrets are hidden, and so are settings that no rule allows to be shown", () => {
   const { settings } = home().good(EVERYTHING);
   const strange = withStrangers(settings) as Settings;
   const shown = JSON.stringify(describeSettings(strange));
-  // Free names (groups, environments) are shown as names.
+  // Names chosen by the user (groups, environments) are shown.
   expect(shown.match(/stranger-value/g) ?? []).toEqual([]);
   expect(shown).not.toMatch(/planted/i);
   expect(Object.keys(DISCLOSURE).sort()).toEqual(Object.keys(describeSettings(settings)).sort());
 });
 
-test("DC2: every secret of the settings is redacted in plain text, JSON and addresses", () => {
+test("DC2: every secret in the settings is redacted in plain text, JSON and addresses", () => {
   const redactor = new Redactor(secretsOf(home().good(EVERYTHING).settings));
   for (let number = 1; number <= 22; number += 1) {
     const known = EVERYTHING.match(
@@ -90,7 +90,7 @@ test("DC2: every secret of the settings is redacted in plain text, JSON and addr
   expect(redactor.mask(`/?q=${encodeURIComponent('a "quoted" word/with=signs')}`)).toBe("/?q=[redacted]");
 });
 
-test("the environment's secrets are found by name; words, paths and short values are not secrets", () => {
+test("secrets of the environment are recognized by their names; ordinary words, paths and short values are not secrets", () => {
   const env = {
     ...{ PGPASSWORD: "velvet-curtain", MY_TOKEN: "abcdefgh", OTEL_EXPORTER_OTLP_HEADERS: "x-key=velvet-key" },
     ...{

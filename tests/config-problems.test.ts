@@ -1,4 +1,4 @@
-// All problems of a configuration, and their messages.
+// Problems in a configuration file, and their messages.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -14,11 +14,11 @@ test.each([
   ["[]", "HOME/.parley/parley.json5 must contain one object, { … }"],
   ["7", "HOME/.parley/parley.json5 must contain one object, { … }"],
   ["/* open", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:8"],
-])("the text %j is refused as a whole", (text, error) => {
+])("the file content %j is refused as a whole", (text, error) => {
   expect(config().problems(text)).toEqual([error]);
 });
 
-test("a file of more than a megabyte is not read", () => {
+test("a file larger than a megabyte is not read", () => {
   const [problem] = config().problems(`{} // ${"x".repeat(1024 * 1024)}`);
   expect(problem).toBe(
     "HOME/.parley/parley.json5 is 1048582 bytes; a configuration file has at most 1048576",
@@ -50,7 +50,7 @@ test("all problems are reported together, each with its path and a valid value",
   ]);
 });
 
-test("problems beyond the schema are reported together with those of the schema", () => {
+test("problems that the schema cannot express are reported together with those of the schema", () => {
   const text = `{ ${LOCAL}, agents: { defaults: { model: "local/qwen4", subagents: { allowAgents: ["reserch"] } },
       list: [{ id: "A", default: true }, { id: "a", default: true, model: "gone/x" },
       { id: "research", sandbox: { mode: "all" }, subagents: { model: "gone/y" } }] },
@@ -122,7 +122,7 @@ test.each([
   for (const reason of reasons) expect(found).toContain(reason);
 });
 
-test("unset, malformed or wrong variables are reported with their path, never their value", () => {
+test("missing, malformed and wrong variables are reported with their path, never their value", () => {
   const text = `{ gateway: { host: "\${NO_HOST}", port: "\${PORT}", auth: { token: "\${open" } },
     agents: { defaults: { thinking: "\${SECRET}" } }, commands: { owners: ["\${a-b}"] } }`;
   const found = config().problems(text, { env: { PORT: "geheim", SECRET: "geheim" } });
@@ -138,7 +138,7 @@ test("unset, malformed or wrong variables are reported with their path, never th
   expect(found.join()).not.toContain("geheim");
 });
 
-test("an unknown name that a variable inserted is reported with the variable's name, in every list", () => {
+test("if a variable inserted an unknown name, the error names the variable, in every list", () => {
   const text = `{ agents: { defaults: { model: "\${SECRET}" }, list: [{ id: "\${NAME}" }, { id: "\${NAME}",
     subagents: { allowAgents: ["x\${SECRET}"] } }] } }`;
   const found = config().problems(text, { env: { SECRET: "geheim.1", NAME: "Verdeckt" } });
@@ -149,7 +149,7 @@ test("an unknown name that a variable inserted is reported with the variable's n
   ]);
 });
 
-test("an earlier spelling beside the current one is reported, and so is an unknown key below an earlier spelling", () => {
+test("an old spelling next to the current one is reported, and so is an unknown key below an old spelling", () => {
   const text = `{ agent: { thinking: "low", foo: 1 }, agents: { defaults: { thinking: "high" } },
     routing: { agentToAgent: {}, rules: [] } }`;
   expect(config().problems(text)).toEqual([
@@ -159,7 +159,7 @@ test("an earlier spelling beside the current one is reported, and so is an unkno
   ]);
 });
 
-test("any tree of known and unknown keys gives either settings or problems, never an exception", () => {
+test("any tree of known and unknown keys gives settings or problems, never an exception", () => {
   const key = fc.constantFrom(
     "gateway",
     "port",

@@ -1,4 +1,4 @@
-// The keys about traces: off by default, the destination, and valid headers.
+// The configuration of traces: off by default, the destination, and valid headers.
 
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
@@ -24,7 +24,7 @@ function bad(traces: Record<string, unknown>, env: Record<string, string> = {}):
   return loaded.error;
 }
 
-test("TL1: traces are off by default, and an environment that names a collector does not enable them", () => {
+test("TL1: traces are off by default, and a collector in the environment does not enable them", () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
   expect(good({}, env)).not.toHaveProperty("traces");
   expect(good({ enabled: true })).toMatchObject({
@@ -38,7 +38,7 @@ test("TL1: traces are off by default, and an environment that names a collector 
   });
 });
 
-test("the file names the collector, else the environment does: the variable for traces first, then the general one", () => {
+test("the collector is that of the file, else that of the environment: the variable for traces is used before the general one", () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = "http://all:4318/";
   const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = "https://traces/own";
   const at = (more: object, env: Record<string, string>) =>
@@ -69,7 +69,7 @@ test("G5: an invalid address or header is refused with its path, without showing
   expect(bad({ sampleRatio: 1.5 })).toContain("telemetry.traces.sampleRatio");
 });
 
-test("G5: described settings list header names, but neither their values nor the full address", () => {
+test("G5: described settings contain the names of headers, but neither their values nor the full address", () => {
   const secret = "hunter2-hunter2";
   const endpoint = `https://collector:4318/${secret}/v1/traces?key=${secret}`;
   const shown = describeSettings(good({ enabled: true, endpoint, headers: { "x-key": secret } }));

@@ -1,4 +1,4 @@
-// The valid keys of a configuration file and their effect. Invalid files: config-problems.test.ts.
+// The valid keys of a configuration file and their effect. config-problems.test.ts tests invalid files.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ const SANDBOX = {
 
 const LOGGING = { level: "info", parts: {}, format: "auto" };
 
-test("without a file every setting has its default, and the offline model answers", () => {
+test("without a file every setting has its default, and the model is the offline model", () => {
   const { settings, ...rest } = config().good();
   expect(rest).toEqual({ warnings: [], path: config().defaultPath, exists: false });
   expect(settings).toEqual({
@@ -105,7 +105,7 @@ test("without a file every setting has its default, and the offline model answer
 });
 
 test.each(["", "  \n", "// nothing yet\n", "/* a */ // b", "{}", "\uFEFF{}"])(
-  "an empty file %j is a complete configuration",
+  "an empty file %j is a valid configuration",
   (text) => {
     const { settings, exists } = config().good(text);
     expect(exists).toBe(true);
@@ -114,7 +114,7 @@ test.each(["", "  \n", "// nothing yet\n", "/* a */ // b", "{}", "\uFEFF{}"])(
   },
 );
 
-test("a file that uses every section loads", () => {
+test("a file that uses every section can be loaded", () => {
   const { settings, warnings } = config().good(SPEC_EXAMPLE, { env: { PARLEY_TOKEN: "", LOCAL_KEY: "k" } });
   expect(warnings).toEqual([]);
   expect(settings.channels).toMatchObject([
@@ -160,7 +160,7 @@ const SPEC_EXAMPLE = `{
   cron: { enabled: true },
 }`;
 
-test("settings of the file and the command line take effect", () => {
+test("settings in the file and on the command line take effect", () => {
   const text = `{ gateway: { port: 1, auth: { tokens: [{ token: "123456789012345678901234", scopes: ["operator.read"] }] } },
     agents: { defaults: { workspace: "~/w", maxConcurrent: 3 }, list: [{ id: "A" }, { id: "B", default: true,
       name: "Bee", thinking: "high", workspace: "rel", instructions: "Be brief.", tools: { deny: ["exec"] } }] },
@@ -209,7 +209,7 @@ test("settings of the file and the command line take effect", () => {
   expect(settings.owners).toEqual(["telegram:1"]);
 });
 
-test("an agent's own maxModelCalls overrides the default", () => {
+test("an agent's own maxModelCalls replaces the default", () => {
   const text = `{ agents: { defaults: { maxModelCalls: 7 }, list: [{ id: "a", maxModelCalls: 3 }, { id: "b" }] } }`;
   expect(
     config()
@@ -218,7 +218,7 @@ test("an agent's own maxModelCalls overrides the default", () => {
   ).toEqual([3, 7]);
 });
 
-test("sub-agents, sandbox and budgets: each key of an agent overrides the default", () => {
+test("sub-agents, sandbox and budgets: each key of an agent replaces its default", () => {
   const text = `{ agents: { defaults: {
       subagents: { model: "offline/rehearsal", maxConcurrent: 2, maxChildren: 50, maxSpawnDepth: 5,
         runTimeoutSeconds: 9, archiveAfterMinutes: 0, announce: "wake", allowAgents: ["B"] },
@@ -273,7 +273,7 @@ test("settings are deeply frozen", () => {
   expect(frozen(config().good(SPEC_EXAMPLE, { env: { LOCAL_KEY: "k" } }).settings)).toBe(true);
 });
 
-test("reads the given file, else that of PARLEY_CONFIG, else the default one; a given file must exist", () => {
+test("the given file is read, else that of PARLEY_CONFIG, else the default one; a given file must exist", () => {
   config().write("{ gateway: { port: 1 } }");
   config().write("{ gateway: { port: 2 } }", join(config().home, "env.json5"));
   config().write("{ gateway: { port: 3 } }", join(config().home, "named.json5"));
@@ -290,7 +290,7 @@ test("reads the given file, else that of PARLEY_CONFIG, else the default one; a 
   expect(config().load(undefined, { env: { PARLEY_CONFIG: config().home } })).toMatchObject({ ok: false });
 });
 
-test("variables are inserted, with fallbacks and an escape, and converted to the expected type", () => {
+test("variables are inserted, with default values and an escape, and converted to the expected type", () => {
   const text = `{ gateway: { port: "\${PORT}", host: "\${HOST:-0.0.0.0}", auth: { token: "a-long-token-\${T}b\${T:-c}" } },
     tools: { agentToAgent: { enabled: "\${ON}" } }, agents: { list: [{ id: "x", name: "$\${T} $ \${EMPTY:-e\${}" }] } }`;
   const { settings } = config().good(text, { env: { PORT: "81", T: "${PORT}", ON: "true", EMPTY: "" } });
@@ -303,7 +303,7 @@ test("variables are inserted, with fallbacks and an escape, and converted to the
   expect(settings.agents[0]?.name).toBe("${T} $ e${");
 });
 
-test("earlier spellings are accepted with a warning that names the current one", () => {
+test("old spellings are accepted with a warning that names the current one", () => {
   const text = `{ agent: { maxConcurrent: "\${N}", subagents: { tools: { deny: ["exec"] } }, sandbox: { mode: "all" } },
     routing: { agentToAgent: { enabled: true } }, session: { sendPolicy: { rules: [
       { match: { provider: "telegram", chatType: "channel" }, action: "deny" },
@@ -334,11 +334,11 @@ test.each([
   [{ GEMINI_API_KEY: "k" }, "google/gemini-3.8-flash"],
   [{ GEMINI_API_KEY: "k", OPENAI_API_KEY: "k" }, "openai/gpt-6-sol"],
   [{ ANTHROPIC_API_KEY: "" }, "offline/rehearsal"],
-])("keys in the environment %j add a provider", (env, model) => {
+])("the environment variable %j adds a provider", (env, model) => {
   expect(defaultAgent(config().good("{}", { env }).settings).model).toBe(model);
 });
 
-test("a provider in the file overrides keys in the environment; a known one needs only its name", () => {
+test("a provider in the file replaces keys in the environment; a known provider needs only its name", () => {
   const env = { ANTHROPIC_API_KEY: "k", OPENAI_API_KEY: "o" };
   const local = config().good(`{ ${LOCAL} }`, { env }).settings;
   expect(local.providers.map(({ id }) => id)).toEqual(["local"]);
@@ -355,7 +355,7 @@ test("a provider in the file overrides keys in the environment; a known one need
   ]);
 });
 
-test("connectTimeoutSeconds is 10 by default, for providers of the file and of the environment, and has limits", () => {
+test("connectTimeoutSeconds is 10 by default, for all providers, and has limits", () => {
   const withLocal = (more: string) => `{ ${LOCAL.replace("models: [", `${more} models: [`)} }`;
   const patience = { connectTimeoutSeconds: 10, idleTimeoutSeconds: 90, maxRetries: 3 };
   expect(config().good(withLocal("")).settings.providers[0]).toMatchObject(patience);
@@ -369,7 +369,7 @@ test("connectTimeoutSeconds is 10 by default, for providers of the file and of t
   }
 });
 
-test("a file that contains secrets and is readable by others gives a warning; names of variables are not secrets", () => {
+test("a file with secrets that others can read gives a warning; names of variables are not secrets", () => {
   const warned = (text: string, mode: number) => {
     config().write(text, config().defaultPath, mode);
     return config().good(undefined, { env: { T: "t".repeat(24) } }).warnings;
@@ -423,18 +423,18 @@ test("I14: the described settings contain everything except secrets", () => {
   });
 });
 
-test("a start reads the process's own environment", () => {
+test("the configuration is loaded with the environment of the process", () => {
   const { env, home: own } = processEnvironment();
   expect(env.PATH).toBe(process.env.PATH);
   expect(own.length).toBeGreaterThan(0);
 });
 
-test("the published JSON Schema is the one in docs (vitest -u writes it)", async () => {
+test("docs/config.schema.json is the published schema (vitest -u writes it)", async () => {
   const text = `${JSON.stringify(configJsonSchema(), null, 2)}\n`;
   await expect(text).toMatchFileSnapshot("../docs/config.schema.json");
 });
 
-test("words of closed lists are accepted in any case, and thinking levels in other spellings", () => {
+test("values from a fixed list are accepted in upper and lower case, and thinking levels in other spellings", () => {
   const text = `{ tools: { sessions: { visibility: "ALL" } }, store: { durability: " Normal " },
     agents: { defaults: { thinking: "on" }, list: [{ id: "main", thinking: "MID" }] } }`;
   const { settings } = config().good(text);
@@ -444,7 +444,7 @@ test("words of closed lists are accepted in any case, and thinking levels in oth
   expect(config().problems('{ tools: { sessions: { visibility: "some" } } }').join()).toContain("visibility");
 });
 
-test("a pattern of agentToAgent matches in any case, and one that matches no agent gives a warning", () => {
+test("a pattern of agentToAgent ignores upper and lower case, and a pattern without a match gives a warning", () => {
   const text = `{ tools: { agentToAgent: { enabled: true, allow: ["Main", "re*", "reserch"] } },
     agents: { list: [{ id: "main" }, { id: "Research" }] } }`;
   const { settings, warnings } = config().good(text);
@@ -454,7 +454,7 @@ test("a pattern of agentToAgent matches in any case, and one that matches no age
   ]);
 });
 
-test("a bare id names a model if only one provider has it", () => {
+test("an id without a provider names a model if only one provider has it", () => {
   const providers = `local: { api: "openai-completions", baseUrl: "http://127.0.0.1:1/v1", models: [{ id: "qwen3" }] }`;
   const other = `other: { api: "openai-completions", baseUrl: "http://127.0.0.1:2/v1", models: [{ id: "qwen3" }] }`;
   const text = (more: string) =>
@@ -467,7 +467,7 @@ test("a bare id names a model if only one provider has it", () => {
   ).toContain('"qwen3" is a model of several providers: write local/qwen3 or other/qwen3');
 });
 
-test("a token that could be guessed is refused, with the command that generates one", () => {
+test("a token that could be guessed is refused, with a command that generates one", () => {
   const text = (token: string) =>
     `{ gateway: { auth: { token: "${token}", tokens: [{ token: "${token}2", scopes: ["operator.read"] }] } } }`;
   const make = "has fewer than 24 characters and could be guessed; make one with: openssl rand -hex 24";

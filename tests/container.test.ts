@@ -1,6 +1,6 @@
-// Checks the files for containers without a daemon: each copied path exists, nothing runs as root or holds a
-// secret, and the health check works against a real gateway. e2e/package.test.ts runs the package from a
-// read-only folder as another user.
+// Checks the container files without a container daemon: each copied path exists, nothing runs as root or
+// contains a secret, and the health check works with a real gateway. e2e/package.test.ts runs the package
+// from a read-only folder as another user.
 
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { startProcess } from "./kit/process/gateway-process.ts";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (name: string): string => readFileSync(ROOT + name, "utf8");
 
-/** The instructions in order, with continued lines joined. */
+/** The Dockerfile's instructions in order, with continued lines joined. */
 const INSTRUCTIONS = read("Dockerfile")
   .replace(/\\\n\s*/g, " ")
   .split("\n")
@@ -24,7 +24,7 @@ const INSTRUCTIONS = read("Dockerfile")
 const restOf = (name: string): string[] =>
   INSTRUCTIONS.filter((one) => one.name === name).map(({ rest }) => rest);
 
-/** Applies the rules of .dockerignore: the last rule that matches decides. */
+/** Returns whether a path is sent to the builder: the last matching rule of .dockerignore decides. */
 function isSent(path: string): boolean {
   let sent = true;
   for (const line of read(".dockerignore").split("\n")) {
@@ -39,7 +39,7 @@ function isSent(path: string): boolean {
   return sent;
 }
 
-test("the test's own parser of .dockerignore excludes single files, not only folders", () => {
+test("the .dockerignore parser of this test excludes single files, not only folders", () => {
   for (const path of [
     "gateway.env",
     "docs/screenshots/a.png",
@@ -57,24 +57,24 @@ test("every file that the image copies exists, and is sent to the builder", () =
     .flatMap((rest) => rest.split(" ").slice(0, -1));
   expect(sources.length).toBeGreaterThan(8);
   expect(sources.filter((path) => !existsSync(ROOT + path) || !isSent(path))).toEqual([]);
-  // The image contains the parts of a package and the files that build it.
+  // The image needs the files of the package, and the files that build it.
   const { files } = JSON.parse(read("package.json")) as { files: string[] };
   const made = files.filter((name) => !name.startsWith("!") && name !== "dist");
   expect(made.filter((name) => !sources.includes(name))).toEqual([]);
 });
 
-test("a stage copies only from an existing stage, on a Node that is new enough", () => {
+test("a build stage copies only from an existing stage, and its Node is new enough", () => {
   const stages = restOf("FROM").map((rest) => / AS (\w+)$/.exec(rest)?.[1]);
   for (const rest of restOf("COPY").filter((one) => one.startsWith("--from=")))
     expect(stages).toContain(/^--from=(\w+)/.exec(rest)?.[1]);
   const launcher = /NODE_MAJOR_MIN = (\d+)/.exec(read("bin/parley.js"))?.[1];
   for (const rest of restOf("FROM")) expect(rest).toMatch(new RegExp(`^node:${launcher}-slim( |$)`));
-  // The name of the packed file.
+  // The package name, from which npm derives the name of the packed file.
   const { name } = JSON.parse(read("package.json")) as { name: string };
   expect(read("Dockerfile")).toContain(`/tmp/${name}-*.tgz`);
 });
 
-test("the last stage runs as a user who is not root, and starts the program that the package has", () => {
+test("the last stage runs as a user other than root, and starts the program that the package contains", () => {
   const last = INSTRUCTIONS.slice(INSTRUCTIONS.findLastIndex(({ name }) => name === "FROM"));
   const at = (name: string) => last.findIndex((one) => one.name === name);
   expect(last[at("USER")]?.rest).toBe("node");
@@ -84,7 +84,7 @@ test("the last stage runs as a user who is not root, and starts the program that
   expect(read("bin/parley.js").split("\n")[0]).toBe("#!/usr/bin/env node");
 });
 
-test("the files contain no secret, and files with secrets are in neither repository nor image", () => {
+test("the container files contain no secret, and files with secrets are neither in the repository nor in the image", () => {
   for (const name of ["Dockerfile", "compose.yaml"]) {
     const settings = read(name)
       .split("\n")
@@ -99,7 +99,7 @@ test("the files contain no secret, and files with secrets are in neither reposit
   expect(ignored.stdout.trim().split("\n")).toEqual(named);
 });
 
-test("the compose file confines the gateway: it writes only data and /tmp, has no rights, and is local to the machine", () => {
+test("the compose file confines the gateway: it writes only data and /tmp, has no privileges, and listens only on this machine", () => {
   const gateway =
     read("compose.yaml")
       .split(/^ {2}gateway:\n/m)[1]
@@ -117,12 +117,12 @@ test("the compose file confines the gateway: it writes only data and /tmp, has n
   expect([...gateway.matchAll(/^ {6}- "(.*:\d+:\d+)"$/gm)].map(([, port]) => port)).toEqual([
     "127.0.0.1:7275:7275",
   ]);
-  // The container's grace period is longer than the gateway's own.
+  // The container's grace period must be longer than the gateway's.
   expect(Number(/stop_grace_period: (\d+)s/.exec(gateway)?.[1])).toBeGreaterThan(10);
   expect(read("compose.yaml")).not.toContain("\t");
 });
 
-test("the health check passes for a living gateway, and for nothing else", async () => {
+test("the health check succeeds only while the gateway works", async () => {
   const [command = "[]"] = /\[.*\]/.exec(restOf("HEALTHCHECK")[0] ?? "") ?? [];
   const [program, ...words] = JSON.parse(command) as string[];
   expect(program).toBe("node");

@@ -1,4 +1,4 @@
-// The exit codes of the test commands, for a suite that fails, and how .ci/run counts failures.
+// The exit codes of the test commands for a suite that fails, and the count of failures in .ci/run.
 
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { temporaryFolder } from "./kit/engine/engine.ts";
 const CONFIG = new URL("./kit/failing-suite/suite.config.ts", import.meta.url);
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** This process's environment without the variables that vitest and the caller's database set. */
+/** Returns this environment without the variables that vitest and the database of the caller set. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(VITEST|NODE_ENV|TEST$|PARLEY_TEST_POSTGRES)/.test(name),
@@ -32,7 +32,7 @@ function run(program: string, args: readonly string[]): Promise<Ended> {
   );
 }
 
-/** Runs a script of package.json on one suite that starts PostgreSQL. */
+/** Runs a script of package.json on one suite, which starts PostgreSQL. */
 function runSuite(script: string, title: string): Promise<Ended> {
   const config = ["--root", ROOT, "--config", fileURLToPath(CONFIG)];
   return run("npm", ["run", script, "--", ...config, "--testNamePattern", title]);

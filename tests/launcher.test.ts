@@ -1,4 +1,4 @@
-// The launcher in a test package, on this Node and on an older Node if one is installed.
+// The launcher in a test package, with this Node and with an older Node if one is installed.
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -23,7 +23,7 @@ import { keepOnly, putInPlace } from "../ui/put-in-place.js";
 
 const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
 
-/** Copies everything that the launcher needs before it starts a program. */
+/** Copies all files that the launcher needs to start a program. */
 function copyLauncher(into: string): void {
   for (const name of ["parley.js", "heap-flags.js"])
     copyFileSync(join(dirname(LAUNCHER), name), join(into, "bin", name));
@@ -43,7 +43,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-/** A program that prints its arguments and Node, and exits with 7; or runs until SIGTERM, and then exits with 8. */
+/**
+ * Returns a program that prints its arguments and Node version and exits with 7, or runs until SIGTERM and
+ * exits with 8.
+ */
 const program = (from: string) => `
   const major = Number(process.versions.node.split(".")[0]);
   export async function main(argv) {
@@ -83,7 +86,7 @@ test("a checkout runs src, a package runs dist, and both pass on arguments and e
   expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
 });
 
-test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands run with the default", () => {
+test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands run with the default heap", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   const flagsOf = (args: string[], own: string[] = []): unknown => {
     const { stdout } = spawnSync(process.execPath, [...own, launcher, ...args], { encoding: "utf8" });
@@ -98,7 +101,7 @@ test("L3: a gateway runs with a small heap, unless its user sets that flag; othe
   expect(start(process.execPath, ["gateway"])).toMatchObject({ status: 7, told: { argv: ["gateway"] } });
 });
 
-test("L2: a checkout runs a build of exactly its files, and src once one of them has changed", () => {
+test("L2: a checkout runs the build if it was made from exactly its files, and src after one of them has changed", () => {
   copyFileSync(join(dirname(LAUNCHER), "freshness.js"), join(home, "bin/freshness.js"));
   for (const name of ["package-lock.json", "tsdown.config.ts", "node_modules/.package-lock.json"])
     writeFileSync(join(home, name), "{}");
@@ -117,7 +120,7 @@ test("L2: a checkout runs a build of exactly its files, and src once one of them
     noteMadeOf(home, madeOf(home));
     expect(isFresh(home)).toBe(true);
   }
-  // Other installers do not write this file, nor does npm if a parent folder has the libraries.
+  // Other installers do not write this file, and neither does npm if the libraries are in a parent folder.
   rmSync(join(home, "node_modules/.package-lock.json"));
   expect(isFresh(home)).toBe(false);
   noteMadeOf(home, madeOf(home));
@@ -128,7 +131,7 @@ test("L2: a checkout runs a build of exactly its files, and src once one of them
   expect(from()).toBe("src");
 });
 
-test("of two parallel builds the later one stays, complete; a failed one changes nothing", async () => {
+test("of two parallel builds the later one remains, complete; a failed build changes nothing", async () => {
   const dist = join(home, "dist");
   const meanwhile = Promise.withResolvers<void>();
   const build = (word: string, between?: Promise<void>) =>
@@ -156,7 +159,7 @@ test("of two parallel builds the later one stays, complete; a failed one changes
   expect([there(), readdirSync(dist).sort()]).toEqual([whole, ["main.js", "parts"]]);
 });
 
-test("a reader that closes early causes no error", () => {
+test("a reader that closes its pipe early causes no error", () => {
   writeFileSync(
     join(home, "dist/main.js"),
     'export const main = async () => { for (let i = 0; i < 1e5; i += 1) console.log("line", i); return 0; };',
@@ -168,7 +171,7 @@ test("a reader that closes early causes no error", () => {
 });
 
 // Skipped without an older Node.
-test.skipIf(older === undefined)("on an older Node the installed newer one does the work", () => {
+test.skipIf(older === undefined)("with an older Node, the installed newer Node runs the command", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   expect(start(older ?? "", ["x y"])).toMatchObject({ status: 7, told: { argv: ["x y"], isNew: true } });
   rmSync(join(home, "node_modules/node/bin/node"));
@@ -181,7 +184,7 @@ test.skipIf(older === undefined)("on an older Node the installed newer one does 
 
 // Skipped without an older Node.
 test.skipIf(older === undefined)(
-  "a Node that npm installed next to the package is found; one that is too old is refused",
+  "the launcher finds a Node that npm installed next to the package, and refuses one that is too old",
   () => {
     writeFileSync(join(home, "dist/main.js"), program("dist"));
     const folder = join(home, "app/node_modules/parley-gateway");
@@ -205,7 +208,7 @@ test.skipIf(older === undefined).each([
   ["SIGTERM", 8, null],
   ["SIGKILL", null, "SIGKILL"],
 ] as const)(
-  "on an older Node %s reaches the process that the launcher started",
+  "with an older Node, %s reaches the process that the launcher started",
   async (signal, code, killed) => {
     writeFileSync(join(home, "dist/main.js"), program("dist"));
     const child = spawn(older ?? "", [launcher, "stay"], { stdio: ["ignore", "pipe", "inherit"] });

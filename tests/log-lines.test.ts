@@ -11,7 +11,7 @@ import { fakeWorld } from "./kit/world.ts";
 const ROOT = join(import.meta.dirname, "..");
 const json = (fields: object): string => `${JSON.stringify({ level: 40, time: 0, ...fields })}\n`;
 
-test("a line for people has time, level, part, message and fields, in colours if the terminal has them", () => {
+test("a line for people has time, level, part, message and fields, in colours if the terminal supports them", () => {
   const line = json({ part: "engine", runId: "r-1", ms: 12, why: "it is late", msg: "a run failed" });
   expect(logLine(line, false)).toMatch(
     /^\d\d:\d\d:\d\d\.000 WARN {2}engine {4}a run failed runId=r-1 ms=12 why="it is late"\n$/,
@@ -19,7 +19,7 @@ test("a line for people has time, level, part, message and fields, in colours if
   expect(logLine(line, true)).toContain("\u001b[33mWARN \u001b[39m");
 });
 
-test("an error's details are indented below its line, so that no line of a stack looks like a log line", () => {
+test("an error's details are indented below its line, so that no line of a stack trace looks like a log line", () => {
   const err = { type: "Error", message: "no", stack: "Error: no\n12:00:00.000 INFO  all is well", code: "X" };
   const [first, ...below] = logLine(json({ msg: "oh", err }), false)
     .trimEnd()
@@ -29,7 +29,7 @@ test("an error's details are indented below its line, so that no line of a stack
   expect(below.join("\n")).toContain('"code": "X"');
 });
 
-test("LL1: nothing in a line moves the cursor, changes colours or begins another line", () => {
+test("LL1: no text in a line can move the cursor, change colours or begin another line", () => {
   const evil = "\u001b[2J\u009b31m\r\n12:00:00.000 INFO\u202e";
   const shown = logLine(json({ part: evil, msg: evil, [evil]: evil, list: [evil] }), false);
   expect(shown.trimEnd()).not.toMatch(/[\p{Cc}\u202e]/u);
@@ -38,21 +38,24 @@ test("LL1: nothing in a line moves the cursor, changes colours or begins another
   expect(JSON.parse(line)).toEqual({ msg: evil });
 });
 
-test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])("LL2: %j is shown", (line) => {
-  const shown = logLine(line, false);
-  expect(shown.endsWith("\n")).toBe(true);
-  expect(shown.trim().length).toBeGreaterThan(2);
-  expect(shown.trimEnd()).not.toMatch(/\p{Cc}/u);
-});
+test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])(
+  "LL2: a field with %j is shown",
+  (line) => {
+    const shown = logLine(line, false);
+    expect(shown.endsWith("\n")).toBe(true);
+    expect(shown.trim().length).toBeGreaterThan(2);
+    expect(shown.trimEnd()).not.toMatch(/\p{Cc}/u);
+  },
+);
 
-test("fields of a line override those of its logger, and fields of a child logger override its parent's", () => {
+test("fields of a line replace those of its logger, and fields of a child logger replace its parent's", () => {
   const world = fakeWorld();
   const inner = withFields(logging(world, { part: "app", a: 1 }).log, { part: "engine", b: 1 });
   inner.info({ b: 2 }, "x");
   expect(world.logged).toEqual([{ level: "info", fields: { part: "engine", a: 1, b: 2 }, text: "x" }]);
 });
 
-/** The first argument of each call that writes a line. */
+/** Yields the first argument of each call that writes a log line. */
 function* fieldsIn(text: string): Generator<string> {
   for (const { index, 0: call } of text.matchAll(/\blog\b\)?(?:\.(?:debug|info|warn|error)|\[[^\]]*\])\(/g)) {
     const from = index + call.length;
@@ -68,7 +71,7 @@ function* fieldsIn(text: string): Generator<string> {
   }
 }
 
-test("every line of the source names its fields as docs/LOGS.md does", () => {
+test("every log call in the source uses field names that docs/LOGS.md lists", () => {
   const rows = readFileSync(join(ROOT, "docs/LOGS.md"), "utf8").split("## Fields")[1] ?? "";
   const known = new Set(
     [...rows.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, names = ""]) => names.match(/\w+/g) ?? []),
@@ -88,7 +91,7 @@ test("every line of the source names its fields as docs/LOGS.md does", () => {
   expect(seen).toBeGreaterThan(80);
 });
 
-test("a disabled level costs no line, and a part has its own level", async () => {
+test("a disabled level costs no time, and each part can have its own level", async () => {
   const { realWorld } = await import("../src/world.ts");
   const told: string[] = [];
   const format = (): string => "";

@@ -37,7 +37,7 @@ test("every argument of a tool and every param of a method or field of a body ha
   expect(silent.map((one) => `${"tool" in one ? one.tool : one.method} ${one.field.path}`)).toEqual([]);
 });
 
-test("the catalogue and the MCP door offer exactly the tools of the contract", () => {
+test("the tool catalogue and the MCP endpoint offer exactly the tools of the contract", () => {
   const offered = [...toolSpecs(), INBOX_TOOL].map(({ name }) => name);
   expect(offered.sort()).toEqual(Object.keys(TOOLS).sort());
 });
@@ -53,14 +53,14 @@ test("every method has a description and an answer", () => {
   }
 });
 
-test("every field on the wire has a description, in its place or for its name", () => {
+test("every field of the protocol has a description, at its declaration or for its name", () => {
   const wire = new Wire();
   expect(wire.unspoken()).toEqual([]);
   const used = wire.namesUsed();
   expect(Object.keys(FIELD_WORDS).filter((name) => !used.has(name))).toEqual([]);
 });
 
-test("every key of the configuration has a description, and every number a unit", () => {
+test("every key of the configuration has a description, and every number has a unit", () => {
   const keys = configKeys();
   expect(keys.length).toBeGreaterThan(150);
   expect(keys.filter(({ schema }) => !schema.description).map(({ path }) => path)).toEqual([]);

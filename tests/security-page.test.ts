@@ -1,5 +1,5 @@
-// Checks SECURITY.md, docs/THREATS.md and CHANGELOG.md: each named proof is an existing test, and each attacker and
-// each door has a defence.
+// Checks SECURITY.md, docs/THREATS.md and CHANGELOG.md: each test that they name exists, and each attacker
+// and each entry point has a defence.
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,10 @@ const HEADING = /^## (.+)$/;
 const DEFENCE = /^- \*\*([^*]+)\*\*(?: \(([^)]*)\))?: /;
 const PROOF = /^ {2}- (?:`(tests\/[\w./-]+\.test\.ts)`: )?(.+)$/;
 
-/** Each defence of the page of threats, with its attacker and its proofs. A proof without a file has only a title. */
+/**
+ * Parses the defences in docs/THREATS.md, each with its attacker and the tests that prove it. A proof
+ * without a file has only a title.
+ */
 function linesOf(page: string): Line[] {
   const lines: Line[] = [];
   let attacker = "";
@@ -38,17 +41,17 @@ function linesOf(page: string): Line[] {
   return lines;
 }
 
-/** `test.each(…)` and its variants, and `test.skipIf(…)`, which gives its reason; not `test.skip`. */
+/** Matches `test.each(…)` and its variants, and `test.skipIf(…)`, which gives its reason; not `test.skip`. */
 const TABLE = "\\.(?:each|skipIf|runIf)(?:<[^(]*>)?\\((?:[^()]|\\([^()]*\\))*\\)";
 
-/** Whether the file has a test of this title that is not skipped. */
+/** Returns whether the file contains a test with this title that is not skipped. */
 function exists({ file, title }: Proof): boolean {
   if (file === "" || !existsSync(ROOT + file)) return false;
   const escaped = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return new RegExp(`^\\s*test(${TABLE})?\\(\\s*["'\`]${escaped}["'\`]`, "m").test(read(file));
 }
 
-test("each defence on the page of threats is proved by a test that exists", () => {
+test("each defence in docs/THREATS.md is proved by an existing test", () => {
   const lines = linesOf(read("docs/THREATS.md"));
   const proofs = lines.flatMap((line) => line.proofs);
   expect(lines.length).toBeGreaterThan(70);
@@ -57,19 +60,19 @@ test("each defence on the page of threats is proved by a test that exists", () =
   expect(proofs.filter((proof) => !exists(proof))).toEqual([]);
 });
 
-test("planted: a proof that is removed, misspelt or missing is found", () => {
+test("a proof that is removed, misspelt or missing is found", () => {
   const pages = [
-    "- **a**: b\n  - `tests/gateway/gone.test.ts`: a foreign host name gets no page",
-    "- **a**: b\n  - `tests/gateway/http/page.test.ts`: a foreign host name gets a page",
+    "- **a**: b\n  - `tests/gateway/gone.test.ts`: an unknown host name gets no page",
+    "- **a**: b\n  - `tests/gateway/http/page.test.ts`: an unknown host name gets a page",
     "- **a**: b\n  - we looked",
     "- **a**: b",
-    "- **a** (c): b\n  - `tests/gateway/http/page.test.ts`: a foreign host name gets no page",
+    "- **a** (c): b\n  - `tests/gateway/http/page.test.ts`: an unknown host name gets no page",
   ];
   const isProved = ({ proofs }: Line): boolean => proofs.length > 0 && proofs.every(exists);
   expect(linesOf(pages.join("\n")).map(isProved)).toEqual([false, false, false, false, true]);
 });
 
-test("every attacker of the threat model has a section", () => {
+test("every attacker in the threat model has a section", () => {
   const known = linesOf(read("docs/THREATS.md")).map(({ attacker }) => attacker);
   const wanted = [
     ...["stolen scoped token", "CSRF", "DNS rebinding", "cross-site", "chat member", "peer agent"],
@@ -80,14 +83,17 @@ test("every attacker of the threat model has a section", () => {
     expect(known.filter((attacker) => attacker.includes(words.toLowerCase()))).not.toEqual([]);
 });
 
-/** Returns the doors of SECURITY.md: the first cell of each row of its table, which may name several. */
+/**
+ * Returns the entry points in SECURITY.md: the first cell of each row of its table, which may name
+ * several.
+ */
 function doorsOf(page: string): string[] {
   const table = page.split("| door | trusts |")[1]?.split("\n\n")[0] ?? "";
   const lines = table.split("\n").filter((line) => line.startsWith("| "));
   return lines.flatMap((line) => line.split(" | ")[0]?.replace(/^\| /, "").split(", ") ?? []);
 }
 
-test("every door of SECURITY.md has a defence in docs/THREATS.md, and none in SECURITY.md itself", () => {
+test("every entry point in SECURITY.md has a defence in docs/THREATS.md, and none in SECURITY.md itself", () => {
   const security = read("SECURITY.md");
   const doors = doorsOf(security);
   expect(doors.length).toBeGreaterThan(12);

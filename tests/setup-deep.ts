@@ -1,8 +1,8 @@
-// Runs in vitest's own process before the deep tests. Their random choices come from one printed seed, so
+// Runs in vitest's own process before the deep tests. All their random choices depend on one printed seed, so
 // that a run can be repeated.
 
 export default function setup(): void {
-  // The test processes inherit the seed.
+  // Test processes inherit this variable.
   process.env.PARLEY_SEED ??= String(Date.now());
   console.log(`The same random choices again: PARLEY_SEED=${process.env.PARLEY_SEED} npm run test:deep`);
 }

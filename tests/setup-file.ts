@@ -1,4 +1,5 @@
-// Runs before each test file, also if several files share a process. Undoes the setup of each test after it.
+// Runs before each test file, also if several files share a process. Undoes the setup of each test
+// afterwards.
 
 import { afterEach } from "vitest";
 import { cleanUp } from "./kit/cleanup.ts";

@@ -1,6 +1,6 @@
 // Runs in vitest's own process, around all test files. Builds the web page if its sources are newer. One
-// PostgreSQL server serves a whole run; it starts when a test first requests its address at this port.
-// PARLEY_TEST_POSTGRES replaces it with the address of a superuser on another server.
+// PostgreSQL server is shared by the whole run, and started when a test first asks for its address at a local
+// port. PARLEY_TEST_POSTGRES replaces it with the address of a superuser on another server.
 
 import { createServer } from "node:net";
 import type { TestProject } from "vitest/node";
@@ -10,7 +10,7 @@ import { type PostgresServer, startPostgres } from "./kit/store/postgres-server.
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The port that returns the server's address, or `!` and the reason for its absence. */
+    /** The port that returns the server's address, or `!` and the reason why there is none. */
     postgresDoor: number;
   }
 }

@@ -1,4 +1,5 @@
-// The rules for sources, on the real tree; each rule also on a planted snippet, to prove that it can fail.
+// The rules for source files, checked on the real files; each rule also on a bad example, to prove that it
+// can fail.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,9 +10,9 @@ import { readTree, type SourceFact } from "./kit/tidy/source-tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEXT = /(\.(tsx?|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
-/** `.git` is a file in a second working tree. */
+/** In a second working tree, `.git` is a file. */
 const SKIPPED = ["node_modules", "dist", "coverage", ".git"];
-/** npm writes this file, a thousand lines a package; `packageProblems` reads it. */
+/** npm writes this file, with a thousand lines per package; `packageProblems` reads it. */
 const LOCK_FILE = "package-lock.json";
 
 function textsBelow(folder: string): Map<string, string> {
@@ -38,12 +39,12 @@ beforeAll(() => {
   tree = readTree(new Map([...texts].filter(([path]) => isSource(path))));
 });
 
-test("the whole tree is read", () => {
+test("all source files of the repository are read", () => {
   expect(tree.length).toBeGreaterThan(20);
   expect(tree.filter(inTypeScript).every(({ text }) => text.length > 0)).toBe(true);
 });
 
-test("everybody imports only what the import table of ARCHITECTURE allows", () => {
+test("each file imports only what the import table in ARCHITECTURE.md allows", () => {
   expect(rules.importTable(tree)).toEqual([]);
 });
 
@@ -56,7 +57,7 @@ test("the build has an entry for each worker that a module starts by its URL", (
   expect(withoutEntries).toEqual(["src/store/sqlite/read-worker.ts", "src/tools/files/file-worker.ts"]);
 });
 
-test("each journey of ARCHITECTURE names files that exist, at most twelve", () => {
+test("each journey in ARCHITECTURE.md names at most twelve files, which exist", () => {
   const page = texts.get("docs/ARCHITECTURE.md") ?? "";
   const [, ...journeys] = (page.split("## Journeys")[1]?.split("\n## ")[0] ?? "").split(/\n\*\*(?=An? )/);
   expect(journeys).toHaveLength(7);
@@ -75,7 +76,7 @@ test("no files import each other in a cycle", () => {
   expect(rules.cycles(tree)).toEqual([]);
 });
 
-test("only world.ts and config.ts touch clock, timers, randomness and environment", () => {
+test("only world.ts and config.ts use clock, timers, randomness and environment", () => {
   expect(rules.ambientCalls(tree)).toEqual([]);
 });
 
@@ -83,7 +84,7 @@ test("only world/outgoing.ts makes outgoing HTTP requests", () => {
   expect(rules.outgoingCalls(tree)).toEqual([]);
 });
 
-test("no module is mocked, no test is focused, none is skipped without a reason", () => {
+test("no module is mocked, no test is focused, and none is skipped without a reason", () => {
   expect(rules.mocksAndSkips(tree)).toEqual([]);
 });
 
@@ -111,7 +112,7 @@ test("every source file begins with its purpose, and no folder is a collection o
   expect(rules.headsAndFolders(tree)).toEqual([]);
 });
 
-test("a reference to another file's rule names that file, and tests name rules that exist", () => {
+test("a citation of another file's rule names that file, and tests name existing rules", () => {
   expect(rules.namedRules(tree)).toEqual([]);
 });
 
@@ -132,7 +133,7 @@ type Rule = (tree: readonly SourceFact[]) => string[];
 const plant = (rule: Rule, files: Record<string, string>): string[] =>
   rule(readTree(new Map(Object.entries(files))));
 
-test("planted: a forbidden import is found, also of a type, a package, a dynamic one and a missing file", () => {
+test("bad example: a forbidden import is found, also of a type, of a package, a dynamic one and a missing file", () => {
   const files = {
     "src/main.ts": "import './gateway/a.ts';",
     "src/gateway/a.ts": "export const a = 1;\nimport '../store/s.ts';\nimport type { C } from '../cli/c.ts';",
@@ -157,7 +158,7 @@ test("planted: a forbidden import is found, also of a type, a package, a dynamic
   ]);
 });
 
-test("planted: a cycle of imports is found, also of types", () => {
+test("bad example: a cycle of imports is found, also of types", () => {
   const files = {
     "src/core/a.ts": "import type { B } from './b.ts';",
     "src/core/b.ts": "export { C as B } from './c.ts';",
@@ -168,7 +169,7 @@ test("planted: a cycle of imports is found, also of types", () => {
   ]);
 });
 
-test("planted: every ambient source is found outside its file, and nothing else is", () => {
+test("bad example: every use of clock, timers, randomness and environment outside its file is found, and nothing else", () => {
   const bad = [
     "Date.now();",
     "new Date();",
@@ -200,7 +201,7 @@ test("planted: every ambient source is found outside its file, and nothing else 
   ).toEqual([]);
 });
 
-test("planted: outgoing HTTP beside world/outgoing.ts is found, however it is called", () => {
+test("bad example: an outgoing HTTP request outside world/outgoing.ts is found, however it is written", () => {
   const bad = [
     "await fetch('http://a.example');",
     "globalThis.fetch('http://a.example');",
@@ -230,7 +231,7 @@ test("planted: outgoing HTTP beside world/outgoing.ts is found, however it is ca
   expect([...new Set(places)]).toEqual(bad.map((_, index) => index));
 });
 
-test("planted: module mocks, focused tests and skips without a reason are found", () => {
+test("bad example: module mocks, focused tests and skips without a reason are found", () => {
   const text = [
     "vi.mock('../src/a.ts');",
     "test.only('a', () => {});",
@@ -248,7 +249,7 @@ test("planted: module mocks, focused tests and skips without a reason are found"
   ]);
 });
 
-test("planted: a file that the program does not reach is found, though a test imports it", () => {
+test("bad example: a file that only a test imports is found", () => {
   const files = {
     "bin/run.js": "await import('../src/main.ts');",
     "src/main.ts": "import './core/a.ts';\nnew Worker(new URL('./core/worker.ts', import.meta.url));",
@@ -265,7 +266,7 @@ test("planted: a file that the program does not reach is found, though a test im
   ]);
 });
 
-test("planted: an export without an importer is found; a type that its own file needs is not", () => {
+test("bad example: an export without an importer is found; a type that its own file needs is not", () => {
   const files = {
     "src/core/a.ts": [
       "export const used = 1, unused = 2;",
@@ -293,7 +294,7 @@ test("planted: an export without an importer is found; a type that its own file 
   expect(plant(rules.unusedExports, whole)).toEqual([]);
 });
 
-test("planted: a file, a function and a line that are too long are found", () => {
+test("bad example: a file, a function and a line that are too long are found", () => {
   const e = (times: number) => "é".repeat(times);
   const body = (lines: number) => Array.from({ length: lines }, () => "  go();").join("\n");
   const files = {
@@ -310,7 +311,7 @@ test("planted: a file, a function and a line that are too long are found", () =>
   ]);
 });
 
-test("planted: a comment that names a missing file or folder is found", () => {
+test("bad example: a comment that names a missing file or folder is found", () => {
   const files = {
     "src/core/rules/a.ts":
       "// core/rules/a decides, core/a does not.\n// See b.ts and rules/a.ts.\nexport {};",
@@ -321,7 +322,7 @@ test("planted: a comment that names a missing file or folder is found", () => {
   ]);
 });
 
-test("planted: a full folder and files that should be a folder are found", () => {
+test("bad example: a folder with too many files, and files that should be a folder, are found", () => {
   const many = Array.from({ length: 21 }, (_, n) => `src/core/f${n}.ts`);
   const same = ["", "-read", "-write"].map((end) => `ui/src/flow/list${end}.tsx`);
   const tests = Array.from({ length: 21 }, (_, n) => `tests/core/rules/f${n}.test.ts`);
@@ -335,7 +336,7 @@ test("planted: a full folder and files that should be a folder are found", () =>
   ]);
 });
 
-test("planted: a file without a head, and a folder of unrelated files, are found", () => {
+test("bad example: a file without a head comment, and a folder of unrelated files, are found", () => {
   const files = {
     "src/core/a.ts": "const a = 1;",
     "src/utils/b.ts": "// Owns b.",
@@ -347,7 +348,7 @@ test("planted: a file without a head, and a folder of unrelated files, are found
   ]);
 });
 
-test("planted: a rule of another file named without that file, and a tested rule that does not exist, are found", () => {
+test("bad example: a citation of another file's rule without that file, and a tested rule that does not exist, are found", () => {
   const files = {
     "src/core/a.ts": "// Owns a.\n// A1: one. A2: two, as I2 wants it.",
     "src/core/d.ts": "// Owns d.\n// D1: one.\n// D1: another.",
@@ -366,7 +367,7 @@ test("planted: a rule of another file named without that file, and a tested rule
   ]);
 });
 
-test("planted: sentences without a subject, discouraged words, wishes and outside references are found", () => {
+test("bad example: sentences without a subject, discouraged words, wishes and outside references are found", () => {
   const bad = [
     "// What is left of it.",
     "// Owns a.\n// A1: Who asks is answered.",
@@ -388,7 +389,7 @@ test("planted: sentences without a subject, discouraged words, wishes and outsid
   );
 });
 
-test("planted: contract descriptions and generator labels that begin with a question word are found", () => {
+test("bad example: contract descriptions and generator labels that begin with a question word are found", () => {
   const texts = new Map([
     ["src/contract/methods/a.ts", 'about(text(), "Who gets its result. Absent: nobody.");\n// Says `Who`.'],
     ["src/config/schema/b.ts", '.describe(\n  "Default true. " +\n    "Which files count.",\n)'],
@@ -408,7 +409,7 @@ test("planted: contract descriptions and generator labels that begin with a ques
   ]);
 });
 
-test("planted: paths of a machine, unpinned packages and registries are found", () => {
+test("bad example: paths of a machine, unpinned packages and registries are found", () => {
   const bad = ["work/x", "home/ann/x", "Users/ann", "root/.npm"].map((path) => `see /${path}`);
   const good = ["./work/x", "https://example.org/work/", "~/home/ann", "src/root/x", "/homework"];
   const texts = new Map([["docs/a.md", [...bad, ...good].join("\n")]]);

@@ -1,5 +1,6 @@
-// Shows the prose of the sources: `npm run words -- --seed 7` draws a sample for a fresh reader to rate, each text with
-// its code line or describe block; `npm run words -- --check src/store` lists violations of the rules of words.
+// Shows the prose of the sources. `npm run words -- --seed 7` draws a sample that a new reader rates, each
+// text with its code line or describe block. `npm run words -- --check src/store` lists violations of the
+// rules for words.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ function textsBelow(folder: string): Map<string, string> {
   return new Map(paths.sort().map((path) => [path, readFileSync(join(ROOT, path), "utf8")]));
 }
 
-/** Draws `count` of `all`. The draw depends only on the seed. */
+/** Draws `count` of `all` at random. The same seed gives the same draw. */
 function drawn(all: readonly Prose[], count: number, seed: number): Prose[] {
   let state = seed >>> 0;
   const next = (): number => {

@@ -236,7 +236,7 @@ describe("a viewer that sees only its tree", () => {
     [GROUP, "agent:main:telegram:group:nope"],
     ["cron:nightly", "cron:nope"],
     [COUSIN, "agent:main:subagent:00000000-0000-4000-8000-0000000000aa"],
-  ])("%s gets the same answer as a missing session", async (hidden, absent) => {
+  ])("the hidden session %s gives the same error as a missing one", async (hidden, absent) => {
     const one = refusalOf(await ask(app, viewer, { sessionKey: hidden }), hidden);
     const two = refusalOf(await ask(app, viewer, { sessionKey: absent }), absent);
     expect(one).toBe(two);

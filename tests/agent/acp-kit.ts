@@ -1,4 +1,5 @@
-// A whole gateway in this process whose agent `main` is a program that speaks ACP; `other` is the offline model.
+// Starts a whole gateway in this process: its agent `main` is a program that speaks ACP, its agent `other` is
+// the offline model.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,13 +22,13 @@ export interface Stage {
   readonly url: string;
   readonly chats: ChatEvent[];
   readonly agents: AgentEvent[];
-  /** Lines that the program wrote to its log. */
+  /** Returns the lines that the program wrote to its log. */
   log(): string[];
   /** Resolves when the program has written a matching line. */
   logged(line: string): Promise<void>;
-  /** Sends a message and waits for the run's end. Returns its text or its error. */
+  /** Sends a message and waits for the end of the run. Returns the answer or the error. */
   say(text: string, sessionKey?: string): Promise<string>;
-  /** Sends a message without waiting. Resolves with the run's id. */
+  /** Sends a message without waiting. Returns the id of the run. */
   begin(text: string, sessionKey?: string): Promise<string>;
   end(runId: string): Promise<{ status: string; runStatus: string; error?: string; code?: string }>;
   messages(sessionKey?: string): Promise<readonly Message[]>;
@@ -35,9 +36,9 @@ export interface Stage {
 }
 
 export interface StageOptions {
-  /** Further keys of `runtime` of `main`. */
+  /** Further keys of the setting `runtime` of `main`. */
   readonly runtime?: Record<string, unknown>;
-  /** Extra keys for `main`. */
+  /** Further settings of the agent `main`. */
   readonly main?: Record<string, unknown>;
   readonly env?: Record<string, string>;
   readonly config?: Record<string, unknown>;
@@ -60,7 +61,7 @@ export function acpConfig(home: string, options: StageOptions = {}): Record<stri
   };
 }
 
-/** Repeats the request until the answer matches. */
+/** Repeats a request until its answer matches. */
 export async function until<T>(ask: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> {
   for (let tries = 0; tries < 800; tries += 1) {
     const value = await ask();

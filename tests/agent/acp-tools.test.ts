@@ -1,5 +1,5 @@
-// The session tools of an ACP agent: they are there before its first prompt, they need no permission, and
-// nothing else passes for one of them.
+// The session tools of an ACP agent: they are connected before its first prompt, they need no permission, and
+// no other tool is mistaken for one.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ const GEMINI_OPTIONS = [
 ];
 const CLAUDE = "@agentclientprotocol/claude-agent-acp";
 
-/** A request as Claude's adapter makes it. */
+/** Returns a permission request as Claude's ACP adapter sends it. */
 function claude(toolName: string, mcpServer?: Json, more: Json = {}): Json {
   const _meta = { claudeCode: { toolName, ...(mcpServer && { mcpServer }) } };
   return {
@@ -98,7 +98,7 @@ const DENIED: readonly (readonly [string, string, Json])[] = [
   ["another program's form", "gemini-cli", claude("mcp__parley__sessions_list", OWN)],
 ];
 
-/** One stage for each program. */
+/** Starts a gateway for each of these ACP programs. */
 async function stagesOf(names: readonly string[], more: Json = {}): Promise<Map<string, Stage>> {
   const stages = new Map<string, Stage>();
   for (const name of new Set(names)) {
@@ -107,7 +107,7 @@ async function stagesOf(names: readonly string[], more: Json = {}): Promise<Map<
   return stages;
 }
 
-test("OT1: the session tools need no permission, in each program's own form, however often it asks", async () => {
+test("OT1: a session tool needs no permission, in the request format of each program, and however often it is requested", async () => {
   const stages = await stagesOf(GRANTED.map(([name]) => name));
   for (const [name, request] of [...GRANTED, ...GRANTED]) {
     const said = await stages.get(name)?.say(`permit ${JSON.stringify(request)}`);
@@ -115,7 +115,7 @@ test("OT1: the session tools need no permission, in each program's own form, how
   }
 });
 
-test("OT1: no other tool is treated as a session tool", async () => {
+test("OT1: no other tool is mistaken for a session tool", async () => {
   const stages = await stagesOf(DENIED.map(([, name]) => name));
   for (const [what, name, request] of DENIED) {
     const said = await stages.get(name)?.say(`permit ${JSON.stringify(request)}`);
@@ -123,19 +123,19 @@ test("OT1: no other tool is treated as a session tool", async () => {
   }
 });
 
-test("OT1: without session tools, a request that names one is denied", async () => {
+test("OT1: if session tools are disabled, a request that names one is denied", async () => {
   const stage = await openStage({ env: { ACP_NAME: CLAUDE }, runtime: { sessionTools: false } });
   const request = claude("mcp__parley__sessions_list", OWN);
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: no");
 });
 
-test("OT1: with ask, an operator is not asked about session tools", async () => {
+test("OT1: with the setting ask, session tools run without asking an operator", async () => {
   const stage = await openStage({ env: { ACP_NAME: CLAUDE }, runtime: { permissions: "ask" } });
   const request = claude("mcp__parley__sessions_list", OWN);
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: yes");
 });
 
-test("a run that ends without text after a denial reports the denial", async () => {
+test("a run that ends without text after a denied permission reports the denial", async () => {
   const stage = await openStage();
   expect(await stage.say("silent")).toBe(
     'error: agent "main": it ended without an answer; it was denied permission for "Remove everything": ' +
@@ -148,7 +148,7 @@ test("a run that ends without text after a denial reports the denial", async () 
 const indexOf = (lines: readonly string[], beginning: string): number =>
   lines.findIndex((line) => line.startsWith(beginning));
 
-test("a program's first prompt waits for its session tools, each session for its own", async () => {
+test("the first prompt waits until the program has connected to its session tools, separately for each session", async () => {
   const stage = await openStage({ env: { ACP_TOOLS: "late" } });
   const { key } = await stage.client.request("sessions.create", { agentId: "main", idempotencyKey: "two" });
   const first = await stage.begin("say one");
@@ -165,7 +165,7 @@ test("a program's first prompt waits for its session tools, each session for its
   expect(await stage.messages()).toHaveLength(2);
 });
 
-test("AC2: an abort ends a run that waits for its tools, and the next one still waits", async () => {
+test("AC2: an abort ends a run that waits for its session tools, and the next run still waits for them", async () => {
   const stage = await openStage({ env: { ACP_TOOLS: "late" } });
   const runId = await stage.begin("say one");
   await expect.poll(() => indexOf(stage.log(), "new")).not.toBe(-1);
@@ -179,12 +179,12 @@ test("AC2: an abort ends a run that waits for its tools, and the next one still 
   expect(lines).not.toContain("prompt say one");
 });
 
-test("AC3: a program that dies while it connects to its tools ends the run with an error", async () => {
+test("AC3: a program that exits while it connects to its tools ends the run with an error", async () => {
   const stage = await openStage({ env: { ACP_TOOLS: "die" } });
   expect(await stage.say("say one")).toMatch(/^error: agent "main": .*it ended with exit code 4/);
 });
 
-test("a program that never connects to its tools works without them, and the run says so once", async () => {
+test("a program that never connects to its tools works without them, and one run reports that", async () => {
   const world = fakeWorld();
   const home = temporaryFolder();
   const agents = new AcpAgents({ world, memories: new AcpMemories(home, world.clock), version: "0" });

@@ -1,11 +1,11 @@
-// An agent that is a separate program, driven over the Agent Client Protocol: a real program and a real
+// An agent that is a separate program, driven over the Agent Client Protocol (ACP): a real program and a real
 // gateway.
 
 import { expect, test } from "vitest";
 import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
 import { isAlive, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
 
-/** A transcript as one line for each message. */
+/** Returns the transcript of a session, one line for each message. */
 async function lines(stage: Stage, sessionKey?: string): Promise<string[]> {
   return (await stage.messages(sessionKey)).map((message) => {
     const calls = toolCallsOf(message).map((call) => `${call.name}(${call.id})`);
@@ -15,7 +15,7 @@ async function lines(stage: Stage, sessionKey?: string): Promise<string[]> {
   });
 }
 
-test("a prompt is answered: streamed, in the transcript, as the run's reply", async () => {
+test("the answer to a prompt is streamed, stored in the transcript, and returned as the run's answer", async () => {
   const stage = await openStage();
   expect(await stage.say("say hello there")).toBe("hello there");
   expect(stage.chats.some((event) => event.state === "delta")).toBe(true);
@@ -24,7 +24,7 @@ test("a prompt is answered: streamed, in the transcript, as the run's reply", as
   expect(last).toMatchObject({ api: "acp", provider: "acp", model: "main", stopReason: "stop" });
 });
 
-test("AT1: a call and its result are stored between the surrounding texts, and published as they happen", async () => {
+test("AT1: a tool call and its result are stored between the texts around them, and published immediately", async () => {
   const stage = await openStage();
   expect(await stage.say("tool")).toBe("It says forty-two.");
   expect(await lines(stage)).toEqual([
@@ -43,7 +43,7 @@ test("AT1: a call and its result are stored between the surrounding texts, and p
   expect((await stage.messages()).at(-1)).toMatchObject({ usage: { input: 10, output: 5, totalTokens: 15 } });
 });
 
-test("AT1: calls reported out of order get exactly one result each, after their message", async () => {
+test("AT1: tool calls that are reported out of order get exactly one result each, after their message", async () => {
   const stage = await openStage();
   expect(await stage.say("late")).toBe("at last");
   expect(await lines(stage)).toEqual([
@@ -56,7 +56,7 @@ test("AT1: calls reported out of order get exactly one result each, after their 
   ]);
 });
 
-test("AT1: a call without a result gets one when the turn ends", async () => {
+test("AT1: a tool call without a result gets one when the turn ends", async () => {
   const stage = await openStage();
   expect(await stage.say("open")).toBe("ok");
   const [, , result] = await lines(stage);
@@ -83,12 +83,12 @@ test("AT5: thinking written as text is stored as thinking, and is not in live te
   ]);
 });
 
-test("a flood of pieces arrives complete", async () => {
+test("an answer in thousands of pieces arrives complete", async () => {
   const stage = await openStage();
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
 });
 
-test("an error that Codex writes as an answer fails the run, unless it passes", async () => {
+test("an error that Codex writes as an answer fails the run, unless Codex recovers", async () => {
   const stage = await openStage();
   const ended = await stage.end(await stage.begin("broken no credit"));
   expect(ended).toMatchObject({ runStatus: "error", error: 'agent "main": it reports an error: no credit' });
@@ -97,13 +97,13 @@ test("an error that Codex writes as an answer fails the run, unless it passes", 
   expect(await stage.say("broken retried")).toBe("retried");
 });
 
-test("a warning of the program is no part of its answer", async () => {
+test("a warning of the program is not part of its answer", async () => {
   const stage = await openStage();
   expect(await stage.say("warn")).toBe("REPLY_SKIP");
   expect(await lines(stage)).toEqual(["user: warn", "assistant: REPLY_SKIP"]);
 });
 
-test("the agent keeps its memory: it is introduced once, and later gets only new messages", async () => {
+test("the agent keeps its context: it gets the introduction once, and later only new messages", async () => {
   const stage = await openStage({ main: { instructions: "Be a good program." } });
   const first = JSON.parse(await stage.say("prompt")) as string[];
   expect(first).toEqual([
@@ -120,7 +120,7 @@ test("the agent keeps its memory: it is introduced once, and later gets only new
   expect(pidsOf(stage.home)).toHaveLength(1);
 });
 
-test("each session has a separate program and memory", async () => {
+test("each session has a separate program with its own context", async () => {
   const stage = await openStage();
   const { key } = await stage.client.request("sessions.create", {
     agentId: "main",
@@ -131,7 +131,7 @@ test("each session has a separate program and memory", async () => {
   expect(await lines(stage, key)).toEqual(["user: say b", "assistant: b"]);
 });
 
-test("counts the reported cost once for each run", async () => {
+test("the reported cost is counted once for each run", async () => {
   const stage = await openStage();
   await stage.say("spend 0.5");
   await stage.say("spend 0.25");
@@ -141,7 +141,7 @@ test("counts the reported cost once for each run", async () => {
   expect(costs).toEqual([0.5, 0.25]);
 });
 
-test("AC2: an abort ends the run at once and cancels the prompt; the program takes the next one", async () => {
+test("AC2: an abort ends the run at once and cancels the prompt; the program accepts the next prompt", async () => {
   const stage = await openStage();
   const runId = await stage.begin("hang");
   await until(
@@ -162,7 +162,7 @@ test("AC2: an abort ends the run at once and cancels the prompt; the program tak
   expect(pidsOf(stage.home)).toHaveLength(1);
 });
 
-test("AC2: kills a program that does not end a cancelled prompt, and the next turn has a new one", async () => {
+test("AC2: a program that ignores the cancellation of a prompt is killed, and the next turn starts a new one", async () => {
   const stage = await openStage();
   const runId = await stage.begin("stuck");
   await stage.logged("waiting");
@@ -173,7 +173,7 @@ test("AC2: kills a program that does not end a cancelled prompt, and the next tu
   expect([isAlive(first), isAlive(second)]).toEqual([false, true]);
 });
 
-test("a run that takes longer than its limit ends as timeout, and its prompt is cancelled", async () => {
+test("a run that exceeds its time limit ends as timeout, and its prompt is cancelled", async () => {
   const stage = await openStage();
   const idempotencyKey = crypto.randomUUID();
   await stage.client.call("chat.send", {
@@ -186,7 +186,7 @@ test("a run that takes longer than its limit ends as timeout, and its prompt is 
   expect(await stage.say("say on")).toBe("on");
 });
 
-test("AC3: a program that dies during a prompt ends the run with an error; the next prompt reports what was interrupted", async () => {
+test("AC3: a program that exits during a prompt ends the run with an error; the next prompt says which work was interrupted", async () => {
   const stage = await openStage();
   expect(await stage.say("die")).toMatch(
     /^error: agent "main": in the middle .*exit code 3.*the engine fell out/,
@@ -204,7 +204,7 @@ test("AC3: a program that dies during a prompt ends the run with an error; the n
   expect(stage.log().filter((line) => line === "prompt die")).toHaveLength(1);
 });
 
-test("a failed start is an error that names the setting", async () => {
+test("if the program cannot start, the error names the setting", async () => {
   const missing = await openStage({ runtime: { command: ["no-such-program-here"] } });
   expect(await missing.say("say x")).toMatch(/exit code 127; .*runtime\.command/);
   const strange = await openStage({ runtime: { command: [process.execPath, "-e", "console.log('hi')"] } });
@@ -215,7 +215,7 @@ test("a failed start is an error that names the setting", async () => {
   expect(await stranger.say("say x")).toMatch(/it requires a sign-in/);
 });
 
-test("AC2: an abort while the program starts ends the run at once, and leaves no program", async () => {
+test("AC2: an abort during the start of the program ends the run at once, and no process remains", async () => {
   const command = ["sh", "-c", 'echo start $$ >> "$ACP_LOG"; exec sleep 1000'];
   const stage = await openStage({ runtime: { command } });
   const runId = await stage.begin("say x");
@@ -231,7 +231,7 @@ test("AC2: an abort while the program starts ends the run at once, and leaves no
   );
 });
 
-test("AP2: an agent's process gets a few harmless variables of the gateway, and those of its configuration", async () => {
+test("AP2: an agent's process gets only harmless variables of the gateway's environment, and those of its configuration", async () => {
   const stage = await openStage({
     environment: { PARLEY_TOKEN: "secret", OPENAI_API_KEY: "secret", LANG: "C" },
   });
@@ -241,7 +241,7 @@ test("AP2: an agent's process gets a few harmless variables of the gateway, and 
   );
 });
 
-test("AP1, AC4: a planned stop ends every program; an idle one ends after its time", async () => {
+test("AP1, AC4: a planned stop ends every program; an idle program is stopped after a time", async () => {
   const stage = await openStage({ runtime: { idleMinutes: 0 } });
   await stage.say("say a");
   const [first = 0] = pidsOf(stage.home);
@@ -255,7 +255,7 @@ test("AP1, AC4: a planned stop ends every program; an idle one ends after its ti
   expect(pidsOf(stage.home).map(isAlive)).toEqual([false, false]);
 });
 
-test("permissions deny and allow are answered by policy", async () => {
+test("the permission settings deny and allow answer requests without an operator", async () => {
   const deny = await openStage();
   expect(await deny.say("ask")).toBe("I was told: no");
   const allow = await openStage({ runtime: { permissions: "allow" } });
@@ -275,7 +275,7 @@ async function question(stage: Stage): Promise<Question> {
   return permissions[0] as Question;
 }
 
-test("PD1: with ask an operator decides once; an abort withdraws the request", async () => {
+test("PD1: with the setting ask an operator decides each request once; an abort withdraws the request", async () => {
   const stage = await openStage({ runtime: { permissions: "ask" } });
   const runId = await stage.begin("ask");
   const asked = await question(stage);
@@ -294,7 +294,7 @@ test("PD1: with ask an operator decides once; an abort withdraws the request", a
   expect(await stage.client.call("permissions.list", {})).toEqual({ permissions: [] });
 });
 
-test("PD1: a request without an answer in time is denied", async () => {
+test("PD1: a permission request without an answer in time is denied", async () => {
   const stage = await openStage({ runtime: { permissions: "ask", askSeconds: 1 } });
   expect(await stage.say("ask")).toBe("I was told: no");
 });

@@ -1,4 +1,5 @@
-// Our clients send the same requests as pi-ai: one table and one seeded random test over both.
+// Our model clients send the same requests as the library pi-ai. A table of cases and a seeded random test
+// compare them.
 
 import { builtinProviders } from "@earendil-works/pi-ai/providers/all";
 import { ANTHROPIC_MODELS } from "@earendil-works/pi-ai/providers/anthropic.models";
@@ -39,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** The headers that a provider reads. */
+/** Request headers that a provider reads. */
 const NAMED = [
   "authorization",
   "x-api-key",
@@ -156,21 +157,24 @@ function randomRequest(roll: Dice, api: WireApi, modelId: string): ModelRequest 
 const SEED = "bodies-1";
 
 describe.each(WIRE_APIS)("%s", (api) => {
-  test.each(THINKING_LEVELS)("sends the body of pi-ai at thinking level %s", async (thinking) => {
-    for (const reasoning of [true, false]) {
-      const model = modelOf(providerAt(`${server.url}/v1`, api), { reasoning });
-      await expectSame(api, requestFor(model, { thinking }));
-    }
-  });
+  test.each(THINKING_LEVELS)(
+    "our client sends the same body as pi-ai at thinking level %s",
+    async (thinking) => {
+      for (const reasoning of [true, false]) {
+        const model = modelOf(providerAt(`${server.url}/v1`, api), { reasoning });
+        await expectSame(api, requestFor(model, { thinking }));
+      }
+    },
+  );
 
-  test(`sends the body and the headers of pi-ai for 150 random requests (seed ${SEED})`, async () => {
+  test(`our client sends the same body and headers as pi-ai for 150 random requests (seed ${SEED})`, async () => {
     const roll = dice(`${SEED} ${api}`);
     for (let round = 0; round < 150; round += 1)
       await expectSame(api, randomRequest(roll, api, "test-model"));
   }, 120_000);
 });
 
-test("anthropic-messages: each model of pi-ai's catalogue gets the body and the headers of pi-ai", async () => {
+test("anthropic-messages: for each model in pi-ai's catalogue our client sends the same body and headers", async () => {
   const api = "anthropic-messages";
   const roll = dice(SEED);
   for (const id of Object.keys(ANTHROPIC_MODELS)) {
@@ -184,7 +188,7 @@ test("anthropic-messages: each model of pi-ai's catalogue gets the body and the 
   }
 }, 120_000);
 
-test("each provider of pi-ai's catalogue uses pi-ai, or gets the same body from our client", async () => {
+test("for each provider in pi-ai's catalogue, requests go through pi-ai or our client sends the same body", async () => {
   const kinds = new Map<string, string>();
   for (const provider of builtinProviders()) {
     for (const { api: spoken, baseUrl, id } of provider.getModels()) {
@@ -204,7 +208,7 @@ test("each provider of pi-ai's catalogue uses pi-ai, or gets the same body from 
   expect([...kinds.values()]).toContain("anthropic");
 }, 120_000);
 
-test("the catalogue of pi-ai has no OpenAI model for chat completions, so none is looked up", () => {
+test("pi-ai's catalogue has no OpenAI model with chat completions, so our client looks none up", () => {
   const apis = Object.values(OPENAI_MODELS).map((model): string => model.api);
   expect(apis).not.toContain("openai-completions");
 });
@@ -217,11 +221,11 @@ test.each([
   ["openai-completions", "mine", "https://api.deepseek.com", "pi-ai"],
   ["anthropic-messages", "anthropic", "https://api.anthropic.com", "anthropic"],
   ["openai-responses", "openai", "https://api.openai.com/v1", "pi-ai"],
-] as const)("API %s, provider %s, at %s: the client is %s", (api, id, baseUrl, kind) => {
+] as const)("API %s, provider %s, address %s: the client is %s", (api, id, baseUrl, kind) => {
   expect(clientKind({ ...providerAt(baseUrl, "openai-completions"), api, id })).toBe(kind);
 });
 
-test("Anthropic with a subscription token uses pi-ai", () => {
+test("requests to Anthropic with a subscription token go through pi-ai", () => {
   const provider = providerAt("https://api.anthropic.com", "anthropic-messages", {
     apiKey: "sk-ant-oat01-x",
   });

@@ -1,4 +1,4 @@
-// The modules that a process has loaded after a request in one of our own model formats.
+// The modules that a process has loaded after a request with one of our own model clients.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ const PROGRAM = `
 `;
 
 test.each(WIRE_APIS)(
-  "%s: loads no provider's SDK, and only the parts of pi-ai that need none",
+  "%s: the client loads no provider's SDK, and only the parts of pi-ai that need none",
   async (api) => {
     const server = await startModelServer(() => "ok");
     const folder = mkdtempSync(join(tmpdir(), "parley-loading-"));

@@ -1,4 +1,5 @@
-// Our clients parse a stream as pi-ai does, at any cut; a hostile stream ends within limits.
+// Our clients parse a stream as pi-ai does, wherever it is split into chunks. A hostile stream ends within
+// limits.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
@@ -39,7 +40,7 @@ async function both(api: WireApi, answer: Answers, limits?: typeof SMALL) {
   return { ours, pi };
 }
 
-/** The same bytes, cut at random places. */
+/** Splits the bytes of a text at random places. */
 function cutUp(text: string, seed: string): Uint8Array[] {
   const bytes = Buffer.from(text);
   const roll = dice(seed);
@@ -70,13 +71,13 @@ describe.each(WIRE_APIS)("%s", (api) => {
     },
   );
 
-  test("both clients treat a connection that is cut before its headers alike", async () => {
+  test("both clients return the same error for a connection that breaks before its headers", async () => {
     const { ours, pi } = await both(api, (response) => response.destroy());
     expect(seenOf(ours)).toEqual(seenOf(pi));
   });
 
   const begun = STREAMS[api].text?.slice(0, -200) ?? "";
-  test("both clients keep the text of a connection cut inside an event", async () => {
+  test("both clients keep the text before a connection that breaks inside an event", async () => {
     const { ours, pi } = await both(api, async (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       await new Promise<void>((resolve) => response.write(begun, () => setImmediate(resolve)));
@@ -88,7 +89,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
     ]);
   });
 
-  test("a last event without the empty line after it counts", async () => {
+  test("a last event without the empty line after it is still read", async () => {
     server.answer(streaming((STREAMS[api].text ?? "").trimEnd()));
     expect((await made(CLIENTS[api].ours, requestTo(api))).outcome.kind).toBe("message");
   });
@@ -99,7 +100,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
       const request = requestFor(modelOf(providerAt(`${own.url}/v1`, api)));
       for (let round = 0; round < 20; round += 1)
         expect((await made(CLIENTS[api].ours, request)).outcome.kind).toBe("message");
-      // The end of an answer may arrive after the next request.
+      // The connection may become free shortly after the next request.
       expect(own.connections.size).toBeLessThan(10);
     } finally {
       await own.close();
@@ -107,7 +108,10 @@ describe.each(WIRE_APIS)("%s", (api) => {
   });
 });
 
-/** Writes the same piece repeatedly until the client disconnects; `most` limits a client that never does. */
+/**
+ * Writes the same piece repeatedly until the client disconnects. `most`: the limit for a client that never
+ * does.
+ */
 function endless(first: string, piece: string, most = 64 * 1024 * 1024): Answers {
   return async (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -134,14 +138,14 @@ const HOSTILE: readonly (readonly [string, Answers])[] = [
 ];
 
 describe.each(WIRE_APIS)("%s: a hostile stream", (api) => {
-  test.each(HOSTILE)("%s ends the call with a clear code", async (_, answer) => {
+  test.each(HOSTILE)("%s ends the model call with a clear error code", async (_, answer) => {
     server.answer(answer);
     const { outcome } = await made(CLIENTS[api].ours, requestTo(api, SMALL));
     expect(outcome).toMatchObject({ kind: "too large", error: expect.stringContaining("maxAnswerBytes") });
   });
 
   test.each(["huge arguments", "many calls", "many calls in one event", "huge thinking"] as const)(
-    "%s end the call with a clear code, and no call is made",
+    "%s end the model call with a clear error code, and no tool is called",
     async (kind) => {
       server.answer(streaming(flood(api, kind)));
       const { outcome } = await made(CLIENTS[api].ours, requestTo(api, SMALL));
@@ -150,7 +154,7 @@ describe.each(WIRE_APIS)("%s: a hostile stream", (api) => {
     },
   );
 
-  test("arguments of many small pieces are parsed once, and stay text if they are no object", async () => {
+  test("tool arguments in many small pieces are parsed once, and stay text if they are not an object", async () => {
     const pieces = Array.from({ length: 5_000 }, (_, at) => `"k${at}":1,`);
     const limits = { maxAnswerBytes: 1_000_000, maxAnswerToolCalls: 4 };
     server.answer(streaming(callOf(api, ["{", ...pieces, '"last":1}'])));

@@ -192,7 +192,7 @@ const ANTHROPIC: Record<string, string> = {
     end("end_turn"),
 };
 
-/** The whole text of a response, by API and name. */
+/** Complete response bodies, by API and name. */
 export const STREAMS: Record<WireApi, Record<string, string>> = {
   "openai-completions": OPENAI,
   "anthropic-messages": ANTHROPIC,

@@ -1,4 +1,4 @@
-// Kit for the tests of model clients: both clients over one raw server, and their results.
+// Helpers for the tests of model clients: they run both clients against one server, and return the results.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { anthropicFormat } from "../../src/agent/model/anthropic.ts";
@@ -37,7 +37,7 @@ export interface Sent {
 export interface RawServer {
   readonly url: string;
   readonly sent: Sent[];
-  /** Open and closed connections, in order. */
+  /** All connections so far, open or closed. */
   readonly connections: Set<unknown>;
   answer(how: Answers): void;
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export interface RawServer {
 
 export type Answers = (response: ServerResponse, api: WireApi) => unknown;
 
-/** A server that writes given bytes, one at a time if needed. */
+/** Starts a server that writes the given bytes, also byte by byte. */
 export async function rawServer(first: Answers): Promise<RawServer> {
   let how = first;
   const sent: Sent[] = [];
@@ -66,7 +66,7 @@ export async function rawServer(first: Answers): Promise<RawServer> {
   };
 }
 
-/** Answers with the given bytes as a stream of events. */
+/** Returns an answer that sends the given bytes as an event stream. */
 export function streaming(...parts: readonly (string | Uint8Array)[]): Answers {
   return async (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -117,7 +117,7 @@ export function requestFor(model: ProviderModel, more: Partial<ModelRequest> = {
 
 export interface Made {
   readonly outcome: RequestOutcome;
-  /** The last text that the listener got. */
+  /** The last text that the client reported while it streamed. */
   readonly text: string;
 }
 
@@ -130,7 +130,7 @@ export async function made(client: Client, request: ModelRequest, signal?: Abort
 }
 
 /**
- * Returns the outcome as the rest of the program sees it: the message, or the error text and whether it is
+ * Returns the outcome as callers of the client see it: the message, or the error and whether it is
  * retried.
  */
 export function seenOf({ outcome, text }: Made): unknown {

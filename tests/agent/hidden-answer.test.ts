@@ -1,4 +1,5 @@
-// Models that write their thinking into their text, over the four provider APIs and through the loop.
+// Models that write their thinking into their answer text: tests with the four provider APIs and with the
+// agent loop.
 
 import { afterEach, expect, test } from "vitest";
 import { resolveModel } from "../../src/agent/model/model.ts";
@@ -31,7 +32,7 @@ async function serve(api: ProviderApi, script: Script) {
 const contentOf = (entry: unknown) => (entry as Message).content;
 
 test.each(PROVIDER_APIS)(
-  "%s: thinking inside text becomes thinking, also where a chunk cuts its tags",
+  "%s: thinking inside the text becomes a thinking block, even if a chunk ends within its tags",
   async (api) => {
     const said = "<think>the secret plan</think>\n\nIt is `<think>` that opens it.";
     for (const chunks of [1, 7, said.length]) {
@@ -48,24 +49,27 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: thinking found in text is not sent back", async (api) => {
-  const { server, turn } = await serve(api, (request) =>
-    request.toolResults.length === 0
-      ? [text("<think>secret one</think>Looking."), call("t")]
-      : "<think>secret two</think>Done",
-  );
-  const setup = { tools: [toolSpec("t")], callTool: async () => ({ text: "x", isError: false }) };
-  const first = turn(setup);
-  expect(await first.end).toMatchObject({ kind: "ok", text: "Done" });
-  const second = turn({ ...setup, entries: [...first.entries, userSays("again", "u2")] });
-  await second.end;
-  expect(server.requests).toHaveLength(4);
-  const sent = JSON.stringify(server.requests.map((request) => request.messages));
-  expect(sent).toContain("Looking.");
-  expect(sent).not.toContain("secret");
-});
+test.each(PROVIDER_APIS)(
+  "%s: thinking that was found in a text is not sent to the model again",
+  async (api) => {
+    const { server, turn } = await serve(api, (request) =>
+      request.toolResults.length === 0
+        ? [text("<think>secret one</think>Looking."), call("t")]
+        : "<think>secret two</think>Done",
+    );
+    const setup = { tools: [toolSpec("t")], callTool: async () => ({ text: "x", isError: false }) };
+    const first = turn(setup);
+    expect(await first.end).toMatchObject({ kind: "ok", text: "Done" });
+    const second = turn({ ...setup, entries: [...first.entries, userSays("again", "u2")] });
+    await second.end;
+    expect(server.requests).toHaveLength(4);
+    const sent = JSON.stringify(server.requests.map((request) => request.messages));
+    expect(sent).toContain("Looking.");
+    expect(sent).not.toContain("secret");
+  },
+);
 
-test("if a model's template opens the thinking tag, text shown too early is withdrawn once, and later text is held back", async () => {
+test("if the model's template opens the thinking tag, text shown too early is withdrawn once, and later text is held", async () => {
   const { turn } = await serve("openai-completions", () => [text("secret words first</think>Hi", 9)]);
   const first = turn();
   expect(await first.end).toMatchObject({ kind: "ok", text: "Hi" });
@@ -76,7 +80,7 @@ test("if a model's template opens the thinking tag, text shown too early is with
   expect(second.texts.at(-1)).toBe("Hi");
 });
 
-test("a tool call written as text is removed, and an answer that consists of it is empty", async () => {
+test("a tool call written as text is removed, and an answer with nothing else is empty", async () => {
   const { turn } = await serve("openai-completions", () => [
     text('<tool_call>\n{"name": "exec", "arguments": {}}\n</tool_call>', 5),
   ]);

@@ -1,4 +1,4 @@
-// One agent turn over a scripted model: calls, limits, aborts, compaction.
+// One agent turn with a scripted model: tool calls, limits, aborts, compaction.
 
 import { expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
@@ -17,7 +17,7 @@ function resultTexts(entries: readonly Entry[]): string[] {
   return messages.filter((message) => message.role === "toolResult").map(textOf);
 }
 
-/** A model that makes these calls once, then says "done". */
+/** Returns a model that makes these tool calls once, then answers "done". */
 function once(
   toolCalls: { name: string; id?: string; arguments?: Record<string, unknown> }[],
   stopReason?: string,
@@ -28,7 +28,7 @@ function once(
 
 const never = new Promise<never>(() => {});
 
-test("a plain answer is appended, streamed and returned with its usage", async () => {
+test("a text answer is appended, streamed and returned with its usage", async () => {
   const turn = startTurn({ port: scriptedModel(() => "hello") });
   expect(await turn.end).toMatchObject({ kind: "ok", text: "hello", contextTokens: 15 });
   expect(turn.texts).toEqual(["hello"]);
@@ -60,7 +60,7 @@ test("L1: calls, results and the final text are appended in order, with stable c
   ]);
 });
 
-test("K2: parallel tools run side by side; any other tool runs alone", async () => {
+test("K2: parallel tools run at the same time; any other tool runs alone", async () => {
   const log: string[] = [];
   const gates = new Map<string, () => void>();
   const turn = startTurn({
@@ -116,7 +116,7 @@ test.each([
   expect(ran).toBe(0);
 });
 
-test("calls that share an id, or have none, get separate ids", async () => {
+test("tool calls that share an id, or have none, get unique ids", async () => {
   const calls = [
     { name: "t", id: "same" },
     { name: "t", id: "same" },
@@ -128,7 +128,7 @@ test("calls that share an id, or have none, get separate ids", async () => {
   expect(ids).toEqual(["same", "same_1", "call_2"]);
 });
 
-test("an empty answer ends a turn as ok; an answer cut by the output limit is an error", async () => {
+test("an empty answer ends a turn as ok; an answer that the output limit cuts off is an error", async () => {
   expect(await startTurn({ port: scriptedModel(() => ({})) }).end).toMatchObject({ kind: "ok", text: "" });
   const cutOff = await startTurn({ port: scriptedModel(() => ({ stopReason: "length" })) }).end;
   expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
@@ -136,7 +136,7 @@ test("an empty answer ends a turn as ok; an answer cut by the output limit is an
   expect(await strange.end).toMatchObject({ kind: "ok", text: "hm" });
 });
 
-test("a tool result over its limit is cut, with a note to the model", async () => {
+test("a tool result that exceeds its limit is cut, with a note to the model", async () => {
   const port = once([{ name: "t" }]);
   const callTool = async () => ({
     text: "é".repeat(3_000),
@@ -154,7 +154,7 @@ test("a tool result over its limit is cut, with a note to the model", async () =
   });
 });
 
-test("maxModelCalls ends a turn that never finishes, and the message names the setting", async () => {
+test("maxModelCalls ends an endless turn, and the error names the setting", async () => {
   const port = scriptedModel(() => ({ text: "more", toolCalls: [{ name: "t" }] }));
   const end = await startTurn({ port, tools: [toolSpec("t")], more: { maxModelCalls: 3 } }).end;
   expect(end).toMatchObject({
@@ -165,7 +165,7 @@ test("maxModelCalls ends a turn that never finishes, and the message names the s
   expect(port.requests).toHaveLength(3);
 });
 
-test("fallbackModels are used in order after a final failure, and the message names the model that answered", async () => {
+test("fallbackModels are tried in order after a failure without a retry, and the message names the model that answered", async () => {
   const port = scriptedModel((request) =>
     request.model.settings.id === "third" ? "here" : { error: `no ${request.model.settings.id}` },
   );
@@ -185,7 +185,7 @@ test("a failed model call without text is not stored", async () => {
   expect(turn.entries).toHaveLength(1);
 });
 
-test("L4: an abort in the model call or a tool settles the turn, and nothing more is appended", async () => {
+test("L4: an abort during the model call or a tool ends the turn, and nothing more is appended", async () => {
   const asking = startTurn({ port: scriptedModel(() => never) });
   asking.abort.abort();
   expect(await asking.end).toMatchObject({ kind: "aborted" });
@@ -209,7 +209,7 @@ test("L4: an abort in the model call or a tool settles the turn, and nothing mor
   expect(rolesOf(working.entries)).toEqual(["user", "assistant"]);
 });
 
-test("L4: nothing is appended after an abort at any moment between call and result", async () => {
+test("L4: nothing is appended after an abort, whenever it comes between call and result", async () => {
   for (let ticks = 0; ticks < 20; ticks += 1) {
     const abort = new AbortController();
     const late: Entry[] = [];
@@ -237,7 +237,7 @@ test("L4: nothing is appended after an abort at any moment between call and resu
   }
 });
 
-test("if append throws, the turn throws and stops the tools that run beside it", async () => {
+test("if append throws, the turn throws and stops the other running tools", async () => {
   const signals: AbortSignal[] = [];
   const turn = startTurn({
     port: once([{ name: "quick" }, { name: "slow" }]),
@@ -254,7 +254,7 @@ test("if append throws, the turn throws and stops the tools that run beside it",
 
 const PAIR = [toolSpec("fails", { parallel: true }), toolSpec("works", { parallel: true })];
 
-test("K1: if a call throws, the turn throws only after its neighbour's result is stored", async () => {
+test("K1: if a tool throws, the turn throws only after the result of a parallel tool is stored", async () => {
   const storing = Promise.withResolvers<void>();
   const store = Promise.withResolvers<void>();
   const order: string[] = [];
@@ -284,7 +284,7 @@ test("K1: if a call throws, the turn throws only after its neighbour's result is
   expect(order).toEqual(["stored", "left"]);
 });
 
-test("K1: the id of a result follows from its call, and a result that is already stored is used instead", async () => {
+test("K1: the id of a result is derived from its call, and a result that is already stored is used again", async () => {
   const ids: string[] = [];
   const port = once([{ name: "works", id: "call_1" }]);
   const turn = startTurn({
@@ -306,7 +306,7 @@ test("K1: the id of a result follows from its call, and a result that is already
   expect(turn.events.at(-1)).toMatchObject({ phase: "end", result: "of an earlier attempt" });
 });
 
-/** Ten exchanges, then the input. */
+/** Returns ten exchanges and an input. */
 function longTalk(): Entry[] {
   const old = Array.from({ length: 10 }, (_, at) =>
     userSays(`old question ${at} ${"x".repeat(400)}`, `old${at}`),
@@ -314,7 +314,7 @@ function longTalk(): Entry[] {
   return [...old, userSays("the new question")];
 }
 
-test("overflow is answered by one compaction, made by the model, and a second try", async () => {
+test("after a context overflow the model compacts the transcript once, and the call is repeated", async () => {
   const port = scriptedModel(
     (_, call) => [{ overflow: "too long" }, "the summary", "the answer"][call] ?? "",
   );
@@ -326,7 +326,7 @@ test("overflow is answered by one compaction, made by the model, and a second tr
   expect(port.requests[1]?.tools).toEqual([]);
 });
 
-test("overflow after a compaction is an error that names the model and its window", async () => {
+test("an overflow after a compaction is an error that names the model and its context window", async () => {
   const port = scriptedModel((_, call) => (call === 1 ? "the summary" : { overflow: "still too long" }));
   const end = await startTurn({ port, entries: longTalk(), more: { model: smallModel(50_000) } }).end;
   expect(end).toMatchObject({ kind: "error" });
@@ -334,21 +334,21 @@ test("overflow after a compaction is an error that names the model and its windo
   expect(port.requests).toHaveLength(3);
 });
 
-test("overflow without older messages to summarise is an error at once", async () => {
+test("an overflow without older messages to summarize is an immediate error", async () => {
   const port = scriptedModel(() => ({ overflow: "too long" }));
   const end = await startTurn({ port }).end;
   expect(end).toHaveProperty("error", expect.stringContaining("nothing older"));
   expect(port.requests).toHaveLength(1);
 });
 
-test("a summary request that is too long itself is halved, a bounded number of times", async () => {
+test("a summary request that is itself too long is halved, a limited number of times", async () => {
   const port = scriptedModel(() => ({ overflow: "too long" }));
   const end = await startTurn({ port, entries: longTalk() }).end;
   expect(end).toHaveProperty("error", expect.stringContaining("summarising older messages failed"));
   expect(port.requests.length).toBeLessThanOrEqual(6);
 });
 
-test("compacts before the window is full", async () => {
+test("the transcript is compacted before the context window is full", async () => {
   const port = scriptedModel((request) => (request.tools.length === 0 ? "summary" : "end"));
   const more = { model: smallModel(1_000) };
   const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")], more });
@@ -356,7 +356,7 @@ test("compacts before the window is full", async () => {
   expect(rolesOf(turn.entries).slice(-2)).toEqual(["compaction", "assistant"]);
 });
 
-test("compacts early by the provider's count, and not again for the same tokens", async () => {
+test("the provider's token count triggers an early compaction, and the same count does not trigger another one", async () => {
   const totals = [9_000, 5, 100];
   const port = scriptedModel((request, call) => ({
     text: "x",
@@ -370,7 +370,7 @@ test("compacts early by the provider's count, and not again for the same tokens"
   expect(roles).toEqual(["assistant", "toolResult", "compaction", "assistant"]);
 });
 
-test("after an answer of the model, a new overflow may be answered by a new compaction", async () => {
+test("after the model has answered, a new overflow may cause a new compaction", async () => {
   const answers = [
     { overflow: "too long" },
     "summary one",

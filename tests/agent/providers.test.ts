@@ -83,7 +83,7 @@ function ask(request: ModelRequest, world: FakeWorld = fakeWorld()): Asked {
   return { outcome, texts, abort, world };
 }
 
-/** Skips every backoff, and records its length. */
+/** Skips every backoff, and records its duration. */
 async function withBackoffs(asked: Asked): Promise<{ outcome: ModelOutcome; delays: number[] }> {
   const delays: number[] = [];
   let over = false;
@@ -108,45 +108,45 @@ async function messageOf(outcome: Promise<ModelOutcome>) {
   return settled.message;
 }
 
-test.each(PROVIDER_APIS)("%s: text streams in growing pieces, with usage and price", async (api) => {
-  const served = await serve(() => [
-    usage({ input: 1000, output: 200, cacheRead: 500 }),
-    text("Hello there, world", 3),
-  ]);
-  const { outcome, texts } = ask(requestTo(api, served));
-  const message = await messageOf(outcome);
-  expect(message.content).toMatchObject([{ type: "text", text: "Hello there, world" }]);
-  expect(texts).toEqual(["Hello ", "Hello there,", "Hello there, world"]);
-  expect(message).toMatchObject({ stopReason: "stop", api, model: "test-model" });
-  expect(message.usage).toMatchObject({ input: 1000, output: 200, cacheRead: 500, totalTokens: 1700 });
-  expect(message.usage.cost.total).toBeCloseTo((1000 * 3 + 200 * 15 + 500 * 0.3) / 1e6, 9);
-  expect(served.requests[0]).toMatchObject({
-    system: "You are a test.",
-    lastUserText: "hello",
-    toolNames: ["echo"],
-    model: "test-model",
-  });
-});
-
 test.each(PROVIDER_APIS)(
-  "%s: an answer over its byte limit is cut, and the rest is not read",
+  "%s: text streams in growing pieces, and the message has usage and price",
   async (api) => {
-    const served = await serve(() => [text("many words ".repeat(1_000), 500)]);
-    const limits = { maxAnswerBytes: 2_000, maxAnswerToolCalls: 2 };
-    const { outcome, texts } = ask(requestTo(api, served, { limits }));
-    const settled = await outcome;
-    expect(settled).toMatchObject({
-      kind: "failed",
-      code: "answer_too_large",
-      error: expect.stringMatching(/more than 2000 bytes \(agents\.defaults\.maxAnswerBytes/),
-      partial: { stopReason: "error", errorCode: "answer_too_large" },
+    const served = await serve(() => [
+      usage({ input: 1000, output: 200, cacheRead: 500 }),
+      text("Hello there, world", 3),
+    ]);
+    const { outcome, texts } = ask(requestTo(api, served));
+    const message = await messageOf(outcome);
+    expect(message.content).toMatchObject([{ type: "text", text: "Hello there, world" }]);
+    expect(texts).toEqual(["Hello ", "Hello there,", "Hello there, world"]);
+    expect(message).toMatchObject({ stopReason: "stop", api, model: "test-model" });
+    expect(message.usage).toMatchObject({ input: 1000, output: 200, cacheRead: 500, totalTokens: 1700 });
+    expect(message.usage.cost.total).toBeCloseTo((1000 * 3 + 200 * 15 + 500 * 0.3) / 1e6, 9);
+    expect(served.requests[0]).toMatchObject({
+      system: "You are a test.",
+      lastUserText: "hello",
+      toolNames: ["echo"],
+      model: "test-model",
     });
-    expect(texts.at(-1)?.length).toBeLessThan(2_100);
-    expect(served.requests).toHaveLength(1);
   },
 );
 
-test.each(PROVIDER_APIS)("%s: an answer over its limit of tool calls makes no call", async (api) => {
+test.each(PROVIDER_APIS)("%s: an answer is cut at its byte limit, and the rest is not read", async (api) => {
+  const served = await serve(() => [text("many words ".repeat(1_000), 500)]);
+  const limits = { maxAnswerBytes: 2_000, maxAnswerToolCalls: 2 };
+  const { outcome, texts } = ask(requestTo(api, served, { limits }));
+  const settled = await outcome;
+  expect(settled).toMatchObject({
+    kind: "failed",
+    code: "answer_too_large",
+    error: expect.stringMatching(/more than 2000 bytes \(agents\.defaults\.maxAnswerBytes/),
+    partial: { stopReason: "error", errorCode: "answer_too_large" },
+  });
+  expect(texts.at(-1)?.length).toBeLessThan(2_100);
+  expect(served.requests).toHaveLength(1);
+});
+
+test.each(PROVIDER_APIS)("%s: an answer with too many tool calls makes no call", async (api) => {
   const calls = Array.from({ length: 5 }, (_, at) => call("echo", { text: "a" }, `id_${at}`));
   const served = await serve(() => [text("I begin."), ...calls]);
   const limits = { maxAnswerBytes: 100_000, maxAnswerToolCalls: 4 };
@@ -159,7 +159,7 @@ test.each(PROVIDER_APIS)("%s: an answer over its limit of tool calls makes no ca
   });
 });
 
-test.each(PROVIDER_APIS)("%s: usage that is no number counts as none", async (api) => {
+test.each(PROVIDER_APIS)("%s: usage that is not a number counts as missing", async (api) => {
   const odd = { input: "many", output: null, cacheRead: -5 } as unknown as Parameters<typeof usage>[0];
   const served = await serve(() => [usage(odd), text("hello")]);
   const { cost, ...tokens } = (await messageOf(ask(requestTo(api, served)).outcome)).usage;
@@ -198,7 +198,7 @@ test.each([
 });
 
 test.each(PROVIDER_APIS)(
-  "%s: a request to a model without thinking contains no thinking level",
+  "%s: a request to a model that cannot think contains no thinking level",
   async (api) => {
     const served = await serve(() => "ok");
     const provider = served.provider(api, { reasoning: false });
@@ -215,7 +215,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(["openai-completions", "openai-responses", "anthropic-messages"] as const)(
-  "%s: with a key in a header, apiKey is not needed",
+  "%s: apiKey is not needed if a header contains the key",
   async (api) => {
     const served = await serve(() => "ok");
     const { apiKey: _, ...keyless } = served.provider(api);
@@ -230,16 +230,19 @@ test.each(["openai-completions", "openai-responses", "anthropic-messages"] as co
   },
 );
 
-test.each(PROVIDER_APIS)("%s: an abort while the provider's code loads settles at once", async (api) => {
-  const served = await serve(() => "never asked");
-  const asked = ask(requestTo(api, served));
-  asked.abort.abort();
-  expect(await asked.outcome).toEqual({ kind: "aborted" });
-  expect(served.requests).toEqual([]);
-});
+test.each(PROVIDER_APIS)(
+  "%s: an abort while the client's code is loading ends the call at once",
+  async (api) => {
+    const served = await serve(() => "never asked");
+    const asked = ask(requestTo(api, served));
+    asked.abort.abort();
+    expect(await asked.outcome).toEqual({ kind: "aborted" });
+    expect(served.requests).toEqual([]);
+  },
+);
 
 test.each(PROVIDER_APIS)(
-  "%s: 429, 500, 529 and a refused stream are retried, up to five tries",
+  "%s: 429, 500, 529 and an error in the stream are retried, up to five attempts",
   async (api) => {
     const answers = [rateLimited(), serverError(), overloaded(), httpError(503, "unavailable")];
     const served = await serve((_, index) => answers[index] ?? "at last");
@@ -259,7 +262,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: retry-after is obeyed, and a value over five minutes is an error",
+  "%s: the time in retry-after is respected, and more than five minutes are an error",
   async (api) => {
     const served = await serve((_, index) => (index === 0 ? rateLimited(42) : "ok"));
     const first = await withBackoffs(ask(requestTo(api, served)));
@@ -271,24 +274,21 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)(
-  "%s: a stream that breaks before any text is retried, after text never",
-  async (api) => {
-    const served = await serve((_, index) => (index === 0 ? [drop()] : "fine"));
-    const early = await withBackoffs(ask(requestTo(api, served)));
-    expect(early.outcome).toMatchObject({ kind: "message" });
-    served.script(() => [text("half of it "), drop()]);
-    const late = ask(requestTo(api, served));
-    expect(await late.outcome).toMatchObject({ kind: "failed", partial: { stopReason: "error" } });
-    expect(served.requests).toHaveLength(3);
-    served.script(() => [call("echo", { text: "x" }), drop()]);
-    expect(await ask(requestTo(api, served)).outcome).toMatchObject({ kind: "failed" });
-    expect(served.requests).toHaveLength(4);
-  },
-);
+test.each(PROVIDER_APIS)("%s: a stream that breaks is retried if no text has arrived", async (api) => {
+  const served = await serve((_, index) => (index === 0 ? [drop()] : "fine"));
+  const early = await withBackoffs(ask(requestTo(api, served)));
+  expect(early.outcome).toMatchObject({ kind: "message" });
+  served.script(() => [text("half of it "), drop()]);
+  const late = ask(requestTo(api, served));
+  expect(await late.outcome).toMatchObject({ kind: "failed", partial: { stopReason: "error" } });
+  expect(served.requests).toHaveLength(3);
+  served.script(() => [call("echo", { text: "x" }), drop()]);
+  expect(await ask(requestTo(api, served)).outcome).toMatchObject({ kind: "failed" });
+  expect(served.requests).toHaveLength(4);
+});
 
 test.each(PROVIDER_APIS)(
-  "%s: malformed events and a response without an end are failures, not crashes",
+  "%s: malformed events and a response without an end are reported as failures",
   async (api) => {
     const served = await serve(() => [malformed()]);
     const broken = await withBackoffs(ask(requestTo(api, served)));
@@ -310,32 +310,35 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: an abort settles during the request, the stream and a backoff", async (api) => {
-  const served = await serve(() => [hang()]);
-  const waiting = ask(requestTo(api, served));
-  await until(() => served.requests.length === 1);
-  waiting.abort.abort();
-  expect(await waiting.outcome).toEqual({ kind: "aborted" });
+test.each(PROVIDER_APIS)(
+  "%s: an abort ends the call during the request, the stream and a backoff",
+  async (api) => {
+    const served = await serve(() => [hang()]);
+    const waiting = ask(requestTo(api, served));
+    await until(() => served.requests.length === 1);
+    waiting.abort.abort();
+    expect(await waiting.outcome).toEqual({ kind: "aborted" });
 
-  served.script(() => [text("begun", 1), hang()]);
-  const streaming = ask(requestTo(api, served));
-  await until(() => streaming.texts.length === 1);
-  streaming.abort.abort();
-  expect(await streaming.outcome).toMatchObject({
-    kind: "aborted",
-    partial: { content: [{ text: "begun" }], stopReason: "aborted" },
-  });
+    served.script(() => [text("begun", 1), hang()]);
+    const streaming = ask(requestTo(api, served));
+    await until(() => streaming.texts.length === 1);
+    streaming.abort.abort();
+    expect(await streaming.outcome).toMatchObject({
+      kind: "aborted",
+      partial: { content: [{ text: "begun" }], stopReason: "aborted" },
+    });
 
-  served.script(() => serverError());
-  const backingOff = ask(requestTo(api, served));
-  await backingOff.world.timerWithin(30_000);
-  backingOff.abort.abort();
-  expect(await backingOff.outcome).toEqual({ kind: "aborted" });
-  expect(backingOff.world.pendingDelays()).toEqual([]);
-});
+    served.script(() => serverError());
+    const backingOff = ask(requestTo(api, served));
+    await backingOff.world.timerWithin(30_000);
+    backingOff.abort.abort();
+    expect(await backingOff.outcome).toEqual({ kind: "aborted" });
+    expect(backingOff.world.pendingDelays()).toEqual([]);
+  },
+);
 
 test.each(PROVIDER_APIS)(
-  "%s: a context that is too long is reported as overflow, without a retry",
+  "%s: a context that is too long is reported as an overflow, without a retry",
   async (api) => {
     const served = await serve(() => tooLong(api));
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -345,7 +348,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: an invalid request, a wrong key and missing credit fail at once",
+  "%s: an invalid request, a wrong key and missing credit fail without a retry",
   async (api) => {
     const served = await serve(() => "");
     for (const refused of [
@@ -363,7 +366,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(["openai-completions", "openai-responses", "anthropic-messages"] as const)(
-  "%s: arguments that are no JSON object are kept as written and marked",
+  "%s: tool arguments that are not a JSON object are kept unchanged and marked",
   async (api) => {
     const served = await serve(() => [call("echo", '{"text": "unfin'), call("echo", "[1]")]);
     const message = await messageOf(ask(requestTo(api, served)).outcome);
@@ -375,7 +378,7 @@ test.each(["openai-completions", "openai-responses", "anthropic-messages"] as co
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a redirect to another origin is refused, and nothing is sent there",
+  "%s: a redirect to another origin is refused, and nothing is sent to that origin",
   async (api) => {
     const other = await serve(() => "stolen");
     const headers = { location: `${other.url}/v1/elsewhere` };
@@ -393,7 +396,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a provider's error is one sentence with the provider's message, not JSON",
+  "%s: a provider's error is reported as one sentence with the provider's message, not as JSON",
   async (api) => {
     const served = await serve(() => httpError(400, "the picture is too small", {}, "invalid_request_error"));
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -404,7 +407,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a connection cut during an answer gives a clear error, and the shown text is kept",
+  "%s: a connection that breaks during an answer gives a clear error, and the text so far is kept",
   async (api) => {
     const served = await serve(() => [text("half of it ", 1), drop()]);
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -420,7 +423,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test("maxRetries 0 tries a request once, and idleTimeoutSeconds counts each byte", async () => {
+test("with maxRetries 0 a request is tried once, and every received byte restarts idleTimeoutSeconds", async () => {
   const served = await serve((_, index) => (index === 0 ? serverError() : [text("a", 1), hang()]));
   const request = requestTo("openai-completions", served);
   if (request.model.kind !== "provider") throw new Error("no provider");
@@ -435,7 +438,7 @@ test("maxRetries 0 tries a request once, and idleTimeoutSeconds counts each byte
 });
 
 test.each(PROVIDER_APIS)(
-  "%s: a provider that accepts no connection fails after connectTimeoutSeconds, and is retried",
+  "%s: a request without a connection fails after connectTimeoutSeconds and is retried",
   async (api) => {
     const deaf = await deafServer();
     cleanup(() => deaf.close());
@@ -453,11 +456,11 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test("P2: an abort settles a request whose library ignores its signal", async () => {
+test("P2: an abort ends a request even if the HTTP library ignores the signal", async () => {
   const served = await serve(() => [hang()]);
   const asked = ask(requestTo("openai-responses", served));
   const realFetch = globalThis.fetch;
-  // The fake network ignores the abort.
+  // This replacement of fetch ignores the abort.
   globalThis.fetch = (input, init) => realFetch(input, { ...init, signal: null });
   try {
     await until(() => served.requests.length === 1);
@@ -468,7 +471,7 @@ test("P2: an abort settles a request whose library ignores its signal", async ()
   }
 });
 
-test("an unreachable provider is named by its address, after five tries", async () => {
+test("the error for an unreachable provider names its address, after five attempts", async () => {
   const served = await serve(() => "never");
   const request = requestTo("openai-completions", served);
   await served.close();
@@ -485,7 +488,7 @@ test("a connection without data for idleTimeoutSeconds is closed", async () => {
   expect(await asked.outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "begun" }] } });
 });
 
-test("counts silence from the last byte, not from the first", async () => {
+test("the idle time counts from the last byte, not from the first", async () => {
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
   const served = await serve(() => [
     text("a", 1),
@@ -503,7 +506,7 @@ test("counts silence from the last byte, not from the first", async () => {
   expect((await messageOf(asked.outcome)).content).toMatchObject([{ text: "abc" }]);
 });
 
-test("a stream that pauses continues", async () => {
+test("a stream continues after a pause", async () => {
   let open = (): void => {};
   const gate = new Promise<void>((resolve) => {
     open = resolve;

@@ -1,4 +1,4 @@
-// The offline model with sub-agents: sentences that start, list and cancel them, and its own turns as a
+// The offline model and sub-agents: sentences that spawn, list and cancel them, and its own turns as a
 // sub-agent.
 
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ const TASK_CONTEXT = subagentContext({
 const announceContext = (result: string) =>
   subagentAnnounceContext({ requester: MAIN, self: CHILD, task: "count", status: "ok", result });
 
-/** A message from another session's `sessions_spawn`: a task, or an announcement. */
+/** Returns a message as `sessions_spawn` sends it: a task or an announcement. */
 function spawned(text: string, sourceSessionKey: string, id = "input"): UserMessage {
   const chain = { chainId: "c", hop: 1 };
   return {
@@ -98,7 +98,7 @@ test.each([
   expect(calls.map((call) => ({ name: call.name, args: call.arguments }))).toEqual([{ name, args }]);
 });
 
-test("several jobs become calls in one message, numbered in label and task", async () => {
+test("several jobs in one sentence become tool calls in one message, numbered in label and task", async () => {
   const { calls, text } = await say("spawn 3 research jobs: say part {n} of {n}");
   expect(calls.map((call) => call.arguments)).toEqual(
     [1, 2, 3].map((n) => ({ task: `say part ${n} of ${n}`, label: `job ${n}`, agentId: "research" })),
@@ -108,7 +108,7 @@ test("several jobs become calls in one message, numbered in label and task", asy
   expect((await say("spawn 50 jobs: say {n}")).calls).toHaveLength(50);
 });
 
-test("too many jobs, or none, are refused with an explanation", async () => {
+test("too many jobs, or a sentence without jobs, are refused with an explanation", async () => {
   for (const count of [0, 51]) {
     const { calls, text } = await say(`spawn ${count} jobs: say x`);
     expect({ calls, text }).toEqual({
@@ -118,7 +118,7 @@ test("too many jobs, or none, are refused with an explanation", async () => {
   }
 });
 
-test("reports the refused jobs of several, each reason once", async () => {
+test("if some of several jobs are refused, each reason is reported once", async () => {
   const refusal = { status: "error", code: "too_many_children", error: "maxChildren is 2" };
   const { text } = await say("spawn 4 jobs: say x", {
     answer: (_, at) => (at < 2 ? { status: "accepted" } : refusal),
@@ -128,7 +128,7 @@ test("reports the refused jobs of several, each reason once", async () => {
   );
 });
 
-test("the sub-agents are listed with their state, and a cancel reports how many it ended", async () => {
+test("sub-agents are listed with their state, and a cancellation reports how many it ended", async () => {
   const subagents = [
     { sessionKey: "k1", label: "job 1", state: "running", finished: false, task: "count" },
     { sessionKey: "k2", state: "idle", finished: true, ended: "announced", task: "read" },
@@ -143,14 +143,14 @@ test("the sub-agents are listed with their state, and a cancel reports how many 
   expect((await cancel([])).text).toBe("No sub-agent was at work.");
 });
 
-test("without the tool the offline model says that it lacks the tool", async () => {
+test("without the tool the offline model says that the tool is missing", async () => {
   for (const sentence of ["spawn: x", "spawn 2 jobs: x"]) {
     const { calls, text } = await say(sentence, { tools: ["read"] });
     expect({ calls, text }).toEqual({ calls: [], text: "I have no tool sessions_spawn in this session." });
   }
 });
 
-test("as a sub-agent the offline model does the task, or answers a question", async () => {
+test("as a sub-agent, the offline model performs a task or answers a question", async () => {
   const task = (text: string) => turn([spawned(text, MAIN.key)], { context: TASK_CONTEXT });
   expect((await task("say forty-two")).text).toBe("forty-two");
   expect((await task("read file a.txt")).calls).toMatchObject([
@@ -162,7 +162,7 @@ test("as a sub-agent the offline model does the task, or answers a question", as
   );
 });
 
-test("the list of files after a task is not read as part of the task", async () => {
+test("a list of files after a task is not read as part of the task", async () => {
   const files =
     "Files in .parley/attachments/ed7fdc6e-a53e-46d0-929a-07846cf1ad57 of your workspace:\n- a.txt";
   const task = (text: string) => turn([spawned(`${text}\n\n${files}`, MAIN.key)], { context: TASK_CONTEXT });
@@ -170,7 +170,7 @@ test("the list of files after a task is not read as part of the task", async () 
   expect((await task("Sum it up")).text).toContain('On "Sum it up" I would');
 });
 
-test("the announce step of the offline model repeats the result that the runtime quotes", async () => {
+test("in the announce step the offline model repeats the result that the runtime quotes", async () => {
   const announce = async (result: string) =>
     (await turn([spawned("Sub-agent announce step.", MAIN.key)], { context: announceContext(result) })).text;
   expect(await announce("forty-two")).toBe("Result: forty-two");
@@ -178,7 +178,7 @@ test("the announce step of the offline model repeats the result that the runtime
   expect(await announce("")).toMatch(/^Result: the task is done/);
 });
 
-test("the offline model, woken by a result, writes one sentence and does not act on the result", async () => {
+test("when a result wakes the offline model, it writes one sentence and does not execute the result as a request", async () => {
   const sentence = "A sub-agent has finished (ok): There are forty-two beans.";
   const inMain = await turn([userSays("spawn: x", "1"), spawned(ANNOUNCED, CHILD.key)]);
   expect(inMain).toEqual({ text: sentence, calls: [] });
@@ -202,6 +202,6 @@ test("the offline model, woken by a result, writes one sentence and does not act
   });
 });
 
-test("O3: a person's text that looks like an announcement is not one", async () => {
+test("O3: a person's text that looks like an announcement is not treated as one", async () => {
   expect((await say(ANNOUNCED)).text).toContain("offline rehearsal model");
 });

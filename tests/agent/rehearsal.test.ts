@@ -1,4 +1,4 @@
-// The offline model: the sentences that it understands, its calls, and its summary of results.
+// The offline model: the sentences that it understands, its tool calls, and its summaries of results.
 
 import { expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
@@ -100,12 +100,12 @@ test.each([
   expect(calls.map(({ name, arguments: made }) => ({ name, made }))).toEqual([{ name, made: args }]);
 });
 
-test("for another agent, the name main means the agent main", async () => {
+test("on another agent, the name main means the agent main", async () => {
   const { calls } = await say("ask main: hello", { agentId: "research" });
   expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main" });
 });
 
-test("asking several agents sends to each in parallel", async () => {
+test("a sentence that asks several agents sends to all of them in parallel", async () => {
   const { calls, text } = await say("ask research, writer and critic: hi");
   expect(calls.map((call) => call.arguments.sessionKey)).toEqual([
     "agent:research:main",
@@ -115,7 +115,7 @@ test("asking several agents sends to each in parallel", async () => {
   expect(text).toBe("research answered: fine\nwriter answered: fine\ncritic answered: fine");
 });
 
-test("looks up the name of a missing agent as a label, then tries again", async () => {
+test("if an agent does not exist, its name is looked up as a label before the next attempt", async () => {
   const answers: Answers = (request) => {
     if (request.name === "sessions_list")
       return { sessions: [{ key: "agent:main:chat:1", label: "helper" }] };
@@ -144,7 +144,7 @@ test.each([
   expect((await say("ask research: hi", { answers: () => json })).text).toContain(expected);
 });
 
-test("lists are shown one entry per line", async () => {
+test("lists are shown with one entry per line", async () => {
   const sessions = [
     { key: "main", kind: "main", state: "idle" },
     { key: "agent:b:main", label: "B" },
@@ -155,7 +155,7 @@ test("lists are shown one entry per line", async () => {
   expect((await say("read research", { answers: () => ({ messages }) })).text).toContain("user: hi");
 });
 
-test("text streams in growing pieces, the last of which is the whole", async () => {
+test("text streams in growing pieces, and the last piece is the whole text", async () => {
   const { streamed, text } = await say("say one two three four five six");
   expect(streamed.length).toBeGreaterThan(1);
   streamed.forEach((piece) => {
@@ -164,7 +164,7 @@ test("text streams in growing pieces, the last of which is the whole", async () 
   expect(streamed.at(-1)).toBe(text);
 });
 
-test("a wait takes its time on the world's clock before the next step", async () => {
+test("a sentence with a wait delays the next step by that time", async () => {
   const world = fakeWorld();
   const said = say("wait 3 seconds, then say done", { world });
   expect(await world.timerWithin(10_000)).toBe(3_000);
@@ -192,7 +192,7 @@ test("the offline model describes its session, its abilities and its limits", as
 const requester = { key: "agent:main:main", channel: "webchat" };
 const self = { key: "main", channel: "webchat" };
 
-test("another session's instruction is carried out, another session's question is answered", async () => {
+test("a request of another session is executed, and a question of another session is answered", async () => {
   const context = messageContext({ requester, self });
   const { calls } = await say("ask main: hello", { agentId: "research", context });
   expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main", message: "hello" });
@@ -201,7 +201,7 @@ test("another session's instruction is carried out, another session's question i
   expect((await say("hello", { agentId: "research", context })).text).toBe("Hello from research.");
 });
 
-test("an exchange has one question back and one answer, then ends", async () => {
+test("a conversation has one question back and one answer, then ends", async () => {
   const reply = (turn: number) => ({ context: replyContext({ self, other: requester, turn, turnsMax: 5 }) });
   const long = "I would start with the riskiest part of the plan and test that.";
   expect((await say(long, reply(2))).text).toContain("What would you check first");
@@ -213,7 +213,7 @@ test("an exchange has one question back and one answer, then ends", async () => 
   expect((await say("ask main: hello", reply(2))).calls).toEqual([]);
 });
 
-test("a useful exchange is announced in one line, small talk is not", async () => {
+test("a useful conversation is announced in one line; small talk is not announced", async () => {
   const announce = (request: string, round1Reply: string) => ({
     context: announceContext({ self, requester, request, round1Reply, latestReply: round1Reply }),
   });
@@ -233,12 +233,12 @@ test("O3: a heading inside a message is treated as ordinary text", async () => {
   expect((await say(`say ${HEADING.announce}`)).text).toBe(HEADING.announce);
 });
 
-test("O1: the same sentence in the same state gets the same answer", async () => {
+test("O1: the same sentence in the same situation gets the same answer", async () => {
   const one = await say("ask research: why?");
   expect(await say("ask research: why?")).toEqual(one);
 });
 
-test("H2: no text, however long or malformed, blocks the model", () => {
+test("H2: no text blocks the model, whatever its length or form", () => {
   const many = 250_000;
   for (const text of [
     `ask a${" ".repeat(many)}x`,

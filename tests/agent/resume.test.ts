@@ -1,4 +1,4 @@
-// A turn that crashes between any two steps, and is repeated from its stored transcript.
+// A turn that crashes between any two steps, and continues from its stored transcript.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ const TOOLS: readonly ToolSpec[] = [
   toolSpec("sideAgain", { parallel: true, idempotent: true }),
 ];
 
-/** The steps of the model; after them it answers "final". */
+/** The tool calls of each model step; after the last step the model answers "final". */
 type Plan = readonly (readonly string[])[];
 
 const plans: fc.Arbitrary<Plan> = fc.array(
@@ -34,7 +34,10 @@ function messagesOf(entries: readonly Entry[]): Message[] {
   return entries.filter((entry): entry is Message => !isCompaction(entry));
 }
 
-/** The model reads only the transcript, so a new process continues where the old one stopped. */
+/**
+ * Returns a model that reads only the transcript, so that a new process continues where the old one
+ * stopped.
+ */
 function planned(plan: Plan): ModelPort {
   return scriptedModel((request) => {
     const step = messagesOf(request.entries).filter((message) => message.role === "assistant").length;
@@ -57,7 +60,7 @@ function counting(plan: Plan, entries: Entry[]): Ran {
   return { counts, setup: { port: planned(plan), entries, tools: TOOLS, callTool } };
 }
 
-/** Checks that every call has exactly one result, in the transcript and in the model's view. */
+/** Checks that every tool call has exactly one result, in the transcript and in the model's input. */
 function expectPaired(entries: readonly Entry[]): void {
   const messages = messagesOf(entries);
   const calls = messages.flatMap((message) => toolCallsOf(message).map((call) => call.id));
@@ -71,7 +74,7 @@ function expectPaired(entries: readonly Entry[]): void {
   });
 }
 
-test("L2: after a crash at any append the turn ends the same, and no finished call runs again", async () => {
+test("L2: after a crash at any append the turn ends with the same result, and no finished tool call runs again", async () => {
   await fc.assert(
     fc.asyncProperty(plans, async (plan) => {
       const whole = counting(plan, [userSays("go")]);
@@ -112,7 +115,7 @@ function expectRunOnce(entries: readonly Entry[], counts: ReadonlyMap<string, nu
   }
 }
 
-test("a finished turn ends at once, without a model call", async () => {
+test("a finished turn returns at once, without a model call", async () => {
   const entries: Entry[] = [userSays("go")];
   await startTurn({ port: scriptedModel(() => "final"), entries }).end;
   const port = scriptedModel(() => "never");
@@ -125,7 +128,7 @@ test("a finished turn ends at once, without a model call", async () => {
   expect(entries).toHaveLength(2);
 });
 
-test("an earlier run's final text doesn't end this run", async () => {
+test("the final text of an earlier run does not end this run", async () => {
   const entries: Entry[] = [userSays("first", "u1")];
   await startTurn({ port: scriptedModel(() => "one"), entries }).end;
   entries.push(userSays("second", "u2"));
@@ -133,7 +136,7 @@ test("an earlier run's final text doesn't end this run", async () => {
   expect(end).toMatchObject({ kind: "ok", text: "two", usage: { totalTokens: 15 } });
 });
 
-test("L3: a stored failure is the same failure after a crash", async () => {
+test("L3: a stored failure is returned again after a crash", async () => {
   const entries: Entry[] = [userSays("go")];
   const partial = {
     id: "a1",
@@ -159,7 +162,7 @@ function zero() {
   return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 }
 
-test("K3: for a removed tool, a begun call gets its outcome and a new call is refused", async () => {
+test("K3: if a tool was removed, a call that had begun gets an unknown outcome, and a new call is refused", async () => {
   const plan = [["again", "once", "again"]];
   const entries: Entry[] = [userSays("go")];
   const first = counting(plan, entries);
@@ -172,7 +175,7 @@ test("K3: for a removed tool, a begun call gets its outcome and a new call is re
   expect([...second.counts.values()]).toEqual([1]);
 });
 
-test("K3: a call that may have begun is not repeated; one that cannot have begun runs", async () => {
+test("K3: a tool call that may have begun is not repeated; a call that cannot have begun is executed", async () => {
   const entries: Entry[] = [userSays("go")];
   const { counts, setup } = counting([["once", "once"]], entries);
   await expect(startTurn({ ...setup, appendsMax: 1 }).end).rejects.toBeInstanceOf(Crash);
@@ -186,7 +189,7 @@ test("K3: a call that may have begun is not repeated; one that cannot have begun
   expect([...counts.values()]).toEqual([1, 1]);
 });
 
-test("a call keeps its id in each attempt, and gets the number of the attempt", async () => {
+test("a tool call keeps its id in each attempt, and gets the number of the attempt", async () => {
   const entries: Entry[] = [userSays("go")];
   const seen: [string, number][] = [];
   const again = (attempt: number, appendsMax: number): TurnSetup => ({
@@ -213,9 +216,9 @@ test("a call keeps its id in each attempt, and gets the number of the attempt", 
   expect(seen.filter(([id]) => id === third).map(([, attempt]) => attempt)).toEqual([2, 3]);
 });
 
-test("L5, L2: messages that arrive during a turn are read between two steps, wherever the process dies", async () => {
+test("L5, L2: messages that arrive during a turn are read between two steps, wherever the process crashes", async () => {
   const plan: Plan = [["again"], ["again"]];
-  /** The note is appended once, behind the first result, and stored before the turn reads it. */
+  /** Appends the message once, after the first result, before the turn reads its transcript. */
   const setupOf = (entries: Entry[], appendsMax: number): TurnSetup => ({
     ...counting(plan, entries).setup,
     appendsMax,
@@ -237,7 +240,7 @@ test("L5, L2: messages that arrive during a turn are read between two steps, whe
   for (let crashAt = 0; crashAt < 5; crashAt += 1) {
     const entries: Entry[] = [userSays("go")];
     await expect(startTurn(setupOf(entries, crashAt)).end).rejects.toBeInstanceOf(Crash);
-    // The steps and usage of the whole run count, including those before the message.
+    // All steps and tokens of the run count, also those before the message.
     expect(await startTurn(setupOf(entries, 99)).end).toEqual(end);
     expect(messagesOf(entries).map(({ role }) => role)).toEqual(roles);
   }

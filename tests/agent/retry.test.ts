@@ -1,4 +1,4 @@
-// Retries of failed requests: the provider's hint, in every spelling.
+// Retries of failed requests, and the pauses that providers ask for.
 
 import { expect, test } from "vitest";
 import { judge, type RequestFailure } from "../../src/agent/model/retry.ts";
@@ -27,7 +27,7 @@ test.each([
   [{ "retry-after": LATER }, 10_000],
   [{ "retry-after-ms": "40", "retry-after": "7" }, 40],
   [{ "retry-after": "300" }, 300_000],
-])("R2: the pause %j is obeyed", (headers, afterMs) => {
+])("R2: the pause in %j is respected", (headers, afterMs) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs });
 });
 
@@ -41,7 +41,7 @@ test.each([
   { "retry-after": "1e9" },
   { "retry-after": "2001-01-01" },
   { "retry-after-ms": "-1" },
-])("R2: %j names no pause, so the backoff applies", (headers) => {
+])("R2: %j contains no pause, so the default backoff applies", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs: BACKOFF_MS });
 });
 
@@ -49,16 +49,16 @@ test.each([
   { "retry-after": "301" },
   { "retry-after": "Fri, 02 Jan 2026 00:00:00 GMT" },
   { "retry-after-ms": "Infinity" },
-])("R2: the pause %j is too long to wait", (headers) => {
+])("R2: the pause in %j is too long, so the request is not retried", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toMatchObject({ kind: "final" });
 });
 
-test("R1: a request is never retried once its answer has begun, whatever the provider says", () => {
+test("R1: a request is never retried after its answer has begun, whatever the provider returns", () => {
   const begun = failure({ "retry-after": "1", "x-should-retry": "true" }, { begun: true, overflow: true });
   expect(judge(begun, FIRST, 0, NOW)).toEqual({ kind: "final", error: "busy" });
 });
 
-test("a backoff doubles from half a second to half a minute, and the fifth failure is final", () => {
+test("the backoff doubles from half a second to half a minute, and the fifth failure is final", () => {
   const delays = [1, 2, 3, 4].map((tries) => judge(failure({}), { ...FIRST, tries }, 0.999, NOW));
   expect(delays.map((one) => (one.kind === "retry" ? one.afterMs : 0))).toEqual([500, 1_000, 1_999, 3_998]);
   expect(judge(failure({ "retry-after": "1" }), { ...FIRST, tries: 5 }, 0, NOW)).toMatchObject({

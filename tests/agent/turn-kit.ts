@@ -1,4 +1,4 @@
-// Runs a turn under test, over a transcript in memory that can crash, and records every event.
+// Runs a turn over a transcript in memory. The transcript can simulate crashes, and all events are recorded.
 
 import { runTurn, type TurnArgs, type TurnEnd } from "../../src/agent/loop/loop.ts";
 import type { ToolEvent } from "../../src/agent/loop/tool-calls.ts";
@@ -9,7 +9,7 @@ import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../src/core/shap
 import { collectTexts } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-/** Thrown by the store of a process that "crashes". */
+/** Thrown by the store of a process that has crashed in the test. */
 export class Crash extends Error {}
 
 export const OFFLINE = listModels([])[0] as ResolvedModel;
@@ -33,20 +33,20 @@ export interface TurnSetup {
   readonly tools?: readonly ToolSpec[];
   readonly callTool?: (request: ToolCallRequest, signal: AbortSignal) => Promise<ToolOutcome>;
   readonly more?: Partial<TurnArgs>;
-  /** Further appends throw before they are stored. */
+  /** Number of successful appends; later ones throw and store nothing. */
   readonly appendsMax?: number;
 }
 
 export interface Turn {
   readonly end: Promise<TurnEnd>;
-  /** The stored transcript; appends change this array. */
+  /** The stored transcript, to which the turn appends. */
   readonly entries: Entry[];
   readonly texts: string[];
   readonly events: ToolEvent[];
   readonly abort: AbortController;
 }
 
-/** Starts a turn over `entries`, which grow as the turn appends to them. */
+/** Starts a turn that appends its messages to `entries`. */
 export function startTurn(setup: TurnSetup): Turn {
   const entries = setup.entries ?? [userSays("go")];
   const texts: string[] = [];

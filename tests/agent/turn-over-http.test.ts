@@ -1,4 +1,5 @@
-// Whole turns over the four provider APIs: tools, overflow, retries and aborts through loop, port and HTTP.
+// Whole turns over the four provider APIs: tools, overflow, retries and aborts, through agent loop, model
+// client and HTTP.
 
 import { afterEach, expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
@@ -51,32 +52,38 @@ test.each(PROVIDER_APIS)("%s: a turn has thinking, parallel calls, results and a
   ]);
 });
 
-test.each(PROVIDER_APIS)("%s: overflow makes the model summarise, and the turn continues", async (api) => {
-  const old = Array.from({ length: 8 }, (_, at) => userSays(`question ${at} ${"x".repeat(400)}`, `u${at}`));
-  const script: Script = (request, index) => {
-    if (index === 0) return tooLong(api);
-    return request.system.startsWith("You condense")
-      ? "they asked much"
-      : `seen: ${request.messages[0]?.texts[0]}`;
-  };
-  const { turn } = await turnOver(api, script, { entries: [...old, userSays("now?")] });
-  expect(await turn.end).toMatchObject({ kind: "ok", text: expect.stringContaining("they asked much") });
-  expect(turn.entries.filter(isCompaction)).toHaveLength(1);
-});
+test.each(PROVIDER_APIS)(
+  "%s: after an overflow the model writes a summary, and the turn continues",
+  async (api) => {
+    const old = Array.from({ length: 8 }, (_, at) => userSays(`question ${at} ${"x".repeat(400)}`, `u${at}`));
+    const script: Script = (request, index) => {
+      if (index === 0) return tooLong(api);
+      return request.system.startsWith("You condense")
+        ? "they asked much"
+        : `seen: ${request.messages[0]?.texts[0]}`;
+    };
+    const { turn } = await turnOver(api, script, { entries: [...old, userSays("now?")] });
+    expect(await turn.end).toMatchObject({ kind: "ok", text: expect.stringContaining("they asked much") });
+    expect(turn.entries.filter(isCompaction)).toHaveLength(1);
+  },
+);
 
-test.each(PROVIDER_APIS)("%s: a budget shortens the answer on the wire, and is settled", async (api) => {
-  const settled: number[] = [];
-  const budget: ModelBudget = {
-    reserve: async () => ({ kind: "fits", maxOutputTokens: 1_234, reserved: { tokens: 0, cost: 0 } }),
-    settle: async ({ tokens }) => void settled.push(tokens),
-  };
-  const { server, turn } = await turnOver(api, () => "done", { more: { budget } });
-  expect(await turn.end).toMatchObject({ kind: "ok", text: "done" });
-  expect(JSON.stringify(server.requests[0]?.body)).toContain(":1234");
-  expect(settled).toEqual([120]);
-});
+test.each(PROVIDER_APIS)(
+  "%s: a token budget shortens the requested answer, and is charged with the actual usage",
+  async (api) => {
+    const settled: number[] = [];
+    const budget: ModelBudget = {
+      reserve: async () => ({ kind: "fits", maxOutputTokens: 1_234, reserved: { tokens: 0, cost: 0 } }),
+      settle: async ({ tokens }) => void settled.push(tokens),
+    };
+    const { server, turn } = await turnOver(api, () => "done", { more: { budget } });
+    expect(await turn.end).toMatchObject({ kind: "ok", text: "done" });
+    expect(JSON.stringify(server.requests[0]?.body)).toContain(":1234");
+    expect(settled).toEqual([120]);
+  },
+);
 
-test("a turn that its budget refuses ends with the budget's code and text", async () => {
+test("a turn that exceeds its budget ends with the budget's code and text", async () => {
   const refused = { kind: "refused", code: "budget_used", error: "nothing is left" } as const;
   const budget: ModelBudget = { reserve: async () => refused, settle: async () => {} };
   const { server, turn } = await turnOver("anthropic-messages", () => "done", { more: { budget } });
@@ -84,7 +91,7 @@ test("a turn that its budget refuses ends with the budget's code and text", asyn
   expect(server.requests).toEqual([]);
 });
 
-test("a script can distinguish agents, sessions and steps", async () => {
+test("a scripted model can distinguish agents, sessions and steps", async () => {
   const party = { key: "agent:main:main", channel: "webchat" };
   const system = buildSystemPrompt({
     agentId: "research",
@@ -101,7 +108,7 @@ test("a script can distinguish agents, sessions and steps", async () => {
   expect(await turn.end).toMatchObject({ text: "research main message go" });
 });
 
-test("the prompt has date and time zone after all constant parts and before the run's context", () => {
+test("the prompt contains date and time zone after all constant parts and before the run's context", () => {
   const at = (text: string) => Date.parse(text);
   const parts = {
     agentId: "a",
@@ -116,7 +123,7 @@ test("the prompt has date and time zone after all constant parts and before the 
   expect(morning).toContain(
     "Be kind.\n\nDate at the start of this run: Saturday, 2026-11-21 (time zone Europe/Berlin).\n\nHeading",
   );
-  // The date changes at midnight in the configured zone only, so that a prompt cache holds all day.
+  // The date changes only at midnight of the configured zone, so that a prompt cache is valid all day.
   expect(prompt("2026-11-21T22:59:00Z")).toBe(morning);
   expect(prompt("2026-11-21T23:01:00Z")).toContain("Sunday, 2026-11-22 (time zone Europe/Berlin)");
   expect(prompt("2026-11-21T23:01:00Z", "America/New_York")).toContain(
@@ -126,7 +133,7 @@ test("the prompt has date and time zone after all constant parts and before the 
   expect(before(prompt("2030-01-01T12:00:00Z"))).toBe(before(morning));
 });
 
-test("S1, S2: the system prompt is the same at any time, and the runtime's context comes last", () => {
+test("S1, S2: the system prompt does not depend on the time of day, and the runtime's context comes last", () => {
   const parts = {
     agentId: "a",
     agentName: "Ada",

@@ -1,4 +1,4 @@
-// Judges, compares, draws and prints measured figures. Measures nothing.
+// The parts of a benchmark that judge, compare, draw and print measured figures.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -24,7 +24,7 @@ test.each([
   ["max < 100", false],
   ["max < 101", true],
   ["p95 > 99", true],
-])("for samples 1, 2, 3, 4, 100 the target %s is met: %s", (target, met) => {
+])("for samples 1, 2, 3, 4, 100 the target %s is checked: %s", (target, met) => {
   expect(meets(row({ target }))).toBe(met);
 });
 
@@ -33,7 +33,7 @@ test("a target that cannot be parsed is not met", () => {
   expect(() => meets(row({ target: "under 3 ms" }))).toThrow('write "< 5", "> 5" or "p99 < 5"');
 });
 
-test("a table has a line for each row, with the missed targets", () => {
+test("a table has a line for each row, and marks missed targets", () => {
   expect(table([row({ target: "< 3" }), row({ unit: "MB", samples: [96.4] })]).split("\n")).toEqual([
     "what   size   n  p50   p95  p99  max  unit  target  met",
     "-----  -----  -  ----  ---  ---  ---  ----  ------  ---",
@@ -47,7 +47,7 @@ const around = (value: number, seed: number, count = 60): number[] => {
   return Array.from({ length: count }, () => value * (0.8 + 0.4 * random()));
 };
 
-test("CM1: a difference is distinguished from noise, in the direction of the unit", () => {
+test("CM1: a difference that exceeds noise counts, and the unit decides whether it is better or worse", () => {
   const rows = (value: number, seed: number, count = 60): Row[] => [
     row({ samples: around(value, seed, count) }),
     row({ name: "a rate", unit: "/s", samples: around(value, seed + 1, count) }),
@@ -60,7 +60,7 @@ test("CM1: a difference is distinguished from noise, in the direction of the uni
   expect(changes(rows(10, 1, 5), rows(99, 7, 5))).toEqual(["too few samples", "too few samples", "larger"]);
 });
 
-test("CM2: a comparison lists worse, missing and new figures, equally in both runs", () => {
+test("CM2: a comparison lists worse, missing and new figures, and the same figures again whenever it is repeated", () => {
   const before = [row({ samples: around(10, 1) }), row({ name: "old" })];
   const after = [row({ samples: around(20, 2) }), row({ name: "new" })];
   const text = comparison(compare(before, after));
@@ -80,7 +80,7 @@ const GROWN = [
   growing("history", 10, 1),
 ];
 
-test("PL1: a plot has every line of its rows, in the order of sizes, with its name at its end", () => {
+test("PL1: a plot has a line for each measured name, sorted by size, with the name at its end", () => {
   const plots = plotsOf([row(), ...GROWN]);
   expect(
     plots.map(({ name, lines }) => [name, lines.map((line) => line.points.map(({ at }) => at))]),
@@ -100,7 +100,7 @@ test("PL1: a plot has every line of its rows, in the order of sizes, with its na
   expect(lists).toContain("&lt;tree> &amp; all");
   expect(lists).toContain("prefers-color-scheme:dark");
   expect(lists?.match(/<polyline /g)).toHaveLength(2);
-  // Labels of lines that end at the same height do not overlap.
+  // Labels of lines that end at the same height must not overlap.
   const heights = [...(lists ?? "").matchAll(/class="tone\d name" x="\d+(?:\.\d+)?" y="([\d.]+)"/g)].map(
     ([, y]) => Number(y),
   );
@@ -108,13 +108,13 @@ test("PL1: a plot has every line of its rows, in the order of sizes, with its na
   expect(Math.abs((heights[0] ?? 0) - (heights[1] ?? 0))).toBeGreaterThanOrEqual(20);
 });
 
-test("a plot of several units is refused", () => {
+test("a plot with several units is refused", () => {
   expect(() => plotsOf([...GROWN, { ...growing("self", 5, 5, "lists"), unit: "MB" }])).toThrow(
     "several units: ms, MB",
   );
 });
 
-test("RP1: the tables are inserted into the document, and nothing else changes", () => {
+test("RP1: the tables are inserted into the document, and the rest stays unchanged", () => {
   const document =
     "# Figures\n<!-- figures a, b -->\nold\n<!-- /figures -->\nwords\n<!-- machine -->\n<!-- /machine -->\n";
   const rows = [
@@ -132,12 +132,12 @@ test("RP1: the tables are inserted into the document, and nothing else changes",
   expect(withNewer(measured, newer).rows.map(({ name }) => name)).toEqual(["anew", "a run"]);
 });
 
-test("RP1: the document of figures has a place for the tables", () => {
+test("RP1: docs/BENCHMARKS.md has a place for every table", () => {
   const path = fileURLToPath(new URL("../../docs/BENCHMARKS.md", import.meta.url));
   expect(readFileSync(path, "utf8")).toMatch(/<!-- figures [\w, -]+ -->\n[\s\S]*?<!-- \/figures -->/);
 });
 
-test("a missed target is marked in markdown", () => {
+test("the markdown table marks a missed target", () => {
   expect(markdown([row({ target: "< 3" })])).toMatch(/\| < 3 \| \*\*no\*\* \|$/);
 });
 
@@ -149,7 +149,7 @@ test.each([
   [["--compare", "a", "b", "c"], '"c" belongs to no option'],
   [["--compare", "a", "b", "--only", "lists"], "measures nothing"],
   [["--jsn", "a"], "Unknown option '--jsn'"],
-])("%j is refused with a clear message", (args, words) => {
+])("%j is refused with a message that explains the problem", (args, words) => {
   expect(() => readOptions(args, ["lists", "start"])).toThrow(words);
 });
 
@@ -164,18 +164,18 @@ test("programs for developers refuse unknown options and invalid numbers, with a
   }
 });
 
-test("--sizes are sorted, and --compare takes one file or two", () => {
+test("--sizes are sorted, and --compare accepts one file or two", () => {
   expect(readOptions(["--sizes", "10_000,1000"], [])?.sizes).toEqual([1_000, 10_000]);
   expect(readOptions(["--compare", "a"], [])?.compare).toEqual({ before: "a" });
   expect(readOptions(["--compare", "a", "b"], [])?.compare).toEqual({ before: "a", after: "b" });
   expect(readOptions(["--help"], [])).toBeUndefined();
 });
 
-test("percentiles of no samples are undefined", () => {
+test("percentiles without samples are undefined", () => {
   expect(percentile([], 0.5)).toBeNaN();
 });
 
-test("growing figures have a separate table with a column for each size; one missed size is a missed target", () => {
+test("figures that grow with size have a separate table with a column for each size; one missed size is a missed target", () => {
   const at = (size: number, value: number): Row => ({
     ...growing("self", size, value, "lists"),
     target: "< 3",

@@ -1,4 +1,4 @@
-// One bot account and two gateways: only one of them receives messages at a time.
+// One bot account and two gateways: only one of them receives its messages at a time.
 
 import { expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts";
 
 const NAME = "telegram:1";
 
-/** Counts the processes that listen now, and all that have listened. */
+/** Records the processes that listen to the account now, and those that have listened. */
 interface Ears {
   readonly listening: Set<string>;
   readonly began: string[];
@@ -45,7 +45,7 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
     kill() {
       dead = true;
       process.die();
-      // A dead process loses its memory.
+      // The listener of a dead process disappears.
       ears.listening.delete(name);
     },
   };
@@ -57,7 +57,7 @@ async function twoGateways() {
   return { ears, a: await cluster.join({ plays: {} }), b: await cluster.join({ plays: {} }) };
 }
 
-test("one process listens to an account, and the next one after the first is dead", async () => {
+test("one process listens to an account, and another takes over after its death", async () => {
   const { ears, a, b } = await twoGateways();
   const first = listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));
@@ -68,7 +68,7 @@ test("one process listens to an account, and the next one after the first is dea
   expect(ears.most).toBe(1);
 });
 
-test("a planned stop hands the account over without waiting for the lease", async () => {
+test("a planned stop releases the account without waiting for the lease", async () => {
   const { ears, a, b } = await twoGateways();
   const first = listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));
@@ -78,7 +78,7 @@ test("a planned stop hands the account over without waiting for the lease", asyn
   expect(ears.most).toBe(1);
 });
 
-test("a process that was suspended stops listening when another one has the account", async () => {
+test("a process that was suspended stops listening if another one has taken over the account", async () => {
   const { ears, a, b } = await twoGateways();
   listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));
@@ -90,7 +90,7 @@ test("a process that was suspended stops listening when another one has the acco
   expect(ears.listening).toEqual(new Set(["b"]));
 });
 
-test("restarts a listener that fails", async () => {
+test("a listener that fails is restarted", async () => {
   const { ears, a } = await twoGateways();
   let failures = 2;
   listenIn(a, "a", ears, { failing: () => failures-- > 0 });

@@ -1,10 +1,10 @@
-// Markdown as text with marks: unchanged text, valid marks, and the cost of hostile text.
+// Markdown as text with marks: unchanged text, valid marks, and limits for hostile text.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type MarkedText, plainText, readMarkdown, spelledOut } from "../../src/channels/markdown.ts";
 
-/** Formats each mark as `kind "words"`, with its further fields. */
+/** Formats each mark as `kind "text"`, with its other fields. */
 function said({ text, marks }: MarkedText): string[] {
   return marks.map(({ kind, from, to, href, language }) =>
     [kind, JSON.stringify(text.slice(from, to)), href ?? language].filter(Boolean).join(" "),
@@ -41,7 +41,7 @@ const word = fc.string({
 const line = fc
   .array(word, { minLength: 1, maxLength: 6 })
   .map((words) => `x${words.join(" ")}`)
-  // Addresses get marks, so these texts contain none.
+  // Addresses get marks, so texts with addresses are left out.
   .filter((text) => !/:\/\/|www\./i.test(text));
 const unmarked = fc
   .array(fc.tuple(line, fc.constantFrom("\n", "\n\n")), { minLength: 1, maxLength: 6 })
@@ -53,7 +53,7 @@ const unmarked = fc
   );
 
 describe("MK1: what is no markup stays as it is written", () => {
-  test("keeps text without markup characters unchanged", () => {
+  test("text without markup is kept unchanged", () => {
     fc.assert(
       fc.property(unmarked, (text) => {
         expect(readMarkdown(text)).toEqual({ text, marks: [] });
@@ -79,7 +79,7 @@ describe("MK1: what is no markup stays as it is written", () => {
     expect(readMarkdown(text).marks.filter(({ kind }) => kind !== "link")).toEqual([]);
   });
 
-  test("joins empty lines and normalises line ends", () => {
+  test("several empty lines become one, and line ends are normalized", () => {
     expect(readMarkdown("one\r\n\r\n\r\n\r\ntwo\r\nthree\n\n\n").text).toBe("one\n\ntwo\nthree");
   });
 
@@ -87,7 +87,7 @@ describe("MK1: what is no markup stays as it is written", () => {
     expect(readMarkdown("a\uD83Db").text).toBe("a\uFFFDb");
   });
 
-  test.each(["", "\n", "-", "***", "#"])("text of only markup is not empty: %j", (text) => {
+  test.each(["", "\n", "-", "***", "#"])("text that consists of markup only is not empty: %j", (text) => {
     const shown = readMarkdown(text).text;
     expect([text, "———"]).toContain(shown);
   });
@@ -205,7 +205,7 @@ describe("MK2, MK3: any text at all", () => {
   );
   const wild = fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join(""));
 
-  test("marks are in bounds, sorted, properly nested, never empty and never within a character", () => {
+  test("marks are in bounds, sorted, properly nested, never empty, and never begin or end within a character", () => {
     fc.assert(
       fc.property(fc.oneof(wild, fc.string({ unit: "binary", maxLength: 80 })), (text) => {
         const read = readMarkdown(text);
@@ -216,7 +216,7 @@ describe("MK2, MK3: any text at all", () => {
     );
   });
 
-  test("loses no word except a code block's language and text outside of a table", () => {
+  test("no word is lost except a code block's language and text outside of a table", () => {
     const letters = (text: string): number => text.replace(/[^bcé\u{1F600}]/gu, "").length;
     const tame = wild.filter((text) => !/`{3}|~{3}|\|/.test(text));
     fc.assert(

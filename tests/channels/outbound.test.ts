@@ -20,12 +20,12 @@ interface Bench {
   queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
   worker: OutboxWorker;
-  /** Completes everything that is due now. */
+  /** Completes all work that is due now. */
   settle(): Promise<void>;
   retry(id: string): Promise<void>;
 }
 
-/** An outbox over one fake channel; `says` gives the channel's outcomes. */
+/** Opens an outbox with one fake channel; `says` returns the channel's outcomes. */
 async function open(
   says: (id: string, attempt: number, text: string) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
@@ -89,7 +89,7 @@ async function open(
   return bench;
 }
 
-test("I5: only the channel's acknowledgement makes a delivery sent", async () => {
+test("I5: a delivery counts as sent only after the channel's acknowledgement", async () => {
   const gate = Promise.withResolvers<DeliveryOutcome>();
   const bench = await open(() => gate.promise);
   await bench.queue("one");
@@ -100,7 +100,7 @@ test("I5: only the channel's acknowledgement makes a delivery sent", async () =>
   expect(await bench.states()).toEqual({ one: "sent" });
 });
 
-test("retries a certain failure with growing pauses of at most five minutes, and gives up after a day", async () => {
+test("a delivery that certainly failed is retried after growing pauses of at most five minutes, for a day", async () => {
   const bench = await open(() => ({ kind: "retry", error: "the loft is closed" }));
   await bench.queue("one");
   await bench.settle();
@@ -121,7 +121,7 @@ test("retries a certain failure with growing pauses of at most five minutes, and
   expect(whole).toBeLessThan(25 * HOUR_MS);
 });
 
-test("delivers one route in order: a retried text delays later ones, but not other routes", async () => {
+test("deliveries of one route are sent in order: a retry delays later ones of that route only", async () => {
   const bench = await open((id, attempt) =>
     id === "first" && attempt === 1 ? { kind: "retry", error: "rain" } : { kind: "sent" },
   );
@@ -135,7 +135,7 @@ test("delivers one route in order: a retried text delays later ones, but not oth
   expect(bench.attempts).toEqual(["first", "elsewhere", "first", "second"]);
 });
 
-test("a permanent refusal fails at once, does not block the route, and an operator can retry it", async () => {
+test("a permanent refusal fails without a retry, does not block the route, and an operator can requeue it", async () => {
   let open_ = false;
   const bench = await open((id) =>
     id === "bad" && !open_ ? { kind: "refused", error: "no such roof" } : { kind: "sent" },
@@ -157,7 +157,7 @@ test("a text for a channel that is not connected fails with the reason", async (
   expect(await bench.states()).toEqual({ lost: "failed refused" });
 });
 
-test("respects a pause that a channel requests", async () => {
+test("a pause that a channel asks for is respected", async () => {
   const bench = await open((_, attempt) =>
     attempt === 1 ? { kind: "retry", error: "slow down", afterMs: 42_000 } : { kind: "sent" },
   );
@@ -171,7 +171,7 @@ test("respects a pause that a channel requests", async () => {
   expect(await bench.states()).toEqual({ one: "sent" });
 });
 
-test("I5: parts of a long text are acknowledged one by one, and an acknowledged part is not sent again", async () => {
+test("I5: parts of a long text are acknowledged separately, and an acknowledged part is not sent again", async () => {
   const words = Array.from({ length: 40 }, (_, at) => `word${at}`).join(" ");
   const arrived: string[] = [];
   const bench = await open((_, attempt, text) => {
@@ -189,7 +189,7 @@ test("I5: parts of a long text are acknowledged one by one, and an acknowledged 
   expect(arrived.join(" ").split(/\s+/)).toEqual(words.split(" "));
 });
 
-test("I5: a channel that throws may have sent the text: the row is ambiguous, not tried again", async () => {
+test("I5: a channel that throws may have sent the text, so the delivery is not retried", async () => {
   const bench = await open(() => {
     throw new Error("the pigeon is gone");
   });
@@ -199,7 +199,7 @@ test("I5: a channel that throws may have sent the text: the row is ambiguous, no
   expect(bench.attempts).toEqual(["one"]);
 });
 
-test("a stop at any time waits for the running attempt and starts no other", async () => {
+test("a stop waits for the current attempt and starts no other", async () => {
   for (let steps = 0; steps < 100; steps += 2) {
     const bench = await open(() => ({ kind: "sent" }));
     const queued = bench.queue("one");
@@ -214,7 +214,7 @@ test("a stop at any time waits for the running attempt and starts no other", asy
 });
 
 test.each(["sqlite", "postgres"] as const)(
-  "a stop waits until the outbox has been read, on %s",
+  "a stop waits for the current read of the outbox, on %s",
   async (on) => {
     const world = fakeWorld();
     const store = await openStoreOn(on, temporaryFolder(), world);

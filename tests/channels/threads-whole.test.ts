@@ -15,7 +15,10 @@ import { ADA, account, DIRECT, FORUM, TOKEN, USERNAME } from "./telegram/ground.
 const WORK: Json = { id: FORUM, type: "supergroup", title: "Work", is_forum: true };
 const PRIVATE: Json = { id: DIRECT, type: "private", first_name: "Ada" };
 
-/** A gateway with one bot, in a forum and in a person's chat; its model is the offline one. */
+/**
+ * Starts a gateway with one bot, which is in a forum and in a person's chat. Its model is the offline
+ * model.
+ */
 async function open(more: Partial<TelegramAccount> = {}) {
   const server = await startTelegram();
   const bot = server.addBot(TOKEN, USERNAME);
@@ -48,7 +51,7 @@ async function open(more: Partial<TelegramAccount> = {}) {
 
 const places = (app: App) => listBindings(app.store.db, { limit: 10 });
 
-test("in a forum a sub-agent gets a topic: its result appears there, and people continue without a mention", async () => {
+test("in a forum a sub-agent gets its own topic: its result appears there, and people write there without a mention", async () => {
   const { app, says, shown } = await open();
   says(`spawn in a thread: say the beans are counted @${USERNAME}`, WORK);
   await expect.poll(() => places(app)).toHaveLength(1);
@@ -56,7 +59,7 @@ test("in a forum a sub-agent gets a topic: its result appears there, and people 
   const topic = bound?.route.threadId ?? "";
   expect(bound).toMatchObject({ kind: "created", route: { channel: "telegram", to: String(FORUM) } });
   await expect.poll(shown).toContain(`${topic}: the beans are counted @${USERNAME}`);
-  // In the topic nobody has to mention the bot; elsewhere a mention is still required.
+  // In the topic nobody has to mention the bot, but elsewhere in the forum a mention is required.
   says("say the peas, too", WORK, topic);
   await expect.poll(shown).toContain(`${topic}: the peas, too`);
   says("/session unbind", WORK, topic);
@@ -70,7 +73,7 @@ test("in a forum a sub-agent gets a topic: its result appears there, and people 
   expect(shown().filter((text) => text.includes("beans are counted"))).toHaveLength(1);
 });
 
-test("elsewhere the chat itself is bound until somebody unbinds it", async () => {
+test("in a chat without topics the chat itself is bound, until somebody removes the binding", async () => {
   const { app, says, shown } = await open();
   says("spawn in a thread: say the beans are counted", PRIVATE);
   await expect.poll(shown).toContain(": the beans are counted");
@@ -90,7 +93,7 @@ test("elsewhere the chat itself is bound until somebody unbinds it", async () =>
   expect(runs).toEqual([{ session_key: "agent:main:main" }]);
 });
 
-test("if bindings are disabled, the agent learns the setting", async () => {
+test("if bindings are disabled, the agent is told which setting would enable them", async () => {
   const { app, says, shown } = await open({
     threadBindings: { enabled: false, idleHours: 24, maxAgeHours: 0 },
   });

@@ -1,4 +1,4 @@
-// The typing indicator: shown at the place of the message, as long as its run executes.
+// The typing indicator: it is shown in the chat of the message as long as its run executes.
 
 import { expect, test } from "vitest";
 import { followTyping } from "../../src/channels/typing.ts";
@@ -23,13 +23,13 @@ async function open(play: Play, chat: FakeChannel = fakeChannel()) {
   return { app, chat, world };
 }
 
-/** A turn that the test ends. */
+/** Returns a turn that ends when the test says so. */
 function held() {
   const gate = Promise.withResolvers<string>();
   return { play: () => gate.promise, end: () => gate.resolve("done") };
 }
 
-test("the indicator is shown every four seconds until the run has ended", async () => {
+test("the typing indicator is sent every four seconds until the run has ended", async () => {
   const { play, end } = held();
   const { app, chat, world } = await open(play);
   await app.inbound.receive(said("hello"));
@@ -43,7 +43,7 @@ test("the indicator is shown every four seconds until the run has ended", async 
   expect(chat.typed).toHaveLength(3);
 });
 
-test("TY1: a failing indicator has no other effect", async () => {
+test("TY1: a failure of the typing indicator has no other effect", async () => {
   const chat = fakeChannel();
   let tries = 0;
   chat.typing = async () => {
@@ -61,7 +61,7 @@ test("TY1: a failing indicator has no other effect", async () => {
   expect(chat.textsAt("7")).toEqual(["done"]);
 });
 
-test("TY2: a hanging call blocks further calls, and ends after a quarter of an hour", async () => {
+test("TY2: a call that hangs prevents further calls, and ends after a quarter of an hour", async () => {
   const chat = fakeChannel();
   let tries = 0;
   chat.typing = () => {
@@ -85,7 +85,7 @@ test("TY2: a hanging call blocks further calls, and ends after a quarter of an h
   for (const one of [{ app, world }, patient]) while (!(await one.app.isQuiet())) await one.world.advance(1);
 });
 
-test("a turn between sessions, or one without a person, shows no indicator", async () => {
+test("a turn between sessions, or one without a person, shows no typing indicator", async () => {
   const { app, chat, world } = await open(() => "words");
   await app.tell(MAIN, "from a client");
   while (!(await app.isQuiet())) await world.advance(1);

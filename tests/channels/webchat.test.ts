@@ -1,5 +1,5 @@
-// Webchat against the contract of outgoing channels, with clients on our own socket as the platform; messages
-// of people come in through the gateway, once.
+// Webchat passes the contract tests of outgoing channels, with clients on our own socket as the platform.
+// Messages of people arrive through the gateway, each once.
 
 import { expect, test } from "vitest";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -15,7 +15,7 @@ const nothing = (): never => {
   throw new Error("our own socket has no such trouble");
 };
 
-/** A person at a client of the gateway. */
+/** Starts a gateway and a client of it, through which a person reads and writes. */
 async function openWebchat() {
   const house = await openHouse();
   const client = await house.client();
@@ -34,7 +34,7 @@ async function openWebchat() {
     typed: nothing,
   };
   const webchat = createWebchat(house.engine.bus, { now: () => house.engine.now() } as never);
-  // A delivery is checked after it crossed the socket.
+  // The test checks a delivery after it has crossed the socket.
   const channel: typeof webchat = {
     ...webchat,
     async deliver(message) {
@@ -53,7 +53,7 @@ outgoingContract("webchat", async () => {
   return { channel, platform, routes: { direct: route(MAIN), group: route(RESEARCH) } };
 });
 
-test("I2: a message sent again with its key is one run, and its answer goes to the sender", async () => {
+test("I2: a message that is sent again with the same key gives one run, and its answer goes to the sender", async () => {
   const { house, client } = await openWebchat();
   const finals: string[] = [];
   client.on("chat", ({ state, runId }: ChatEvent) => void (state === "final" && finals.push(runId)));

@@ -1,4 +1,4 @@
-// Web hooks from the row to the receiver, over real HTTP and a clock that the test controls.
+// Outgoing web hooks, from the stored row to the receiver: real HTTP, and a clock that the test controls.
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
@@ -39,7 +39,7 @@ const hookTo = (url: string, more: Partial<OutgoingHook> = {}): OutgoingHook => 
   ...more,
 });
 
-/** An outbox that calls these hooks. */
+/** Opens an outbox that calls these hooks. */
 async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof createHookRecorder>[2] = {}) {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
@@ -57,7 +57,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
     commit,
     rows,
     start: () => worker.start(),
-    /** Simulates a process that starts after a crash. */
+    /** Simulates a new process after a crash. */
     async restart() {
       worker = make();
       await worker.start();
@@ -72,7 +72,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
       commit(async (unit) => {
         for (const event of events) unit.publish(event);
       }),
-    /** Resolves when the rows match; real sockets take real time. */
+    /** Resolves when the rows match. It polls, because real sockets take real time. */
     async until(fits: (states: string[]) => boolean): Promise<string[]> {
       await new Promise((resolve) => setImmediate(resolve));
       return until(async () => {
@@ -88,7 +88,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
 const all = (state: string) => (states: string[]) =>
   states.length > 0 && states.every((one) => one === state);
 
-test("a request is signed over id, time and body, in the form that receivers' libraries check", async () => {
+test("a request is signed over id, time and body, in the format that common receiver libraries check", async () => {
   const key = Buffer.from("0123456789abcdef0123456789abcdef");
   const receiver = await startReceiver(undefined, { secret: key });
   const bench = await open([hookTo(receiver.url, { secret: `whsec_${key.toString("base64")}` })]);
@@ -112,7 +112,7 @@ test("a request is signed over id, time and body, in the form that receivers' li
   });
 });
 
-test("I14: a body holds no credential, even in a long text; a cut text says so", async () => {
+test("I14: a body contains no credential, even in a long text; a text that was cut says so", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -126,7 +126,7 @@ test("I14: a body holds no credential, even in a long text; a cut text says so",
   expect(receiver.told[0]?.text.length).toBeLessThan(20_000);
 });
 
-test("each hook gets only its events and sessions, and an event without a hook writes nothing", async () => {
+test("each hook gets only its events and sessions, and an event without a hook writes no row", async () => {
   const receiver = await startReceiver();
   const bench = await open([
     hookTo(receiver.url, { name: "resets", events: ["session.reset"] }),
@@ -139,12 +139,12 @@ test("each hook gets only its events and sessions, and an event without a hook w
   await bench.until(all("sent"));
   const to = (await bench.rows()).map(({ route, kind }) => `${kind} ${route.channel} ${route.to}`);
   expect(to).toEqual(["hook webhook research", "hook webhook resets"]);
-  // An appended note does not count as a run.
+  // An appended note is not a run.
   await bench.tell(ended({ sessionKey: "agent:research:main", startedAt: undefined as never, text: "" }));
   expect(await bench.rows()).toHaveLength(2);
 });
 
-test("I4: an event that is not committed is not sent", async () => {
+test("I4: an event of a transaction that is rolled back is not sent", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -157,7 +157,7 @@ test("I4: an event that is not committed is not sent", async () => {
   expect(await bench.rows()).toEqual([]);
 });
 
-test("retries 500 and 429 with the same id and body after Retry-After, but not 400, 410 and 302", async () => {
+test("after 500 and 429 a request is repeated with the same id and body after Retry-After, but not after 400, 410 and 302", async () => {
   const answers: [number, Record<string, string>][] = [
     [500, {}],
     [429, { "retry-after": "120" }],
@@ -187,7 +187,7 @@ test("retries 500 and 429 with the same id and body after Retry-After, but not 4
   expect(receiver.told).toHaveLength(4);
 });
 
-test("a refused event does not delay later ones, and an operator can retry or dismiss it", async () => {
+test("a refused event does not delay later ones, and an operator can requeue or dismiss it", async () => {
   let status = 302;
   const receiver = await startReceiver((_, response) => {
     response.writeHead(status, { location: "http://127.0.0.1:1/elsewhere" }).end();
@@ -210,12 +210,12 @@ test("a refused event does not delay later ones, and an operator can retry or di
   expect(ids).toEqual([first?.id, second?.id, first?.id]);
 });
 
-test("I5: repeats an attempt that a crash left open with the same id, but not one that arrived", async () => {
+test("I5: an attempt that a crash interrupted is repeated with the same id; one that arrived is not", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.tell(created(), ended());
   const [late, first] = await bench.rows();
-  // The process died during the request.
+  // Simulates that the process died during the request.
   await bench.commit((unit) => beginAttempt(unit.tx, { id: first?.id ?? "", partsSent: 0 }, "dead"));
   await bench.restart();
   await bench.until(all("sent"));
@@ -225,7 +225,7 @@ test("I5: repeats an attempt that a crash left open with the same id, but not on
   expect(receiver.told).toHaveLength(2);
 });
 
-test("a receiver that never answers costs its deadline, delays no other, and is retried later", async () => {
+test("a receiver that never answers is given up after a deadline, delays no other receiver, and is retried later", async () => {
   const held: ServerResponse[] = [];
   const silent = await startReceiver((_, response) => void held.push(response));
   const good = await startReceiver();
@@ -247,7 +247,7 @@ test("a receiver that never answers costs its deadline, delays no other, and is 
   });
 });
 
-test("stops reading an endless response: its status counts, and the rest is not buffered", async () => {
+test("an endless response is not read further: its status counts, and the rest is not buffered", async () => {
   let sent = 0;
   const receiver = await startReceiver((_, response) => {
     response.writeHead(200);
@@ -269,7 +269,7 @@ test("stops reading an endless response: its status counts, and the rest is not 
   expect(sent).toBeLessThan(50_000_000);
 });
 
-test("retries an unreachable receiver; neither its address nor the secret is in the row", async () => {
+test("an unreachable receiver is retried; the row contains neither its address nor the secret", async () => {
   const receiver = await startReceiver();
   await receiver.close();
   const bench = await open([hookTo(`${receiver.url}?key=hush-hush`)]);
@@ -285,7 +285,7 @@ test("retries an unreachable receiver; neither its address nor the secret is in 
   expect(stored).not.toContain(SECRET);
 });
 
-test("reports a delivered announcement and a failed text, but not deliveries of hook events", async () => {
+test("hooks report a delivered announcement and a failed text, but not deliveries of hook events", async () => {
   const receiver = await startReceiver((told, response) => {
     response.writeHead(told.type === "delivery.failed" ? 400 : 204).end();
   });
@@ -338,7 +338,7 @@ test("reports a delivered announcement and a failed text, but not deliveries of 
   ]);
 });
 
-test("the backlog of a dead receiver is bounded: one failed row counts dropped events and can be sent", async () => {
+test("a dead receiver's queue is limited: one failed row counts the dropped events and can be sent", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)], { pendingMax: 20 });
   await bench.tell(...Array.from({ length: 20 }, () => created()));
@@ -355,7 +355,7 @@ test("the backlog of a dead receiver is bounded: one failed row counts dropped e
   expect(lost.body.data).toEqual({ events: 3, since: expect.any(String) });
 });
 
-test("a backlog holds a burst of events: none of 1,500 is dropped", async () => {
+test("the queue is long enough for a burst: none of 1,500 events is dropped", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   for (let at = 0; at < 15; at += 1) {
@@ -385,7 +385,7 @@ test("every dropped event is counted, by hook and in the store", async () => {
   expect(dropped).toHaveLength(12);
 });
 
-test("delivers sessions concurrently to one hook, and the events of one session in order", async () => {
+test("one hook receives events of several sessions concurrently, and those of one session in order", async () => {
   const held: ServerResponse[] = [];
   const keyOf = (told: Told): string => String(told.body.data.sessionKey);
   const receiver = await startReceiver((told, response) => {
@@ -408,13 +408,13 @@ test("delivers sessions concurrently to one hook, and the events of one session 
   await bench.until(all("sent"));
 });
 
-test("a session whose events keep failing delays no other session of its hook", async () => {
+test("a session with failing events delays no other session of the same hook", async () => {
   const receiver = await startReceiver((told, response) => {
     const isBad = String(told.body.data.sessionKey).endsWith("bad");
     response.writeHead(isBad ? 500 : 204).end();
   });
   const bench = await open([hookTo(receiver.url)]);
-  // One read takes fewer rows than these; it must not hide the rows behind them.
+  // More rows than one read returns; they must not hide the rows behind them.
   await bench.tell(...Array.from({ length: 300 }, () => created("agent:main:chat:bad")));
   await bench.start();
   await receiver.next(() => true);
@@ -429,7 +429,7 @@ test("a session whose events keep failing delays no other session of its hook", 
   expect(tries).toBeLessThan(10);
 });
 
-test("a receiver that fails gets one request at a time, after a pause that grows", async () => {
+test("a failing receiver gets one request at a time, after growing pauses", async () => {
   const pace = new HookPace();
   expect([pace.room("a", 0, 1), pace.room("a", 0, 100)]).toEqual([32, 1]);
   for (let at = 0; at < 32; at += 1) pace.begun("a");
@@ -438,7 +438,7 @@ test("a receiver that fails gets one request at a time, after a pause that grows
     pace.failed("a", 10);
     pace.ended("a");
   }
-  // Simultaneous failures count once.
+  // Simultaneous failures count as one.
   expect(pace.pausedUntil("a")).toBe(1_010);
   expect([pace.room("a", 1_009, 1), pace.room("a", 1_010, 1)]).toEqual([0, 1]);
   pace.failed("a", 1_010);
@@ -449,7 +449,7 @@ test("a receiver that fails gets one request at a time, after a pause that grows
   expect(pace.room("a", 3_020, 1)).toBe(32);
 });
 
-test("reports a run whose message another run read, with that run's id", async () => {
+test("a hook reports the end of a message that another run has read, with that run's id", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -465,7 +465,7 @@ test("reports a run whose message another run read, with that run's id", async (
   expect(receiver.told).toHaveLength(1);
 });
 
-test("deletes delivered events after a week, but not failed ones", async () => {
+test("delivered events are deleted after a week, failed ones are kept", async () => {
   let status = 204;
   const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
   const bench = await open([hookTo(receiver.url)]);

@@ -1,4 +1,4 @@
-// A whole gateway with a channel: opened, used, stopped and opened again, over the platform's real wire
+// A whole gateway with a channel: started, used, stopped and started again, with the platform's real wire
 // format.
 
 import { mkdirSync } from "node:fs";
@@ -14,7 +14,7 @@ import type { FakeBot, Json } from "../kit/platforms/telegram/state.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 import { ADA, account, DIRECT, TOKEN, USERNAME } from "./telegram/ground.ts";
 
-/** A gateway in a folder, with one bot. */
+/** Starts a gateway with one bot in a folder. */
 async function open(dir: string, server: TelegramServer, more: Partial<TelegramAccount> = {}): Promise<App> {
   const workspace = join(dir, "workspace");
   mkdirSync(workspace, { recursive: true });
@@ -46,7 +46,7 @@ async function telegram() {
 
 const shown = (server: TelegramServer): string[] => server.sent.map(({ text }) => text);
 
-test("answers a message once, and not again after a restart", async () => {
+test("a message is answered once, and not again after a restart", async () => {
   const dir = temporaryFolder();
   const { server, bot, says } = await telegram();
   const first = await open(dir, server);
@@ -62,7 +62,7 @@ test("answers a message once, and not again after a restart", async () => {
   expect(runs).toEqual([{ state: "ok" }, { state: "ok" }]);
 });
 
-test("answers messages that arrived while no gateway ran", async () => {
+test("messages that arrived while no gateway ran are answered", async () => {
   const dir = temporaryFolder();
   const { server, says } = await telegram();
   says("is anybody there?");
@@ -70,7 +70,7 @@ test("answers messages that arrived while no gateway ran", async () => {
   await expect.poll(() => shown(server)).toHaveLength(1);
 });
 
-test("a stranger gets a code, and a misconfigured account affects nothing else", async () => {
+test("an unknown person gets a pairing code, and a misconfigured account affects nothing else", async () => {
   const { server, bot, says } = await telegram();
   const app = await open(temporaryFolder(), server, { dmPolicy: "pairing" });
   says("hello");
@@ -80,7 +80,7 @@ test("a stranger gets a code, and a misconfigured account affects nothing else",
   expect(healthy.status).toBe(200);
 });
 
-test("CH1: without a channel nothing is loaded, listened to or swept", async () => {
+test("CH1: without a channel, no channel code is loaded, and no listener or clean-up runs", async () => {
   const parts = channelParts({ settings: settingsWith(), world: quietWorld() });
   expect(parts.burstDue).toBeUndefined();
   parts.listen();

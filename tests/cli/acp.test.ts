@@ -1,5 +1,5 @@
-// `parley acp` as an editor uses it: a real process on its standard streams, driven by the protocol's own
-// client.
+// `parley acp` as an editor uses it: a real process with its standard streams, and the client of the ACP
+// library.
 
 import type { ChildProcess } from "node:child_process";
 import { Readable, Transform, Writable } from "node:stream";
@@ -20,7 +20,7 @@ interface Editor {
   stderr(): string;
   open(): Promise<string>;
   prompt(sessionId: string, text: string): Promise<string>;
-  /** The text of the agent's messages, one entry for each message. */
+  /** Returns the texts of the agent's messages, one entry for each message. */
   texts(): string[];
   /** Resolves when a matching update arrives. */
   saw(fits: (update: acp.SessionUpdate) => boolean): Promise<acp.SessionUpdate>;
@@ -89,14 +89,17 @@ async function openEditor(home: string, args: readonly string[] = []): Promise<E
   };
 }
 
-/** The agent `main` is the program that tests steer; `research` is the offline model. */
+/**
+ * Makes a home: its agent `main` is a program that tests control, its agent `research` is the offline
+ * model.
+ */
 async function makeStage(more: Record<string, unknown> = {}) {
   const runtime = { type: "acp", command: ACP_AGENT, ...more };
   const { home } = await makeHome({ agents: { list: [{ id: "main", runtime }, { id: "research" }] } });
   return { home, gateway: await startGateway(home) };
 }
 
-test("an editor opens a session, prompts, and sees text, thoughts and tool calls; stdout has nothing else", async () => {
+test("an editor opens a session, prompts, and receives text, thoughts and tool calls; stdout contains nothing else", async () => {
   const { home } = await makeStage();
   const editor = await openEditor(home);
   const hello = await editor.agent.request("initialize", { protocolVersion: 1 });
@@ -120,7 +123,7 @@ test("an editor opens a session, prompts, and sees text, thoughts and tool calls
   expect(await editor.prompt(sessionId, "flood")).toBe("end_turn");
   expect(editor.texts().at(-1)).toBe("0123456789".repeat(4_000));
   for (const line of editor.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
-  // The session as another client sees it.
+  // Reads the session as another client.
   const other = await openEditor(home);
   await other.agent.request("initialize", { protocolVersion: 1 });
   await other.agent.request("session/load", { sessionId, cwd: "/tmp", mcpServers: [] });
@@ -156,7 +159,7 @@ test("a prompt can be cancelled; a failed prompt and an invalid request get a cl
   );
   editor.child.stdin?.write("this is no JSON\n[1]\n");
   expect(await editor.prompt(sessionId, "say still here")).toBe("end_turn");
-  // If an editor disconnects during a run, the gateway continues the run.
+  // If an editor disconnects during a run, the run continues on the gateway.
   const left = editor.prompt(sessionId, "hang").catch(() => {});
   editor.child.stdin?.end();
   expect(await editor.exited).toBe(0);
@@ -164,7 +167,7 @@ test("a prompt can be cancelled; a failed prompt and an invalid request get a cl
   await gateway.stop();
 });
 
-test("--session opens that session, --agent another agent's; without a gateway the command runs one", async () => {
+test("--session opens a session, --agent one of another agent; if no gateway runs, the command starts one", async () => {
   const { home, gateway } = await makeStage();
   const main = await openEditor(home, ["--session", "main"]);
   expect(await main.open()).toBe("agent:main:main");
@@ -183,7 +186,7 @@ test("--session opens that session, --agent another agent's; without a gateway t
   await expect(nobody.open()).rejects.toThrow(/there is no agent "nobody"/);
 });
 
-test("permission requests are listed, allowed and denied on the command line", async () => {
+test("permission requests can be listed, allowed and denied on the command line", async () => {
   const { home } = await makeStage({ permissions: "ask" });
   const editor = await openEditor(home, ["--session", "main"]);
   const sessionId = await editor.open();
@@ -214,11 +217,11 @@ test("permission requests are listed, allowed and denied on the command line", a
 
 type Opened = Pick<acp.NewSessionResponse, "configOptions" | "modes">;
 
-/** Current values, by option. */
+/** Returns the current values by option. */
 const valuesOf = (options: readonly acp.SessionConfigOption[] | null | undefined) =>
   Object.fromEntries((options ?? []).map(({ id, currentValue }) => [id, currentValue]));
 
-test("an editor sees and changes a session's model and thinking level, as options and as modes", async () => {
+test("an editor sees and changes a session's model and thinking level, both as options and as modes", async () => {
   const other = { api: "openai-completions", baseUrl: "http://127.0.0.1:9/v1", apiKey: "k" };
   const models = [{ id: "quick", contextWindow: 1_000, maxOutputTokens: 100 }];
   const { home } = await makeHome({
@@ -260,7 +263,7 @@ test("an editor sees and changes a session's model and thinking level, as option
   await expect(agent.request("session/set_mode", { sessionId: "other", modeId: "off" })).rejects.toThrow(
     /is not open/,
   );
-  // A second editor finds them as they are.
+  // A second editor finds the changed values.
   const second = await openEditor(home);
   await second.agent.request("initialize", { protocolVersion: 1 });
   for (const method of ["session/load", "session/resume"] as const) {
@@ -269,7 +272,7 @@ test("an editor sees and changes a session's model and thinking level, as option
   }
 });
 
-test("a session of an ACP agent offers an editor no choice of model or thinking level", async () => {
+test("a session of an ACP agent lets an editor choose neither model nor thinking level", async () => {
   const { home } = await makeStage();
   const editor = await openEditor(home);
   await editor.agent.request("initialize", { protocolVersion: 1 });

@@ -1,4 +1,5 @@
-// `parley channels`: sets up, tries and lists an account and admits a person, over a real socket and gateway.
+// `parley channels`: setting up, testing and listing accounts, and admitting people, with a real socket and
+// gateway.
 
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +32,7 @@ function says(server: TelegramServer, text: string): void {
   server.push(bot, { message });
 }
 
-test("channels add tests an account and writes it to the file; the account works after a start of the gateway", async () => {
+test("channels add tests an account and writes it to the file; the account works after the next start of the gateway", async () => {
   const server = await platform();
   const { home } = await makeHome();
   const before = readFileSync(fileOf(home), "utf8");
@@ -104,7 +105,7 @@ test.each([
   expect(refused.err).toMatch(words);
 });
 
-test("without a terminal, channels add lists the missing values", async () => {
+test("without a terminal, channels add lists the missing values as an error", async () => {
   const { home } = await makeHome();
   const refused = await run(home, ["channels", "add", "telegram"]);
   expect(refused).toMatchObject({ code: 1 });
@@ -115,7 +116,7 @@ test("without a terminal, channels add lists the missing values", async () => {
   expect(several.err).not.toContain("phoneNumberId");
 });
 
-test("values of other keys are parsed as JSON, answers to questions are text", async () => {
+test("values of other keys are parsed as JSON, answers to questions are taken as text", async () => {
   const { home } = await makeHome();
   const set = [
     "number=+491701234567",
@@ -142,7 +143,7 @@ test("values of other keys are parsed as JSON, answers to questions are text", a
   expect(refused.err).toContain("A number is +");
 });
 
-test("channels add refuses an iMessage account that would not be enabled", async () => {
+test("channels add refuses an iMessage account that would stay disabled", async () => {
   const added = await makeHome();
   const set = ["channels", "add", "imessage", "--no-test", "--set", 'names=["Home"]'];
   expect((await run(added.home, set)).code).toBe(0);
@@ -153,7 +154,7 @@ test("channels add refuses an iMessage account that would not be enabled", async
   expect(checked.err + checked.out).toContain("channels.imessage.enabled: must be true");
 });
 
-test("a key that the channel does not have is refused with its path", async () => {
+test("a key that does not exist for the channel is refused with its path", async () => {
   const { home } = await makeHome();
   const set = ["--set", `botToken=${BOT_TOKEN}`, "colour=red"];
   const refused = await run(home, ["channels", "add", "telegram", ...set, "--no-test"]);
@@ -161,7 +162,7 @@ test("a key that the channel does not have is refused with its path", async () =
   expect(refused.err).toContain("channels.telegram.colour");
 });
 
-test("a secret may be a variable, and a further account has a name", async () => {
+test("a secret may be an environment variable, and a second account has a name", async () => {
   const { home } = await makeHome();
   const variable = "botToken=$" + "{BOT_TOKEN}";
   const env = { BOT_TOKEN };
@@ -172,7 +173,7 @@ test("a secret may be a variable, and a further account has a name", async () =>
   expect((await run(home, ["config", "check"], options)).code).toBe(0);
 });
 
-test("in a terminal, channels add asks for each value, hides secrets, and writes nothing if cancelled", async () => {
+test("in a terminal, channels add asks for each value, hides secrets, and writes nothing if it is cancelled", async () => {
   const server = await platform();
   const { home } = await makeHome({ channels: { telegram: { apiRoot: server.url, enabled: false } } });
   const before = readFileSync(fileOf(home), "utf8");
@@ -200,7 +201,7 @@ test("in a terminal, channels add asks for each value, hides secrets, and writes
   expect(secret.out()).not.toContain(BOT_TOKEN);
 });
 
-test("every channel has a guide with an existing page", () => {
+test("every channel has a setup guide, and the page that it names exists", () => {
   for (const id of CHANNEL_IDS) {
     const page = readFileSync(new URL(`../../docs/${GUIDES[id].page}`, import.meta.url), "utf8");
     expect(page.length).toBeGreaterThan(1_000);

@@ -1,22 +1,22 @@
-// Every hint on the command line names an existing command.
+// Every hint of the command line names an existing command.
 
 import { expect, test } from "vitest";
 import { inCommands } from "../../src/cli/command-words.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-test("replaces the names of tools with commands, in hints and in messages", () => {
+test("names of tools in hints and messages are replaced by commands", () => {
   const hint = "sessions_list shows the keys that you can use.";
   const told = '"parley sessions" shows the keys that you can use.';
   const trouble = { code: "invalid_session_key", error: `no key. ${hint}`, hint };
   expect(inCommands(trouble)).toEqual({ ...trouble, error: `no key. ${told}`, hint: told });
 });
 
-test("a hint about several tools keeps their names", () => {
+test("a hint that names several tools keeps their names", () => {
   const trouble = { code: "tool_denied", error: "denied", hint: "You have: sessions_list." };
   expect(inCommands(trouble)).toEqual(trouble);
 });
 
-test("a refused command hints at commands, as text and as JSON", async () => {
+test("the error of a refused command names commands, as text and as JSON", async () => {
   const { home } = await makeHome({});
   await startGateway(home);
   const args = ["sessions", "history", "agent:"];

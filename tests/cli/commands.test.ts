@@ -15,7 +15,7 @@ async function house(more: Record<string, unknown> = {}) {
   return { home, port, gateway: await startGateway(home) };
 }
 
-test("agents and their main sessions exist from the first start", async () => {
+test("agents and their main sessions exist after the first start", async () => {
   const { home } = await house();
   const agents = await run(home, ["agents"]);
   expect(agents).toMatchObject({ code: 0, err: "" });
@@ -24,7 +24,7 @@ test("agents and their main sessions exist from the first start", async () => {
   for (const key of ["agent:main:main", RESEARCH, "agent:ops:main"]) expect(sessions.out).toContain(key);
 });
 
-test("parley send prints the run id, and with --wait the reply", async () => {
+test("parley send prints the run id, and with --wait the answer", async () => {
   const { home } = await house();
   const accepted = await runJson(home, ["send", "--session", RESEARCH, "say one"]);
   expect(accepted).toMatchObject({ ok: true, status: "accepted", runId: expect.any(String) });
@@ -37,7 +37,7 @@ test("parley send prints the run id, and with --wait the reply", async () => {
   });
 });
 
-test("a wait that times out is exit code 1 and warns not to send the message again", async () => {
+test("if a wait times out, the exit code is 1 and a warning says not to send the message again", async () => {
   const { home } = await house();
   const { code, out, err } = await run(home, [
     "send",
@@ -51,7 +51,7 @@ test("a wait that times out is exit code 1 and warns not to send the message aga
   expect(err).toContain("Do not send it again");
 });
 
-test("a message to a session of a missing agent is refused and creates none", async () => {
+test("a message to a session of a missing agent is refused and creates no session", async () => {
   const { home } = await house();
   const before = await runJson(home, ["sessions"]);
   const { code, err } = await run(home, ["send", "--session", "agent:reserch:work", "hello"]);
@@ -60,7 +60,7 @@ test("a message to a session of a missing agent is refused and creates none", as
   expect((await runJson(home, ["sessions"])).count).toBe(before.count);
 });
 
-test("sessions history shows messages with their writers; a session can be shown and reset", async () => {
+test("sessions history shows messages with their authors; a session can be shown and reset", async () => {
   const { home } = await house();
   await run(home, ["send", "--session", "main", "--wait", "20", "ask research: say \x1b[31mfour"]);
   const { out } = await run(home, ["sessions", "history", "main"]);
@@ -86,7 +86,7 @@ test("history is read in pages, and names the previous page", async () => {
   expect((await run(home, ["sessions", "history", "main", "--before", before])).out).toBe("you: say five\n");
 });
 
-test("parley tool calls a tool with a session's rights; a refusal is exit code 1", async () => {
+test("parley tool calls a tool with a session's rights; if the tool refuses, the exit code is 1", async () => {
   const { home } = await house({ tools: {} });
   const listed = await run(home, ["tool", "sessions_list", '{"limit":5}', "--as", RESEARCH]);
   expect(JSON.parse(listed.out)).toMatchObject({
@@ -120,7 +120,7 @@ test("parley deliveries lists a sent announcement, which cannot be retried or di
   expect((await run(home, ["deliveries", "dismiss", "nothing"])).err).toContain("there is no delivery");
 });
 
-test("the token is read from PARLEY_TOKEN, from --token, and from the file that the gateway generated", async () => {
+test("the token is read from PARLEY_TOKEN, from --token, or from the file that the gateway generated", async () => {
   const port = await freePort();
   const home = homeWith({ gateway: { port } });
   await startGateway(home);
@@ -148,7 +148,7 @@ test("config check summarizes the configuration, or reports every problem", asyn
   expect(bad.err).toContain("sesion");
 });
 
-test("config schema prints the published schema, which allows $schema; it does not overwrite another file", async () => {
+test("config schema prints the published schema, which allows $schema, and overwrites no other file", async () => {
   const { home } = await makeHome();
   const published = readFileSync(join(import.meta.dirname, "../../docs/config.schema.json"), "utf8");
   expect(await run(home, ["config", "schema"])).toEqual({ code: 0, out: published, err: "" });
@@ -162,7 +162,7 @@ test("config schema prints the published schema, which allows $schema; it does n
   expect((await run(pointing.home, ["config", "check"])).code).toBe(0);
 });
 
-test("doctor with a running gateway finds no problems, and lists warnings", async () => {
+test("doctor finds no problems in a running gateway, and lists warnings", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["doctor"]);
   expect(code).toBe(0);
@@ -185,7 +185,7 @@ test("doctor without a gateway changes nothing and says how to start one", async
   expect(existsSync(join(home, ".parley", "state"))).toBe(false);
 });
 
-test("doctor finds a taken port, open permissions and a wrong configuration, each with a fix", async () => {
+test("doctor finds a used port, open file permissions and an invalid configuration, each with a solution", async () => {
   const { home, port } = await house();
   const other = homeWith({ gateway: { port, auth: { token: "another-token-that-is-long" } } });
   chmodSync(configFile(other), 0o644);
@@ -205,7 +205,7 @@ test("doctor finds a taken port, open permissions and a wrong configuration, eac
   });
 });
 
-test("doctor warns about several people in one main session", async () => {
+test("doctor warns if several people share one main session", async () => {
   const { home, gateway } = await house();
   await gateway.stop(1000);
   const { openSqlite } = await import("../../src/store/sqlite/sqlite.ts");
@@ -234,7 +234,7 @@ test("doctor warns about several people in one main session", async () => {
   expect((await run(home, ["doctor"])).out).toContain("Ada, Ben share the session agent:main:main");
 });
 
-test("every step of the demo passes, and no file remains", async () => {
+test("every step of the demo succeeds, and no file remains", async () => {
   const home = temporaryFolder();
   const { code, out } = await run(home, ["demo"]);
   expect(out).toContain("All 7 steps passed");
@@ -253,7 +253,7 @@ test("every step of the demo passes, and no file remains", async () => {
   expect(readdirSync(home)).toEqual([]);
 });
 
-test("the demo exits at once when it is stopped, and leaves no file", async () => {
+test("a demo that is stopped exits at once, and leaves no file", async () => {
   const home = temporaryFolder();
   const demo = call(home, ["demo"]);
   await demo.shows("you → main");
@@ -263,14 +263,14 @@ test("the demo exits at once when it is stopped, and leaves no file", async () =
   expect(demo.out()).not.toContain("✗");
 });
 
-test("only the owner can read the generated token file", async () => {
+test("the generated token file is readable only by its owner", async () => {
   const home = homeWith({ gateway: { port: 0 } });
   await startGateway(home);
   expect(statSync(join(home, ".parley", "state", "gateway-token")).mode & 0o077).toBe(0);
   expect(TOKEN.length).toBeGreaterThan(8);
 });
 
-test("a list of sessions continues after a short page of the gateway", async () => {
+test("a list of sessions is complete even if the gateway returns short pages", async () => {
   const gateway = await scriptedGateway();
   const row = { key: "agent:main:rare", sessionKind: "chat", state: "idle", queuedRuns: 0, updatedAt: 1 };
   const asked = run(homeWith({}), ["--url", gateway.url, "--token", "t", "sessions", "--search", "ra"]);

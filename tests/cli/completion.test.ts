@@ -1,5 +1,4 @@
-// Shell completion, called like a shell calls it: bash loads the script and calls its function with a line's
-// words.
+// Shell completion as a shell uses it: bash loads the script and calls its function with the words of a line.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
 import { run } from "./kit.ts";
 
-// One home for all tests of this file.
+// All tests of this file share one home.
 const home = mkdtempSync(join(tmpdir(), "parley-completion-"));
 const scripts = new Map<string, string>();
 const has = (program: string) => spawnSync("which", [program]).status === 0;
@@ -25,20 +24,20 @@ afterAll(() => rmSync(home, { recursive: true }));
 
 const script = (shell: string): string => scripts.get(shell) ?? "";
 
-/** Bash's suggestions for the last of these words. "=" is a separate word for it. */
+/** Returns bash's suggestions for the last of these words. Bash treats "=" as a separate word. */
 function offered(...words: string[]): string[] {
   const ask = `${script("bash")}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 _parley && printf '%s\\n' "\${COMPREPLY[@]}"`;
   const cwd = join(home, "files");
   const args = ["--norc", "-c", ask, "bash", "parley", ...words];
-  // PATH is empty: completion needs no program besides the shell.
+  // PATH is empty, because completion must not need other programs.
   const { stdout, stderr } = spawnSync("/bin/bash", args, { encoding: "utf8", cwd, env: { PATH: "" } });
   expect(stderr).toBe("");
   return stdout.split("\n").filter((line) => line !== "");
 }
 
-test("completion offers every command and subcommand of the help", async () => {
+test("completion suggests every command and subcommand that the help lists", async () => {
   const help = (await run(home, ["--help"])).out;
   const listed = [...help.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => name);
   expect(listed.length).toBeGreaterThan(20);
@@ -48,19 +47,19 @@ test("completion offers every command and subcommand of the help", async () => {
   expect(offered("--json", "--config", "sessions", "service", "un")).toEqual(["uninstall"]);
 });
 
-test("completion offers the options of the command, of its default subcommand, and of the program", () => {
+test("completion suggests the options of the command, of its default subcommand, and of the program", () => {
   expect(offered("service", "install", "-").sort()).toEqual(
     ["--config", "--help", "--json", "--no-start", "--print", "--token", "--url", "--version"].sort(),
   );
-  // "parley sessions" is "parley sessions list".
+  // "parley sessions" means "parley sessions list".
   expect(offered("sessions", "--arch")).toEqual(["--archived"]);
   expect(offered("sessions", "tree", "--arch")).toEqual(["--archived"]);
   expect(offered("agents", "--arch")).toEqual([]);
-  // The value of an option is not one of the names.
+  // The value of an option is not mistaken for a subcommand.
   expect(offered("send", "--session", "service", "--w")).toEqual(["--wait"]);
 });
 
-test("completion offers the choices of options and arguments, also after an equals sign", () => {
+test("completion suggests the choices of options and arguments, also after an equals sign", () => {
   expect(offered("completion", "").sort()).toEqual(["bash", "fish", "zsh"]);
   expect(offered("usage", "--by", "")).toEqual([...USAGE_GROUPS]);
   expect(offered("usage", "--by", "=", "ag")).toEqual(["agent"]);
@@ -69,27 +68,27 @@ test("completion offers the choices of options and arguments, also after an equa
   expect(offered("send", "--wait", "")).toEqual([]);
 });
 
-test("completion offers files for a file argument, also with spaces in their names", () => {
+test("completion suggests files for a file argument, also if their names contain spaces", () => {
   expect(offered("--config", "my")).toEqual(["my backup.sqlite"]);
   expect(offered("store", "restore", "my")).toEqual(["my backup.sqlite"]);
   expect(offered("node", "run", "--cwd", "su")).toEqual(["sub"]);
   expect(offered("agents", "my")).toEqual([]);
 });
 
-test("completion of another command's line offers nothing and runs nothing", () => {
+test("completion on the line of another command suggests nothing and runs nothing", () => {
   expect(offered("$(touch touched)", "`touch touched`", "x")).toEqual([]);
   expect(offered("sessions", "*", "")).toEqual(offered("sessions", ""));
   const { stdout } = spawnSync("ls", [join(home, "files")], { encoding: "utf8" });
   expect(stdout).not.toContain("touched");
 });
 
-test("an unknown shell is wrong usage; --json prints the script in a document", async () => {
+test("an unknown shell is wrong usage; --json prints the script inside a document", async () => {
   expect(await run(home, ["completion", "tcsh"])).toMatchObject({ code: 2, out: "" });
   const { out } = await run(home, ["--json", "completion", "bash"]);
   expect(JSON.parse(out)).toEqual({ ok: true, shell: "bash", script: script("bash") });
 });
 
-// Only zsh can read the parts that it does not share with bash.
+// Skipped without zsh, which alone can read its own script.
 test.skipIf(!has("zsh"))("zsh reads its script, and finds the same words", () => {
   const ask = `autoload -U compinit; compinit -D 2>/dev/null; ${script("zsh")}
 _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- $offers`;
@@ -98,7 +97,7 @@ _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- 
   expect(stdout).toBe(`${USAGE_GROUPS.join(" ")}\ninstall uninstall status\n`);
 });
 
-// Only fish can read its script.
+// Skipped without fish, which alone can read its own script.
 test.skipIf(!has("fish"))("fish reads its script, and offers the same words", () => {
   const ask = `${script("fish")}\ncomplete -C 'parley service '`;
   const { stdout, stderr } = spawnSync("fish", ["--no-config", "-c", ask], { encoding: "utf8" });
@@ -108,7 +107,7 @@ test.skipIf(!has("fish"))("fish reads its script, and offers the same words", ()
   );
 });
 
-test("every command has its line in the scripts of zsh and fish", () => {
+test("the scripts of zsh and fish contain every command", () => {
   for (const name of offered("")) {
     expect(script("zsh")).toContain(`':${name}') at='${name}';;`);
     expect(script("fish")).toContain(`complete -c parley -n '__parley_at \\'\\'' -a '${name}' -d `);

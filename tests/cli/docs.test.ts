@@ -1,4 +1,4 @@
-// Compares the documents with the program.
+// Checks the documentation against the program.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -17,7 +17,7 @@ function blocks(path: string, language: string): string[] {
   );
 }
 
-test("every configuration in the documents is valid", () => {
+test("every configuration in the documentation is valid", () => {
   const examples = PAGES.flatMap((path) => blocks(path, "json5"));
   expect(examples.length).toBeGreaterThan(3);
   const env = {
@@ -31,7 +31,7 @@ test("every configuration in the documents is valid", () => {
   }
 });
 
-/** The folders of the architecture's tree, by their indentation. */
+/** Returns the folders in the tree of ARCHITECTURE.md, by their indentation. */
 function foldersOfTree(): string[] {
   const tree = blocks("docs/ARCHITECTURE.md", "").find((block) => block.includes("\nsrc/")) ?? "";
   const above: string[] = [];
@@ -44,7 +44,7 @@ function foldersOfTree(): string[] {
   });
 }
 
-test("the architecture's tree has every folder of src, and only folders that exist", () => {
+test("the tree in ARCHITECTURE.md has every folder of src, and only existing folders", () => {
   const existing = readdirSync(join(ROOT, "src"), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
@@ -52,20 +52,20 @@ test("the architecture's tree has every folder of src, and only folders that exi
   expect(drawn.toSorted()).toEqual(existing.toSorted());
 });
 
-test("the picture in the README is what the demo prints", async () => {
+test("the conversation in the README is the output of the demo", async () => {
   const picture = blocks("README.md", "")[0]?.trimEnd() ?? "";
   const { out } = await run(temporaryFolder(), ["demo"]);
   expect(out).toContain(picture);
 });
 
-/** Anchors that a browser gives the headings of a page. */
+/** Returns the anchors that a browser gives to the headings of a page. */
 function anchorsOf(text: string): string[] {
   const prose = text.replaceAll(/^```[\s\S]*?^```/gm, "");
   const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchor(heading));
   return [...headings, ...[...prose.matchAll(/<a id="(\w+)">/g)].map(([, id = ""]) => id)];
 }
 
-test("links between the documents lead to a file that is there, and to a heading in it", () => {
+test("links between documents lead to an existing file and an existing heading", () => {
   const lost = PAGES.flatMap((path) =>
     [...read(path).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)]
       .map(([, to = ""]) => to)
@@ -92,7 +92,7 @@ test("every invariant is explained once, with existing files and tests", () => {
     expect({ name, tests: tests.length >= 2 }).toEqual({ name, tests: true });
     const lost = tests.filter(([, path = "", title = ""]) => !read(path).includes(title));
     expect({ name, lost: lost.map(([line]) => line) }).toEqual({ name, lost: [] });
-    // A title that names another invariant is no proof of this one.
+    // A title that names only other invariants proves nothing about this one.
     const strange = tests.filter(([, , title = ""]) => !namesOf(title).includes(name));
     expect({ name, strange: strange.map(([line]) => line) }).toEqual({ name, strange: [] });
     const files = [...section.matchAll(/`(src\/[^`]+)`/g)].map(([, path = ""]) => path);

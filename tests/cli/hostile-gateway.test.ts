@@ -1,17 +1,20 @@
-// A gateway with hostile answers, shown by every command that prints one: no answer moves the cursor, changes
-// a colour, hides a text or forges a line.
+// A gateway with hostile answers, and every command that prints one: no answer can move the cursor, change a
+// colour, hide text or forge a line.
 
 import { expect, test } from "vitest";
 import { homeWith } from "../kit/process/gateway-process.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { run } from "./kit.ts";
 
-/** Characters that control a terminal or reorder or hide text, and a forged line of the program. */
+/**
+ * Characters that control a terminal or that reorder or hide text, followed by a forged line of the
+ * program.
+ */
 const EVIL =
   "\u001b]0;title\u0007\u001b[2J\u009b8m\u202e\u2066\u200b\u{e0041}\u001b]8;;x:\u001b\\\r\u2028\b\nFORGED \u0000\u007f";
 const FORBIDDEN = /[^\P{Cc}\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/u;
 
-/** Appends a hostile text to every text of a value, including field names. */
+/** Appends a hostile text to every text in a value, and to field names. */
 function poisoned(value: unknown): unknown {
   if (typeof value === "string") return value + EVIL;
   if (Array.isArray(value)) return value.map(poisoned);
@@ -97,7 +100,7 @@ const text = (words: string) => [{ type: "text", text: words }];
 const call = { type: "toolCall", id: "i", name: "exec", arguments: { command: "x" } };
 const message = { id: "m", timestamp: 1 };
 
-/** Answers by method. Their texts become hostile, except words that name a kind. */
+/** Answers by method. Their texts become hostile, except those that name a kind. */
 const ANSWERS: Record<string, unknown> = {
   "sessions.list": { sessions: [session], nextCursor: "n" },
   "sessions.resolve": { key: "agent:main:main" },
@@ -167,7 +170,7 @@ const ANSWERS: Record<string, unknown> = {
   send: { messageId: "m" },
 };
 
-/** Words that distinguish kinds stay unchanged. */
+/** Fields that name a kind stay unchanged. */
 const HISTORY = {
   sessionKey: "k",
   sessionId: "s",
@@ -250,7 +253,7 @@ async function hostile(answerOf: (method: string) => unknown): Promise<{ url: st
 }
 
 test.each([["answers"], ["refusals"]])(
-  "ST1: no command lets a terminal obey a hostile gateway's %s",
+  "ST1: no command passes a hostile gateway's %s to a terminal",
   async (kind) => {
     const { url, asked } = await hostile((method) => {
       if (kind === "refusals") return undefined;
@@ -261,7 +264,7 @@ test.each([["answers"], ["refusals"]])(
       for (const json of [[], ["--json"]]) {
         const { out, err } = await run(home, ["--url", url, "--token", "t", ...json, ...command]);
         expect(out + err, command.join(" ")).not.toBe("");
-        // Only stdout: each line on stderr belongs to an error.
+        // Only stdout is checked, because every line on stderr belongs to an error.
         expect(out, command.join(" ")).not.toMatch(/^FORGED/m);
         for (const line of (out + err).split("\n")) expect(line, command.join(" ")).not.toMatch(FORBIDDEN);
       }
@@ -270,7 +273,7 @@ test.each([["answers"], ["refusals"]])(
   },
 );
 
-test("CL2: a lost connection in the middle of any command is exit code 3", async () => {
+test("CL2: if the connection is lost during a command, the exit code is 3", async () => {
   const home = homeWith({});
   const gateway = await scriptedGateway();
   const serve = async (): Promise<never> => {

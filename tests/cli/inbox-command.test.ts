@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-test("inbox lists each group with the command that settles its items, and runs dismisses a question", async () => {
+test("inbox lists each group with the command that settles its items, and runs dismiss removes a question from it", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const empty = await run(home, ["inbox"]);
@@ -20,7 +20,7 @@ test("inbox lists each group with the command that settles its items, and runs d
   expect((await run(home, ["inbox"])).out).toContain("Done (1)");
 });
 
-test("a hook needs the session that it works for", async () => {
+test("inbox refuses the options for hooks without the session for which the hook works", async () => {
   const { home } = await makeHome();
   expect(await run(home, ["inbox", "--joined", "x"])).toMatchObject({ code: 2 });
   expect(await run(home, ["inbox", "--hook", "claude"])).toMatchObject({ code: 2 });

@@ -1,5 +1,5 @@
-// `parley join` and `parley leave` on real files, the token of one session, and the hook's protocol, all with a
-// real gateway. The programs themselves are tried by `node bench/woken.ts`.
+// `parley join` and `parley leave` with real files, session tokens, the protocol of hooks, and a real
+// gateway. `node bench/woken.ts` tests them with the real coding agents.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ function recordOf(home: string, handle: string): { tokens: string[] } {
   return JSON.parse(text) as { tokens: string[] };
 }
 
-test.each(PROGRAMS)("%s: leaving removes exactly what joining wrote", async (program) => {
+test.each(PROGRAMS)("%s: leave removes exactly the text that join wrote", async (program) => {
   const { home } = await makeHome();
   const folder = project();
   const joined = await run(home, ["join", program, "--yes"], { folder });
@@ -55,7 +55,7 @@ const OWN = `{
 }
 `;
 
-test("everything else in a file stays byte for byte, also if it was edited before leaving", async () => {
+test("all other text in a file stays unchanged to the byte, also if it was edited before leave", async () => {
   const { home } = await makeHome();
   const folder = project();
   const file = join(folder, ".claude", "settings.local.json");
@@ -79,7 +79,7 @@ test("everything else in a file stays byte for byte, also if it was edited befor
   expect(readFileSync(file, "utf8")).toBe(OWN);
 });
 
-test("an entry that was edited since is left and reported", async () => {
+test("an entry that was edited after join is kept and reported", async () => {
   const { home } = await makeHome();
   const folder = project();
   const file = join(folder, ".mcp.json");
@@ -91,7 +91,7 @@ test("an entry that was edited since is left and reported", async () => {
   expect(readFileSync(file, "utf8")).toContain('"sse"');
 });
 
-test("a file that cannot be parsed is left alone, and nothing else is written", async () => {
+test("a file that cannot be parsed is not changed, and no other file is written", async () => {
   const { home } = await makeHome();
   const folder = project();
   mkdirSync(join(folder, ".claude"));
@@ -102,7 +102,7 @@ test("a file that cannot be parsed is left alone, and nothing else is written", 
   expect(existsSync(join(folder, ".mcp.json"))).toBe(false);
 });
 
-/** A project with a configuration of Codex. */
+/** Makes a project folder with a configuration of Codex. */
 function codexProject(text: string): { folder: string; file: string } {
   const folder = project();
   const file = join(folder, ".codex", "config.toml");
@@ -111,7 +111,7 @@ function codexProject(text: string): { folder: string; file: string } {
   return { folder, file };
 }
 
-test("an existing configuration of Codex gets one table at its end, and leaving removes only that", async () => {
+test("join appends one table to an existing configuration of Codex, and leave removes only that table", async () => {
   const { home } = await makeHome();
   for (const own of [
     'model = "some-model" # ours\n[mcp_servers.other]\ncommand = "x"',
@@ -141,7 +141,7 @@ test.each([
   'mcp_servers.parley.command = "mine"\n',
   'mcp_servers = { other = { command = "x" } }\n',
   '[mcp_servers]\nparley = { command = "mine" }\n',
-])("a configuration of Codex that may name this server already is left alone: %s", async (own) => {
+])("a configuration of Codex that may already name this server is not changed: %s", async (own) => {
   const { home } = await makeHome();
   const { folder, file } = codexProject(own);
   const joined = await run(home, ["join", "codex", "--yes"], { folder });
@@ -151,7 +151,7 @@ test.each([
   expect(existsSync(join(folder, ".codex", "hooks.json"))).toBe(false);
 });
 
-test("an edited table of Codex is left, and leaving says so", async () => {
+test("an edited table of Codex is kept, and leave reports it", async () => {
   const { home } = await makeHome();
   const { folder, file } = codexProject('model = "some-model"\n');
   await run(home, ["join", "codex", "--yes"], { folder });
@@ -163,7 +163,7 @@ test("an edited table of Codex is left, and leaving says so", async () => {
   expect(readFileSync(file, "utf8")).toBe(edited);
 });
 
-test("without a terminal and without --yes nothing is changed", async () => {
+test("without a terminal and without --yes, join changes nothing", async () => {
   const { home } = await makeHome();
   const folder = project();
   const joined = await run(home, ["join", "qwen"], { folder });
@@ -172,7 +172,7 @@ test("without a terminal and without --yes nothing is changed", async () => {
   expect(existsSync(join(folder, ".qwen"))).toBe(false);
 });
 
-test("folders of the same name get different sessions, and a name is used once", async () => {
+test("folders with the same name get different sessions, and a session name is used once", async () => {
   const { home } = await makeHome();
   const [one, two] = [project(), project()].map((folder) => join(folder, "shop"));
   if (one === undefined || two === undefined) throw new Error("no folders");
@@ -224,7 +224,7 @@ test("the token of a session is valid for MCP requests of that session only", as
   await again.stop();
 });
 
-/** A process that stands for a window: it starts the MCP server and hooks, as a program does. */
+/** Imitates a coding agent in a terminal: it starts the MCP server and runs hooks. */
 class Window {
   readonly #shell: ChildProcess;
   readonly #home: string;
@@ -232,7 +232,7 @@ class Window {
 
   constructor(home: string, env: Record<string, string> = {}) {
     this.#home = home;
-    // Commands come as lines of the shell's input, so the shell is the parent of both.
+    // The shell reads commands from its input, so that it is the parent of server and hooks.
     this.#shell = spawn("/bin/sh", [], {
       env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
       stdio: ["pipe", "pipe", "ignore"],
@@ -279,7 +279,7 @@ test.each([
     "SessionStart",
     /^\{"hookSpecificOutput":\{"hookEventName":"SessionStart"[\s\S]*which port\?[\s\S]*<code 0>$/,
   ],
-])("%s: its hook tells each message once, in the right window", async (program, event, shown) => {
+])("%s: its hook delivers each message once, to the right session", async (program, event, shown) => {
   const { home } = await makeHome();
   const gateway = await startGateway(home);
   await run(home, ["join", program, "--yes", "--session", "writer"], { folder: project() });
@@ -290,7 +290,7 @@ test.each([
   await expect.poll(() => isOpen(1), { timeout: 30_000 }).toBe(true);
   two.startServer("writer");
   await expect.poll(() => isOpen(2), { timeout: 30_000 }).toBe(true);
-  // The first request of a session makes it.
+  // The session is created by its first request.
   expect(await one.hook(program, "writer", event)).toBe("<code 0>");
   expect(await two.hook(program, "writer", event)).toBe("<code 0>");
   const args = { sessionKey: "agent:main:mcp:writer.2", message: "which port?", timeoutSeconds: 0 };
@@ -303,7 +303,7 @@ test.each([
   expect(await two.hook(program, "unknown", event)).toBe("<code 0>");
 });
 
-test("the background hook of an idle agent waits at its gateway, and ends when another one accepts a message", async () => {
+test("the background hook of an idle agent waits at its gateway, and returns a message that another gateway accepts", async () => {
   const url = await emptyUrl();
   const { world, skipped } = worldWithoutTimers(INBOX_LOOK_MS);
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
@@ -321,7 +321,7 @@ test("the background hook of an idle agent waits at its gateway, and ends when a
   expect(await told).toMatch(/from session agent:research:main:\nwhich port\?[\s\S]*<code 2>$/);
 });
 
-test("a value that was inserted is removed again, and a changed one is not", () => {
+test("a value that was inserted is removed again, but not if it was changed", () => {
   const value = { command: "parley" };
   for (const text of ["{}", '{"a": 1}', '{\n  "servers": {"b": {}}\n}', OWN]) {
     const added = insertAt(text, ["servers", "parley"], value, "json", "the file");

@@ -1,4 +1,4 @@
-// The command line in this process, on streams that a test controls, with a real gateway.
+// Runs the command line in this process, with streams that a test controls and a real gateway.
 
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -67,7 +67,7 @@ async function openGateway(
 const AGENTS = [{ id: "main" }, { id: "research" }, { id: "ops" }];
 const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
 
-/** A home with three agents that may reach each other, on the offline model. */
+/** Makes a home with three agents that may reach each other and use the offline model. */
 export async function makeHome(more: Record<string, unknown> = {}): Promise<{ home: string; port: number }> {
   const port = await freePort();
   const gateway = { port, auth: { token: TOKEN } };
@@ -75,12 +75,12 @@ export async function makeHome(more: Record<string, unknown> = {}): Promise<{ ho
 }
 
 export interface Gateway {
-  /** Stops the gateway like a crash, or with a grace time. */
+  /** Stops the gateway: without a grace time like a crash, otherwise gracefully. */
   stop(graceMs?: number): Promise<void>;
   readonly warnings: readonly string[];
 }
 
-/** `env`: environment variables for its configuration. */
+/** Starts a gateway. `env`: environment variables for its configuration. */
 export async function startGateway(
   home: string,
   env: Readonly<Record<string, string>> = {},
@@ -96,16 +96,16 @@ export async function startGateway(
   return { stop, warnings: opened.value.warnings };
 }
 
-/** One running call of the program. */
+/** One running call of the command line. */
 export interface Call {
   readonly stdin: PassThrough;
-  /** Standard output so far. */
+  /** Returns the standard output so far. */
   out(): string;
   err(): string;
-  /** Resolves once standard output has this text. */
+  /** Resolves when standard output contains this text. */
   shows(text: string): Promise<void>;
   interrupt(name?: "SIGINT" | "SIGTERM"): void;
-  /** Exit codes that the program used to end the process immediately. */
+  /** Exit codes with which the program ended the process immediately. */
   readonly exits: number[];
   readonly code: Promise<number>;
 }
@@ -122,16 +122,16 @@ const MACHINE: Machine = {
 };
 
 export interface CallOptions {
-  /** Differences of the machine. */
+  /** Replaces properties of the machine. */
   readonly machine?: Partial<Machine>;
   readonly env?: Readonly<Record<string, string>>;
-  /** Result of the test of a sandbox. Default: this test is not available. */
+  /** Result of the sandbox test. Default: the test is not available. */
   readonly sandbox?: SandboxReport;
-  /** Result of the inspection of a database. Default: the real one. */
+  /** Result of the database inspection. Default: the real inspection. */
   readonly database?: DatabaseReport;
   /** Whether a terminal is attached. Default: false. */
   readonly isTTY?: boolean;
-  /** The folder in which the program runs. Default: its home. */
+  /** The current folder of the program. Default: its home. */
   readonly folder?: string;
 }
 
@@ -214,7 +214,7 @@ export interface Finished {
   readonly err: string;
 }
 
-/** Runs the program to its end, with this input. */
+/** Runs the program with this input until it exits. */
 export async function run(
   home: string,
   argv: readonly string[],
@@ -226,7 +226,7 @@ export async function run(
   return { code, out: started.out(), err: started.err() };
 }
 
-/** The one JSON document that the program printed. */
+/** Runs the program and parses the only JSON document that it prints. */
 export async function runJson(home: string, argv: readonly string[]): Promise<Record<string, unknown>> {
   const { out } = await run(home, ["--json", ...argv]);
   return JSON.parse(out) as Record<string, unknown>;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { age, count, excerpt, size, table, wrap } from "../../src/cli/layout.ts";
 
-test("columns are aligned under their names, and an empty one is left out", () => {
+test("columns are aligned with their names, and empty columns are omitted", () => {
   const rows = [
     ["agent:main:main", "", "idle"],
     ["cron:x", "", "running"],
@@ -13,14 +13,14 @@ test("columns are aligned under their names, and an empty one is left out", () =
   ]);
 });
 
-test("a cell stays on its line, and a long one is cut between characters", () => {
+test("a cell has one line, and a long text is cut between characters", () => {
   const [, row] = table(["TEXT"], [[`a\nb${"😀".repeat(200)}`]]);
   expect(row?.startsWith("a\\nb😀")).toBe(true);
   expect(row?.endsWith("😀…")).toBe(true);
   expect([...(row ?? "")].length).toBe(100);
 });
 
-test("an excerpt is one line", () => {
+test("an excerpt has one line", () => {
   expect(excerpt("  one\n  two\tthree ", 9)).toBe("one two …");
 });
 
@@ -35,13 +35,13 @@ test.each([
   expect(age(1_000_000_000_000 - pastMs, 1_000_000_000_000)).toBe(words);
 });
 
-test("text is wrapped between words, without loss", () => {
+test("text is wrapped between words, and no word is lost", () => {
   const text = "it would need tools.sessions.visibility and more";
   expect(wrap(text, 20)).toEqual(["it would need", "tools.sessions.visibility", "and more"]);
   expect(wrap("", 20)).toEqual([""]);
 });
 
-test("count uses the singular for 1", () => {
+test("count uses the singular for one", () => {
   expect([count(0, "agent"), count(1, "agent"), count(2, "agent")]).toEqual([
     "0 agents",
     "1 agent",

@@ -1,5 +1,5 @@
-// Answers of the command line in mismatched situations: removed agents, missing programs, another server on
-// the port, a gateway that stops, a busy session.
+// The command line in unusual situations: removed agents, missing programs, another server on the port, a
+// gateway that stops, a busy session.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ async function doctor(home: string, name: string): Promise<Finding[]> {
   return (JSON.parse(out) as { findings: Finding[] }).findings.filter((one) => one.name === name);
 }
 
-test("a cron job of a removed agent is named at the start and in cron list", async () => {
+test("a scheduled job of a removed agent is reported at the start and in cron list", async () => {
   const { home, port } = await makeHome();
   const first = await startGateway(home);
   expect(first.warnings).toEqual([]);
@@ -48,7 +48,7 @@ test("a cron job of a removed agent is named at the start and in cron list", asy
   ]);
 });
 
-test("doctor finds a missing ACP program, in the PATH that the agent's runs have", async () => {
+test("doctor finds a missing ACP program with the PATH that the agent's runs have", async () => {
   const { home } = await makeHome();
   const tool = join(home, "my-agent");
   const acp = (id: string, command: string, env = {}) => ({
@@ -89,7 +89,7 @@ test('an agent with runtime.type "subagent" runs on the built-in runtime', async
   expect(out).toBe("hello\n");
 });
 
-test("parley link reports another program on the port, which never gets the token", async () => {
+test("parley link reports another program on the port, which does not receive the token", async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(JSON.stringify([request.url, request.headers]));
@@ -107,7 +107,7 @@ test("parley link reports another program on the port, which never gets the toke
   expect(asked.join()).not.toContain(TOKEN);
 });
 
-test("parley link reports a gateway of another store on the port; if none is running, prints the link and a note", async () => {
+test("parley link reports a gateway of another store on the port; if none runs, it prints the link and a note", async () => {
   const { home: other, port } = await makeHome();
   const theirs = await startGateway(other);
   const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
@@ -121,7 +121,7 @@ test("parley link reports a gateway of another store on the port; if none is run
   expect(alone.err).toContain("The gateway is not running");
 });
 
-test("parley send --wait that loses its gateway prints the run id and how to follow it", async () => {
+test("parley send --wait that loses the connection prints the run id and the command that shows the run", async () => {
   const { home } = await makeHome();
   const gateway = await startProcess({ home });
   const waiting = run(home, ["send", "--session", "main", "--wait", "30", "wait 20 seconds"]);
@@ -131,7 +131,7 @@ test("parley send --wait that loses its gateway prints the run id and how to fol
     return sessions.find(({ key }) => key === "agent:main:main")?.state;
   };
   await expect.poll(state).toBe("running");
-  // The run exists before its sender gets an answer, so later requests see it.
+  // The run is stored before its sender gets an answer, so later requests find it.
   await state();
   await gateway.end("SIGKILL");
   const { code, out, err } = await waiting;
@@ -140,7 +140,7 @@ test("parley send --wait that loses its gateway prints the run id and how to fol
   expect(err).toContain("Do not send it again. Follow it with: parley sessions history main");
 }, 60_000);
 
-test("parley send /status to a busy session answers at once, with and without --wait", async () => {
+test("parley send /status to a busy session returns at once, with and without --wait", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   await run(home, ["send", "--session", "main", "wait 30 seconds"]);
@@ -153,7 +153,7 @@ test("parley send /status to a busy session answers at once, with and without --
   }
 });
 
-test("doctor and status say that the gateway runs on an older configuration than the file", async () => {
+test("doctor and status report that the configuration file is newer than the one in use", async () => {
   const { home, port } = await makeHome();
   await startGateway(home);
   expect(await doctor(home, "configuration")).toEqual([]);

@@ -1,4 +1,4 @@
-// `parley node`: this machine as a node, and operators' commands for nodes, over a real gateway.
+// `parley node`: this machine as a node, and operators' commands to nodes, with a real gateway.
 
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ async function gatewayHome(): Promise<{ home: string; url: string }> {
 
 interface RunningNode extends Call {
   readonly home: string;
-  /** Resolves when standard error has this text. */
+  /** Resolves when standard error contains this text. */
   said(words: RegExp): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ function node(
 
 const codeOf = (one: Call): string => /parley node approve (\S{9})/.exec(one.err())?.[1] ?? "";
 
-test("a node is paired, listed, invoked, renamed and unpaired", async () => {
+test("a node can be paired, listed, invoked, renamed and unpaired", async () => {
   const { home, url } = await gatewayHome();
   await startGateway(home);
   expect((await run(home, ["node"])).out).toContain("No nodes are paired");
@@ -77,7 +77,7 @@ test("a node is paired, listed, invoked, renamed and unpaired", async () => {
   );
 });
 
-test("a rejected device may request again; a settled code is refused; a node reconnects after a restart", async () => {
+test("a rejected device may request again; a code is valid once; a node reconnects after a restart", async () => {
   const { home, url } = await gatewayHome();
   const first = await startGateway(home);
   const one = node(url);
@@ -100,7 +100,7 @@ test("a rejected device may request again; a settled code is refused; a node rec
   await one.said(/Parley: hello \\u\{202e\} there/);
 });
 
-test("of two programs with one key, the first exits and reports that it was replaced", async () => {
+test("of two programs with the same key, the first one reports that it was replaced and exits", async () => {
   const { home, url } = await gatewayHome();
   await startGateway(home);
   const one = node(url);
@@ -114,7 +114,7 @@ test("of two programs with one key, the first exits and reports that it was repl
   expect(one.err()).toContain("--key FILE");
 });
 
-test("a node exits on errors that a retry cannot fix, and retries the others", async () => {
+test("a node exits on errors that a retry cannot fix, and retries after others", async () => {
   const { home, url } = await gatewayHome();
   const early = node(url);
   await early.said(/no gateway at .*Retrying/);
@@ -145,7 +145,7 @@ test("a node exits on errors that a retry cannot fix, and retries the others", a
   expect(usage).toMatchObject({ code: 2, err: expect.stringContaining("must be JSON") });
 });
 
-test("NI1, NI2: the key is created once, readable only by its owner; an invalid file is refused and left unchanged", async () => {
+test("NI1, NI2: the key is created once, readable by its owner only; an invalid key file is refused and not changed", async () => {
   const folder = temporaryFolder();
   const file = join(folder, "new", "node.json");
   const [made, known] = [await nodeIdentity(file), await nodeIdentity(file)];
@@ -229,7 +229,7 @@ test("NX1: invalid params, folders outside the allowed one and missing programs 
   }
 });
 
-test("NX1: output is bounded, the environment is minimal, and a cancelled program exits", async () => {
+test("NX1: output is limited, the environment is minimal, and a cancelled program is stopped", async () => {
   const folder = temporaryFolder();
   const { exec } = nodeCommands(machine(folder));
   const loud = await exec?.(
@@ -248,7 +248,7 @@ test("NX1: output is bounded, the environment is minimal, and a cancelled progra
   );
   control.abort();
   expect(await going).toMatchObject({ ok: true, payload: { ended: "aborted", timedOut: false } });
-  // Nine calls at once; none ends before the ninth was refused.
+  // Makes nine calls at once; none ends before the ninth was refused.
   const waits = ["bash", "-c", "until [ -e go ]; do sleep 0.05; done"];
   const nine = Array.from({ length: 9 }, async () => exec?.(wanted({ command: waits })));
   expect(await Promise.race(nine)).toMatchObject({ ok: false, error: { code: "BUSY" } });
@@ -256,7 +256,7 @@ test("NX1: output is bounded, the environment is minimal, and a cancelled progra
   expect((await Promise.all(nine)).filter((end) => end?.ok === true)).toHaveLength(8);
 });
 
-test("without --allow-exec there is no exec; without a desktop, a notice is printed in the terminal", async () => {
+test("without --allow-exec a node runs no programs; without a desktop, a notice is printed in the terminal", async () => {
   const one = machine(temporaryFolder(), { allowExec: [] });
   const commands = nodeCommands(one);
   expect(Object.keys(commands)).toEqual(["notify"]);

@@ -1,5 +1,5 @@
-// The gateway as a service: the written file, the executed commands (with a fake systemctl that keeps its
-// state in files), and paths with characters special to systemd or XML.
+// The gateway as a system service: the unit file, the commands that are executed (with a fake systemctl that
+// keeps its state in files), and paths with characters that systemd or XML would interpret.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -17,8 +17,8 @@ import { temporaryFolder } from "../kit/engine/engine.ts";
 import { type CallOptions, run } from "./kit.ts";
 
 /**
- * A fake systemctl and loginctl that record their calls and state. A file `no-bus` beside them: no manager is
- * found. A word in `fails`: that subcommand fails.
+ * Fake systemctl and loginctl, which record calls and state. If a file `no-bus` is beside them, they find
+ * no service manager. A subcommand in the file `fails` fails.
  */
 const FAKE = `#!/bin/sh
 here=$(dirname "$0")
@@ -60,7 +60,7 @@ function place(programs: readonly string[] = ["systemctl", "loginctl"]) {
   return { home, bin, asked, unit, keys, service };
 }
 
-test("service install writes the unit and the key file, starts the service, and prints each command", async () => {
+test("service install writes the unit and the key file, starts the service, and prints each command that it runs", async () => {
   const { service, unit, keys, asked } = place();
   const { code, out, err } = await service(["service", "install"], { env: { OPENAI_API_KEY: "sk-planted" } });
   expect({ code, err }).toEqual({
@@ -98,7 +98,7 @@ test("SV4: an existing key file keeps its content and gets mode 600", async () =
   expect(readFileSync(keys, "utf8")).toBe("OPENAI_API_KEY=kept\n");
 });
 
-test("a second install replaces the unit; status reports an outdated unit", async () => {
+test("a second install replaces the unit; status reports a unit that is out of date", async () => {
   const { service, unit, home } = place();
   await service(["service", "install"]);
   const config = join(home, "my config.json5");
@@ -109,7 +109,7 @@ test("a second install replaces the unit; status reports an outdated unit", asyn
   expect((await service(["service", "status"], { env: { PARLEY_CONFIG: config } })).err).toBe("");
 });
 
-test("service uninstall stops the service and removes the file; status then reports that it is not installed", async () => {
+test("service uninstall stops the service and removes the file; status then says that it is not installed", async () => {
   const { service, unit, asked, bin } = place();
   await service(["service", "install"]);
   const removed = await service(["service", "uninstall"]);
@@ -127,7 +127,7 @@ test("service uninstall stops the service and removes the file; status then repo
   });
 });
 
-test("--print shows the file and changes nothing, for root too", async () => {
+test("--print shows the file and changes nothing, also as root", async () => {
   const { service, unit, keys, asked } = place();
   const printed = await service(["service", "install", "--print"], { machine: { userId: 0 } });
   expect(printed).toMatchObject({ code: 0, err: "" });
@@ -137,7 +137,7 @@ test("--print shows the file and changes nothing, for root too", async () => {
   expect(readFileSync(unit, "utf8")).toBe(printed.out);
 });
 
-test("--no-start writes the files and says how to start it; it needs no systemd", async () => {
+test("--no-start writes the files and prints the command that starts the service; it needs no systemd", async () => {
   const { service, unit, keys, asked } = place([]);
   const { code, out } = await service(["service", "install", "--no-start"]);
   expect({ code, asked: asked() }).toEqual({ code: 0, asked: "" });
@@ -147,7 +147,7 @@ test("--no-start writes the files and says how to start it; it needs no systemd"
 });
 
 test.each(["no-bus", "no systemctl"])(
-  "SV3: with %s the error is clear, and nothing is written",
+  "SV3: with %s the error is clear, and no file is written",
   async (why) => {
     const { service, unit, keys, bin, home } = place(why === "no-bus" ? undefined : []);
     writeFileSync(join(bin, "no-bus"), "");
@@ -160,7 +160,7 @@ test.each(["no-bus", "no systemctl"])(
   },
 );
 
-test("SV2: root gets no service, with a reason; nor does a copy in npx's cache", async () => {
+test("SV2: the service is refused for root and for a copy in npx's cache", async () => {
   const { service, unit } = place();
   const root = await service(["service", "install"], { machine: { userId: 0 } });
   expect(root).toMatchObject({ code: 1, err: expect.stringMatching(/you are root/) });
@@ -188,7 +188,7 @@ test("SV1: a unit of another program and a masked unit are neither replaced nor 
   expect(asked() + masked.asked()).toBe("");
 });
 
-test("a failed command is reported with its output; refused lingering is only a note", async () => {
+test("a failed command is reported with its output; if lingering is refused, a note says so", async () => {
   const { service, bin, unit } = place();
   writeFileSync(join(bin, "fails"), "enable-linger\n");
   const noted = await service(["service", "install"]);
@@ -199,11 +199,11 @@ test("a failed command is reported with its output; refused lingering is only a 
   expect(failed.err).toContain("systemctl --user restart parley.service: restart was refused");
   writeFileSync(join(bin, "fails"), "disable\n");
   expect((await service(["service", "uninstall"])).code).toBe(1);
-  // If the service could not be stopped, its file stays.
+  // The file is kept if the service could not be stopped.
   expect(existsSync(unit)).toBe(true);
 });
 
-test("--json prints one document, also for a failure", async () => {
+test("--json prints one document, also after a failure", async () => {
   const { service, unit } = place();
   const document = async (...words: string[]) =>
     JSON.parse((await service(["--json", "service", ...words])).out);
@@ -227,12 +227,12 @@ test("--json prints one document, also for a failure", async () => {
 const HOSTILE = `a b"c'd%n$HOME\${X}\\e;f&g<h>`;
 const has = (program: string) => spawnSync("which", [program]).status === 0;
 
-// Skipped without systemd's own parser of units.
+// Skipped on machines without systemd, whose own parser checks the unit.
 test.skipIf(!has("systemd-analyze"))(
   "SY1: systemd reads the paths as they are, and knows every setting",
   async () => {
     const { home } = place();
-    // The program's own path needs no quotes here; the test below has quotes.
+    // The test's own path needs no quotes; the next test uses quotes.
     const folder = join(home, "a b%n$HOME$" + "{X};f&g<h>");
     mkdirSync(join(folder, "systemd/user"), { recursive: true });
     const node = join(folder, "node");
@@ -251,13 +251,13 @@ test.skipIf(!has("systemd-analyze"))(
     };
     const text = readFileSync(unit, "utf8");
     expect(verify(text)).toMatchObject({ status: 0, stderr: "" });
-    // systemd checks that the program exists, so a misread path is found.
+    // systemd checks that the program exists, so it reports a path that it parsed wrongly.
     expect(verify(text.replace("%%n", "%n")).stderr).toContain("not executable");
     expect(verify(text.replace("OOMPolicy", "OomPolicy")).stderr).toContain("OomPolicy");
   },
 );
 
-test("SY1: every word of the command is quoted for systemd, the last one included", async () => {
+test("SY1: every word of the command is quoted for systemd, also the last one", async () => {
   const { service, home } = place();
   const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
   const { out } = await service(["service", "install", "--print"], { machine: { launcher } });
@@ -289,7 +289,7 @@ test("on macOS the service is a launch agent: valid XML, with keys that Node rea
     "gateway",
   ]);
   expect(list.replace(/<\?xml.*\?>|<!--.*-->|<!DOCTYPE.*>/g, "")).not.toMatch(/&(?!amp;|lt;|gt;)/);
-  // This Node knows the flag, and reads the file.
+  // Checks that this version of Node reads the file.
   writeFileSync(keys, "# Keys\nOPENAI_API_KEY=from-file\n");
   const read = ["-p", "process.env.OPENAI_API_KEY"];
   const said = execFileSync(process.execPath, [`--env-file-if-exists=${keys}`, ...read], {

@@ -22,7 +22,7 @@ test.each([
   [["tool", "sessions_list", "[]"], "the arguments must be a JSON object"],
   [["call", "health", "7"], "the parameters must be a JSON object"],
   [["config"], "Usage: parley config"],
-])("the arguments %j are wrong usage: exit code 2, with a reason", async (argv, words) => {
+])("the arguments %j are wrong usage: exit code 2 and a reason", async (argv, words) => {
   const { code, out, err } = await run(temporaryFolder(), argv);
   expect(code).toBe(2);
   expect(out).toBe("");
@@ -37,7 +37,7 @@ test("help exits with code 0", async () => {
   }
 });
 
-test("wrong usage with --json is one JSON document, at any position of the option", async () => {
+test("wrong usage with --json prints one JSON document, wherever the option is", async () => {
   for (const argv of [
     ["--json", "foo"],
     ["send", "x", "--json"],
@@ -48,7 +48,7 @@ test("wrong usage with --json is one JSON document, at any position of the optio
   }
 });
 
-test("without a gateway the exit code is 3, and the error says how to start one", async () => {
+test("if no gateway runs, the exit code is 3 and the error says how to start one", async () => {
   const { home } = await makeHome();
   for (const argv of [
     ["agents"],
@@ -64,7 +64,7 @@ test("without a gateway the exit code is 3, and the error says how to start one"
   expect(await runJson(home, ["agents"])).toMatchObject({ ok: false, error: { code: "UNREACHABLE" } });
 });
 
-test("with --url and --token the configuration is not even read", async () => {
+test("with --url and --token the configuration is not read", async () => {
   const port = await freePort();
   const argv = ["--url", `http://127.0.0.1:${port}`, "--token", "x", "--config", "/no/such/file", "agents"];
   const { code, err } = await run(temporaryFolder(), argv);
@@ -89,11 +89,17 @@ test.each([
   expect(socketUrl(text)).toEqual({ ok: true, value: url });
 });
 
-test.each(["", "ftp://host", "ws://", "::::"])("--url %j is refused with an example", (text) => {
-  expect(socketUrl(text)).toMatchObject({ ok: false, error: expect.stringContaining("ws://127.0.0.1:7275") });
-});
+test.each(["", "ftp://host", "ws://", "::::"])(
+  "the invalid address --url %j is refused with an example",
+  (text) => {
+    expect(socketUrl(text)).toMatchObject({
+      ok: false,
+      error: expect.stringContaining("ws://127.0.0.1:7275"),
+    });
+  },
+);
 
-test("the address of a gateway that listens everywhere is loopback", () => {
+test("the address of a gateway that listens on all interfaces is shown as loopback", () => {
   expect(["0.0.0.0", "::", "::1", "10.0.0.1"].map(reachableHost)).toEqual([
     "127.0.0.1",
     "[::1]",

@@ -1,5 +1,5 @@
-// Calls each method of a real gateway once, and checks that its answer fits the contract. The kit checks the
-// events.
+// Calls each method of a real gateway once, and checks that its answer fits the contract.
+// tests/kit/gateway.ts checks the events.
 
 import { expect, test } from "vitest";
 import { NODE } from "../../src/contract/methods/parts.ts";
@@ -41,14 +41,14 @@ const CHECKED = {
 };
 
 interface Scene {
-  /** The id of an ended run in the main session. */
+  /** Id of a run in the main session that has ended. */
   readonly runId: string;
   readonly chainId: string;
-  /** Ids of failed runs, each the last of its session. */
+  /** Ids of failed runs; each is the last run of its session. */
   readonly failed: { readonly retried: string; readonly dismissed: string };
   readonly jobId: string;
   readonly nodeId: string;
-  /** Codes of two devices that request pairing. */
+  /** Pairing codes of two devices. */
   readonly codes: readonly [string, string];
 }
 
@@ -56,7 +56,7 @@ type Examples = { readonly [M in MethodName]: (scene: Scene) => ParamsOf<M> };
 
 const nothing = () => ({});
 
-/** Params for each method, in this order: the last ones delete the rows that the others read. */
+/** Params for each method, in this order: the last methods delete the rows that the others read. */
 const EXAMPLES: Examples = {
   "sessions.create": () => ({ key: NOTES, label: "notes", idempotencyKey: "create" }),
   "chat.send": () => ({ sessionKey: MAIN, message: "good evening", idempotencyKey: "chat" }),
@@ -173,7 +173,7 @@ async function openScene() {
   return { house, seen, admin, node, scene: { jobId: job.id, nodeId, codes, runId, chainId, failed } };
 }
 
-/** Rows of the outbox, people who wrote, and a bound chat. */
+/** Adds rows to the outbox, people who have written, and a bound chat. */
 async function plantRows({ store, engine }: House): Promise<void> {
   const route = { ...PERSON, to: "7" };
   await store.transaction(async (tx) => {
@@ -189,7 +189,7 @@ async function plantRows({ store, engine }: House): Promise<void> {
   });
 }
 
-test("each answer and event fits its entry, and each entry of an event is sent", async () => {
+test("each answer and event fits its entry in the contract, and every event of the contract is sent", async () => {
   const { house, seen, admin, node, scene } = await openScene();
   const late = { nodeId: scene.nodeId, command: "exec", timeoutMs: 1 };
   await expect(admin.request("node.invoke", late)).rejects.toMatchObject({ code: "AGENT_TIMEOUT" });

@@ -1,5 +1,5 @@
-// The contract of every channel, on any platform: run against a fake of the platform that speaks its real
-// protocol over a real socket or pipe.
+// The contract of every channel. It runs with a fake of the platform that speaks the real protocol over a
+// real socket or pipe.
 
 import { describe, expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
@@ -13,32 +13,35 @@ import { cleanup, openStore, quietWorld, temporaryFolder } from "../kit/engine/e
 /** A person's message on the platform. */
 export interface Said {
   readonly chat: "direct" | "group" | "thread";
-  /** The sender. Default: the first person of the test's platform. */
+  /** The author. Default: the first person of the test's platform. */
   readonly from?: string;
   readonly name?: string;
   readonly text: string;
-  /** The message mentions the agent's account, in the platform's form. */
+  /** Whether the message mentions the agent's account, in the platform's format. */
   readonly mention?: boolean;
-  /** Replies to a message with this text. */
+  /** The text of the message to which this one replies. */
   readonly quote?: string;
   readonly media?: { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array };
 }
 
-/** A failure of the next delivery. */
+/** A failure of the next delivery attempt. */
 export type Trouble =
-  /** The platform's rate limit is reached, with this pause. */
+  /** The platform's rate limit is reached. `seconds`: the pause that it asks for. */
   | { readonly kind: "limit"; readonly seconds: number }
-  /** The platform will never accept it: the chat was deleted, the account was removed. */
+  /** The platform will never accept the text, because the chat was deleted or the account removed. */
   | { readonly kind: "refuse" }
   | { readonly kind: "serverError" }
-  /** The connection breaks after the platform has accepted the text, before its answer. */
+  /** The platform accepts the text, but the connection breaks before its answer. */
   | { readonly kind: "cut" };
 
-/** A platform with one account of ours, one group, and a thread if it supports them. */
+/** A fake platform with one account of the gateway, one group, and a thread if it supports threads. */
 export interface Platform {
   /** Delivers the message to the account as the platform does. */
   says(said: Said): Promise<void>;
-  /** Delivers the newest message again, as platforms do after an unclear outcome. Absent: never happens. */
+  /**
+   * Delivers the newest message again, as platforms do after an unclear outcome. Absent: the platform
+   * never does.
+   */
   repeats?(): Promise<void>;
   /** Edits the newest message. Absent: the platform has no edits. */
   edits?(text: string): Promise<void>;
@@ -49,27 +52,30 @@ export interface Platform {
   revoke(): void;
   /** Closes the platform's address. */
   goAway(): Promise<void>;
-  /** How often a typing indicator was shown. */
+  /** Returns how often a typing indicator was shown. */
   typed(): number;
 }
 
 export interface ChannelGround {
   readonly channel: Channel;
   readonly platform: Platform;
-  /** Routes to send to. `thread`: absent without threads. */
+  /** Routes for outgoing texts. `thread`: absent if the platform has no threads. */
   readonly routes: { readonly direct: Route; readonly group?: Route; readonly thread?: Route };
-  /** False: the platform notices failures only by an error answer to its web hook. Default true. */
+  /**
+   * Whether the channel keeps a connection. False: the platform learns of a failure only from the answer
+   * to its web hook. Default: true.
+   */
   readonly listens?: boolean;
 }
 
 export interface HostParts extends ChannelHost {
   readonly received: InboundMessage[];
-  /** The next messages that cannot be stored. */
+  /** Number of next messages that cannot be stored. */
   failing: number;
   readonly cursors: Map<string, string>;
 }
 
-/** Records everything that a channel reports. */
+/** Returns a host that records everything that a channel reports. */
 export function recordingHost(): HostParts {
   const world = quietWorld();
   const cursors = new Map<string, string>();
@@ -96,7 +102,7 @@ export function recordingHost(): HostParts {
   return host;
 }
 
-/** Listens on a channel's accounts like the gateway. */
+/** Listens to the accounts of a channel as the gateway does. */
 export async function listenAt(channel: Channel, host: HostParts): Promise<Accounts> {
   const store = await openStore(temporaryFolder());
   const commit: Commit = createCommit(store, host.world, createBus(host.world.log));
@@ -139,20 +145,20 @@ async function opened(open: OpenGround) {
   return { host, ...ground, accounts, ready, heard };
 }
 
-/** Runs the suite. Platform-specific tests are in the same file as its call. */
+/** Runs the contract tests of a channel. The file that calls it also contains the platform's own tests. */
 export function channelContract(name: string, open: OpenGround): void {
   describe(`${name}: what comes in`, () => incoming(open));
   outgoingContract(name, open);
   describe(`${name}: when it fails`, () => failing(open));
 }
 
-/** The part for a channel that receives messages in another way. */
+/** Runs the part for outgoing texts, for a channel that receives messages in another way. */
 export function outgoingContract(name: string, open: OpenGround): void {
   describe(`${name}: what goes out`, () => leaving(open));
 }
 
 function incoming(open: OpenGround): void {
-  test("reports a direct message with its sender, its time and the route of the answer", async () => {
+  test("a direct message has its sender, its time and the route for the answer", async () => {
     const { platform, ready, heard, channel, routes } = await opened(open);
     await ready();
     await platform.says({ chat: "direct", text: "hello there", name: "Ada Lovelace" });
@@ -169,7 +175,7 @@ function incoming(open: OpenGround): void {
     expect(message?.sentAt).toBeGreaterThan(1_500_000_000_000);
   });
 
-  test("hostile text and names arrive unchanged", async () => {
+  test("hostile texts and names arrive unchanged", async () => {
     const { platform, ready, heard } = await opened(open);
     await ready();
     const text =
@@ -179,7 +185,7 @@ function incoming(open: OpenGround): void {
     expect(message?.text).toBe(text);
   });
 
-  test("reports whether a group message mentioned the agent", async ({ skip }) => {
+  test("a group message says whether it mentions the agent", async ({ skip }) => {
     const { platform, ready, heard, routes } = await opened(open);
     if (routes.group === undefined) return skip("no groups there");
     await ready();
@@ -192,7 +198,7 @@ function incoming(open: OpenGround): void {
     expect(second?.text).toContain("what do you think");
   });
 
-  test("reports the thread of a message", async ({ skip }) => {
+  test("a message in a thread names the thread", async ({ skip }) => {
     const { platform, ready, heard, routes } = await opened(open);
     if (routes.thread === undefined) return skip("no threads there");
     await ready();
@@ -202,7 +208,7 @@ function incoming(open: OpenGround): void {
     expect(message?.chat.thread).toBeDefined();
   });
 
-  test("quotes the message that a message replies to", async () => {
+  test("a reply contains a quotation of the message to which it replies", async () => {
     const { platform, ready, heard } = await opened(open);
     await ready();
     await platform.says({ chat: "direct", text: "yes, that", quote: "shall we use SQLite?" });
@@ -226,7 +232,7 @@ function incoming(open: OpenGround): void {
     expect(tooMuch?.ok).toBe(false);
   });
 
-  test("reports an edited message as an edit of the same one", async ({ skip }) => {
+  test("an edited message is reported as an edit of the original message", async ({ skip }) => {
     const { platform, ready, heard } = await opened(open);
     if (platform.edits === undefined) return skip("messages can't be changed there");
     await ready();
@@ -255,7 +261,7 @@ function incoming(open: OpenGround): void {
 }
 
 function leaving(open: OpenGround): void {
-  test("delivers text to the chat and thread of the route", async () => {
+  test("a text is delivered to the chat and thread of the route", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     for (const [place, route] of Object.entries(routes)) {
@@ -269,7 +275,7 @@ function leaving(open: OpenGround): void {
     );
   });
 
-  test("shows or omits markup, and never breaks it", async () => {
+  test("markup is shown or omitted, and never broken", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     const texts = [
@@ -290,7 +296,7 @@ function leaving(open: OpenGround): void {
     expect(shown[4]).toBe("2 * 3 * 4");
   });
 
-  test("accepts a text of the maximum length of a part", async () => {
+  test("a text with the maximum length of a part is accepted", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     const text = "é<".repeat(Math.floor((channel.textMaxChars ?? 10_000) / 2));
@@ -298,7 +304,7 @@ function leaving(open: OpenGround): void {
     expect(platform.shown()[0]?.text).toBe(text);
   });
 
-  test("shows a typing indicator", async ({ skip }) => {
+  test("a typing indicator is shown", async ({ skip }) => {
     const { channel, platform, routes, ready } = await opened(open);
     if (channel.typing === undefined) return skip("that can't be shown there");
     await ready();
@@ -308,7 +314,7 @@ function leaving(open: OpenGround): void {
 }
 
 function failing(open: OpenGround): void {
-  test("obeys a rate limit: returns its pause", async () => {
+  test("a rate limit ends the attempt with the platform's pause", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "limit", seconds: 7 });
@@ -319,7 +325,7 @@ function failing(open: OpenGround): void {
     expect(await channel.deliver(outgoing(routes.direct, "one"))).toEqual({ kind: "sent" });
   });
 
-  test("I5: a permanent refusal by the platform fails, and a failure on its side is retried", async () => {
+  test("I5: a permanent refusal is a failure, and an error of the platform is retried", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "refuse" });
@@ -329,7 +335,7 @@ function failing(open: OpenGround): void {
     expect(await channel.deliver(outgoing(routes.direct, "three"))).toEqual({ kind: "sent" });
   });
 
-  test("I5: a connection that breaks after the text was sent is not a certain failure", async () => {
+  test("I5: if the connection breaks after the text was sent, the outcome is not a certain failure", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "cut" });
@@ -337,7 +343,7 @@ function failing(open: OpenGround): void {
     expect(outcome.kind).toBe(channel.deduplicates ? "retry" : "unknown");
   });
 
-  test("an unknown chat and another account's chat are refused with a clear message", async () => {
+  test("an unknown chat and a chat of another account are refused with a clear message", async () => {
     const { channel, routes, ready } = await opened(open);
     await ready();
     const route = { ...routes.direct, accountId: "somebody-elses" };
@@ -346,7 +352,7 @@ function failing(open: OpenGround): void {
     expect(outcome.kind === "refused" && outcome.error).toContain("somebody-elses");
   });
 
-  test("CH2: reports a wrong secret as the account's state, without the secret", async () => {
+  test("CH2: a wrong secret is reported in the account's state, without the secret", async () => {
     const { platform, accounts, listens = true, channel } = await opened(open);
     platform.revoke();
     if (!listens) {
@@ -359,7 +365,7 @@ function failing(open: OpenGround): void {
     expect(error).not.toMatch(/secret|stack|undefined|\[object/i);
   });
 
-  test("CH2: without a network text waits, and nothing throws", async () => {
+  test("CH2: without a network texts wait, and nothing throws", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     await platform.goAway();

@@ -1,4 +1,4 @@
-// Several gateways with a due job in their shared store: one of them starts it, once.
+// Several gateways with a due job in their shared store: one of them starts the job, once.
 
 import { expect, test } from "vitest";
 import { listTurns, moveJob } from "../../src/store/queries/cron-jobs.ts";
@@ -11,7 +11,7 @@ import { two } from "./cluster-stage.ts";
 
 const schedule = { kind: "every", everyMs: 3_600_000 } as const;
 
-/** Makes the job due immediately. */
+/** Sets the job's due time to now. */
 async function fallsDue({ app }: ClusterProcess, id: string): Promise<void> {
   await app.store.transaction(async (tx) => {
     const dueAt = app.engine.now() - 10;
@@ -20,7 +20,7 @@ async function fallsDue({ app }: ClusterProcess, id: string): Promise<void> {
   });
 }
 
-/** Makes every process check for due jobs at the same moment. */
+/** Makes all processes check for due jobs at the same moment. */
 function lookAround(...processes: ClusterProcess[]): void {
   for (const { app } of processes)
     void app.engine.commit((unit) =>
@@ -29,7 +29,7 @@ function lookAround(...processes: ClusterProcess[]): void {
 }
 
 export function cronContract(openGround: OpenGround): void {
-  test("TU1: a date that two processes see at the same moment starts one run", async () => {
+  test("TU1: a due time that two processes notice at the same moment starts one run", async () => {
     const { a, b } = await two(openGround, {});
     const ids: string[] = [];
     for (let made = 0; made < 8; made += 1)
@@ -46,7 +46,7 @@ export function cronContract(openGround: OpenGround): void {
     }
   });
 
-  test("TU1: other processes take over a date from a process that dies before it", async () => {
+  test("TU1: if a process dies before a due time, another process starts the job", async () => {
     const { a, b } = await two(openGround, {});
     const { id } = await add(a.app, { schedule });
     a.die();
@@ -56,7 +56,7 @@ export function cronContract(openGround: OpenGround): void {
     expect(await b.app.runs(cronKey(id))).toHaveLength(1);
   });
 
-  test("an edit in one process and a turn in another at the same moment are both complete", async () => {
+  test("a job that one process edits while another starts it has the edit and the start", async () => {
     const { a, b } = await two(openGround, {});
     for (let round = 0; round < 6; round += 1) {
       const { id } = await add(a.app, { schedule });

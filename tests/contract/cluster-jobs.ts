@@ -17,7 +17,7 @@ const OUTCOME = { status: "ok", result: "done" } as const;
 const jobOf = (key: string): string => `job of ${key}`;
 const callOf = ({ handle }: Actor): string => `${handle.run.runId}:wait`;
 
-/** Starts two jobs as spawns do. */
+/** Starts two jobs as `sessions_spawn` does. */
 async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<void> {
   const { runId, chainId, sessionId } = handle.run;
   await app.engine.commit(async (unit) => {
@@ -36,7 +36,7 @@ async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<voi
   });
 }
 
-/** Waits like the tool, and returns the answered and the unanswered jobs. */
+/** Waits for jobs like the tool, and returns those that have ended and those that have not. */
 async function waitFor(actor: Actor, { app }: ClusterProcess, wanted: "all" | "any"): Promise<string> {
   const { wait } = actor.handle;
   const callId = callOf(actor);
@@ -68,7 +68,10 @@ const isWaiting = async ({ app }: ClusterProcess): Promise<boolean> =>
   (await app.runs(MAIN)).some(({ state }) => state === "waiting");
 
 export function jobsContract(openGround: OpenGround): void {
-  /** Main starts two jobs and waits; each attempt runs in the process at that index. */
+  /**
+   * Returns a turn of `main` that starts two jobs and waits. `attempt`: the index of the process in which
+   * each attempt runs.
+   */
   function stage(wanted: "all" | "any", more: Record<string, Play> = {}) {
     const processes: ClusterProcess[] = [];
     const main: Play = async (actor) => {
@@ -97,7 +100,7 @@ export function jobsContract(openGround: OpenGround): void {
     },
   );
 
-  test("a wait for the first of several jobs ends with the first", async () => {
+  test("a wait for any of several jobs ends with the first of them", async () => {
     const { processes, plays } = stage("any");
     const cluster = await openCluster(openGround);
     const a = await join(cluster, plays);
@@ -108,7 +111,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: `${OTHER} | ${CHILD}` });
   });
 
-  test("I4: another process continues the wait of a dead process, for the same jobs, with outcomes from in between", async () => {
+  test("I4: if a process dies, another one continues its wait for the same jobs, and knows outcomes that came meanwhile", async () => {
     const { processes, plays } = stage("all");
     const cluster = await openCluster(openGround);
     const a = await join(cluster, plays);
@@ -124,7 +127,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 2 });
   });
 
-  test("I7: of a wait for a job and its sub-agent's simultaneous send back, exactly one is refused", async () => {
+  test("I7: if a session waits for a job whose sub-agent sends back at the same moment, exactly one of the two is refused", async () => {
     const codes: unknown[] = [];
     const { processes, plays } = stage("all", {
       [CHILD]: async ({ send }) => {

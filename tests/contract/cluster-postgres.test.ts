@@ -1,4 +1,4 @@
-// Runs the contract of several processes on one PostgreSQL.
+// Runs the cluster contract (several processes on one store) with PostgreSQL.
 
 import { postgresGround } from "../kit/engine/cluster.ts";
 import { clusterContract } from "./cluster.ts";

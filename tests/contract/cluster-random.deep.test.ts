@@ -1,7 +1,7 @@
 // Several processes on one PostgreSQL, with real locks and real time: people write, agents send to each
-// other, any process aborts, resets and deletes, and processes die. At the end everything accepted has ended
-// once, and each waiter was notified once. The database decides the interleaving, so a seed gives the same
-// story but not the same run.
+// other, any process aborts, resets and deletes, and processes die. At the end every accepted run has ended
+// once, and each waiting sender got its outcome once. The database decides the interleaving, so a seed gives
+// the same choices but not the same sequence.
 
 import { expect, test } from "vitest";
 import { dice } from "../kit/dice.ts";
@@ -15,7 +15,7 @@ const STEPS = 40;
 const SEEDS = Number(process.env.CLUSTER_SEEDS ?? 3);
 const FIRST_SEED = Number(process.env.CLUSTER_FROM ?? 1);
 const SETTLING_MS = 60_000;
-/** Number of checks, 20 ms apart. */
+/** Number of checks without a change, 20 ms apart, before the store counts as quiet. */
 const QUIET_LOOKS = 15;
 
 function pause(ms: number, signal?: AbortSignal): Promise<void> {
@@ -34,7 +34,7 @@ function join(story: Talk, cluster: Cluster): Promise<ClusterProcess> {
 
 async function settle(story: Talk, app: FlowApp): Promise<void> {
   const until = Date.now() + SETTLING_MS;
-  // A resumed process may still send late messages: it is quiet when nothing changes for a while.
+  // A resumed process may still send late messages, so the store must be unchanged for a while.
   for (let quiet = 0; quiet < QUIET_LOOKS; quiet = (await app.isQuiet()) ? quiet + 1 : 0) {
     if (Date.now() > until) {
       const left = await app.store.db
@@ -98,8 +98,8 @@ async function storyOf(seed: number): Promise<void> {
   await checkTalk(db, story.accepted, LIMITS);
   expect((await last.engine.load()).slots.taken, "all slots are free").toBe(0);
   for (const [key, begun] of story.begun) {
-    // A run that was ended elsewhere between its claim and its start may start late, until it reads the
-    // store; a process that was paused may restart a run that it has lost.
+    // Only the first start of runs that were not ended from elsewhere counts: such a run may start late, and
+    // a paused process may start a lost run again.
     const rows = await db
       .selectFrom("runs")
       .select("lane_seq")
@@ -113,7 +113,7 @@ async function storyOf(seed: number): Promise<void> {
   for (const process of everybody) await process.stop();
 }
 
-test("I1-I8: three processes on one PostgreSQL keep the invariants while some die or pause", async () => {
+test("I1-I8: three processes on one PostgreSQL keep the invariants while some of them die or pause", async () => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed += 1) {
     try {
       await storyOf(seed);

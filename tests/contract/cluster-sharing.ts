@@ -1,4 +1,4 @@
-// Resources that gateway processes share: lanes, slots, the wait graph, keys.
+// Resources that gateway processes share: lanes, slots, waits, idempotency keys.
 
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/shapes/run.ts";
@@ -9,7 +9,7 @@ import { checkFlows, checkRuns, checkTranscripts } from "../kit/engine/flow-chec
 import { until } from "../kit/until.ts";
 import { CHATS, gate, MAIN, two } from "./cluster-stage.ts";
 
-/** Opens a cluster that counts the work of its first process. */
+/** Opens a cluster that counts the store operations of its first process. */
 function watchedGround(openGround: OpenGround) {
   const figures = { transactions: 0, slotsTold: 0 };
   const ground: OpenGround = async () => {
@@ -69,7 +69,7 @@ export function sharingContract(openGround: OpenGround): void {
     await checkRuns(b.app.store.db, accepted);
   });
 
-  test("I6: slots belong to the deployment: two processes together execute no more runs than one may", async () => {
+  test("I6: all processes share the slots: two together execute no more runs than one", async () => {
     let [inside, most, ran] = [0, 0, 0];
     const play: Play = async () => {
       ran += 1;
@@ -90,7 +90,7 @@ export function sharingContract(openGround: OpenGround): void {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  test("I6: a waiting session gets a slot soon, even if many wait in another process", async () => {
+  test("I6: a session that waits for a slot gets one soon, even if many wait in another process", async () => {
     const begun: string[] = [];
     const play: Play = async ({ handle }) => {
       begun.push(handle.run.sessionKey);
@@ -110,7 +110,7 @@ export function sharingContract(openGround: OpenGround): void {
     expect(begun.indexOf(late) - before).toBeLessThan(keys.length / 2);
   });
 
-  test("SK2: runs that wait for a slot of another process do not wake each other", async () => {
+  test("SK2: runs that wait for a slot of another process do not wake each other in a loop", async () => {
     const { ground, figures } = watchedGround(openGround);
     const [first, second, third] = [gate(), gate(), gate()];
     const [target, busy, full] = CHATS as [string, string, string];
@@ -146,13 +146,13 @@ export function sharingContract(openGround: OpenGround): void {
     expect((await a.app.runs(waiters[0] ?? ""))[0]).toMatchObject({ state: "ok", reply: "timeout" });
   });
 
-  test("I6: with one slot in the deployment a fan-out over two processes finishes", async () => {
+  test("I6: with one slot in the deployment, a message to many sessions in two processes is answered by all", async () => {
     const ask = async (actor: Actor): Promise<string> => {
       const answers = await Promise.all(CHATS.map((key) => actor.send(key, "a question", 60)));
       return answers.map((answer) => String(answer.status)).join();
     };
     const { a, b } = await two(openGround, { [MAIN]: ask }, { maxConcurrent: 1 });
-    // The other process also needs the slot.
+    // Messages in the other process, which need the same slot.
     const others = CHATS.map((key) => b.app.tell(key, "more"));
     const run = await a.app.tell(MAIN, "go");
     expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: "ok,ok,ok" });
@@ -161,7 +161,7 @@ export function sharingContract(openGround: OpenGround): void {
     await checkFlows(b.app.store.db);
   });
 
-  test("I7: of two opposite sends in two processes at the same moment exactly one is refused", async () => {
+  test("I7: of two opposite sends at the same moment in two processes, exactly one is refused", async () => {
     const [one = "", other = ""] = CHATS;
     const both = [gate(), gate()];
     const results: Record<string, unknown>[] = [];
@@ -193,7 +193,7 @@ export function sharingContract(openGround: OpenGround): void {
     }
   });
 
-  test("two processes that accept the same key at the same moment make one run", async () => {
+  test("two processes that accept the same idempotency key at the same moment create one run", async () => {
     const { a, b } = await two(openGround, {});
     for (let round = 0; round < 10; round += 1) {
       const runId = `the-same-${round}`;

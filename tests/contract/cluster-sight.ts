@@ -1,4 +1,4 @@
-// Observes and controls the work of one gateway process from another.
+// One gateway process observes and controls the work of another.
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
@@ -12,7 +12,7 @@ import { until } from "../kit/until.ts";
 import { gate, MAIN, two } from "./cluster-stage.ts";
 
 export function sightContract(openGround: OpenGround): void {
-  test("another process can wait for a run and receives its events", async () => {
+  test("a process can wait for a run of another process and receives its events", async () => {
     const held = gate();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle }) => {
@@ -37,7 +37,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(a.app.events.filter((event) => event.kind === "run_ended")).toHaveLength(1);
   });
 
-  test("a change of the outbox reaches the other process, and its page shows it", async () => {
+  test("a change of the outbox reaches the other process, whose page shows it", async () => {
     const { a, b } = await two(openGround, { [MAIN]: () => "done" });
     const row = { id: "delivery", sessionKey: MAIN };
     await a.app.engine.commit(async (unit) => publishOutbox(unit, row, "failed"));
@@ -46,7 +46,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(heard()).toEqual([{ kind: "outbox", deliveryId: "delivery", sessionKey: MAIN, state: "failed" }]);
   });
 
-  test("an event that is too large for a message arrives in order", async () => {
+  test("an event that is too large for one hint arrives in order", async () => {
     const long = "long ".repeat(10_000);
     const { a, b } = await two(openGround, { [MAIN]: () => long });
     const run = await a.app.tell(MAIN, "work");
@@ -58,7 +58,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(texts).toEqual(["started", long]);
   });
 
-  test("another process can stop a run, and the text so far is kept", async () => {
+  test("a process can stop a run of another process, and the text so far is kept", async () => {
     const stopped = Promise.withResolvers<void>();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle }) => {
@@ -105,7 +105,7 @@ export function sightContract(openGround: OpenGround): void {
     expect((await b.app.texts(MAIN)).filter((text) => text.includes("I look."))).toHaveLength(1);
   });
 
-  test("with every message lost, the rows are enough to find ends, stop runs and continue lanes", async () => {
+  test("if every hint is lost, the rows are enough to find ends, stop runs and continue lanes", async () => {
     const held = gate();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle, input }) => {
@@ -132,7 +132,7 @@ export function sightContract(openGround: OpenGround): void {
     cluster.ground.cutWire(false);
   });
 
-  test("B3: an end whose message was lost is reported elsewhere from its row", async () => {
+  test("B3: if the hint about a run's end is lost, other processes report the end from its row", async () => {
     const { a, b } = await two(openGround, { [MAIN]: () => "done" });
     a.refuseHints(true);
     const run = await a.app.tell(MAIN, "work");
@@ -143,7 +143,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(ends()).toMatchObject([{ runId: run.runId, text: "done" }]);
   });
 
-  test("an end that was reported from its row is not reported again by its late message", async () => {
+  test("B3: an end that was reported from its row is not reported again when its hint arrives late", async () => {
     const { cluster, a, b } = await two(openGround, {
       [MAIN]: ({ handle }) => {
         handle.text(whole("so far"));

@@ -1,4 +1,4 @@
-// Shared by the cluster tests: the sessions, and helpers to wait.
+// Sessions and wait helpers that the cluster tests share.
 
 import { type Cluster, type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
 import { makeSessions } from "../kit/engine/engine.ts";
@@ -7,7 +7,7 @@ import type { FlowAppOptions, Play } from "../kit/engine/flow-app.ts";
 export const MAIN = "agent:main:main";
 export const CHATS = ["agent:main:chat:one", "agent:main:chat:two", "agent:main:chat:three"];
 
-/** A promise that a test resolves. Counts the callers that wait for it. */
+/** Makes a promise that a test resolves, and counts the callers that wait for it. */
 export function gate() {
   const opened = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-// Takes over work of a gateway process that died, paused, stopped or lost an answer.
+// A gateway process takes over work of another one that died, paused, stopped or lost an answer.
 
 import { expect, test } from "vitest";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts";
 import { CHATS, gate, join, MAIN, two } from "./cluster-stage.ts";
 
 export function takeoverContract(openGround: OpenGround): void {
-  test("I1, I2: another process takes over a dead process's run, once, and continues where its transcript ends", async () => {
+  test("I1, I2: another process takes over a dead process's run, once, and continues at the end of its transcript", async () => {
     const held = gate();
     const began: string[] = [];
     const playOf = (name: string): Record<string, Play> => ({
@@ -30,7 +30,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
   });
 
-  test("I1: a paused process writes nothing more for a run that was taken over", async () => {
+  test("I1: a paused process writes nothing more for a run that another process took over", async () => {
     const held = gate();
     const lost = Promise.withResolvers<unknown>();
     const cluster = await openCluster(openGround);
@@ -56,12 +56,12 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await lost.promise).toBeInstanceOf(Error);
     await until(async () => (await a.app.engine.load()).running === 0);
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
-    // The process lives again and works normally.
+    // The process has resumed and works normally.
     const next = await a.app.tell(CHATS[0] ?? "", "again");
     expect((await endOf(b.app.engine, next.runId)).state).toBe("ok");
   });
 
-  test("I2: a claim whose answer was lost is resumed by the process in its row", async () => {
+  test("I2: if the answer to a claim was lost, the process named in the run's row resumes the run", async () => {
     const { a, b } = await two(openGround, {});
     a.loseNextAnswer();
     const id = "a-run-of-its-own";
@@ -70,7 +70,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(end).toMatchObject({ state: "ok", reply: "echo work", crashes: 0 });
   });
 
-  test("I2: if the commit of a run's end loses its answer, the end is stored once and reported in each process", async () => {
+  test("I2: if the answer to the commit of a run's end is lost, the end is stored once and reported in each process", async () => {
     const processes: ClusterProcess[] = [];
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {
@@ -93,7 +93,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await a.app.texts(MAIN)).toEqual(["user: work"]);
   });
 
-  test("a planned stop parks unfinished runs, and another process continues them at once", async () => {
+  test("a planned stop returns unfinished runs to their lanes, and another process continues them at once", async () => {
     const held = gate();
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {
@@ -113,7 +113,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await endOf(b.app.engine, run.runId)).toMatchObject({ reply: "by b", crashes: 0 });
   });
 
-  test("a caller's wait in a dead process ends, and a notice reports its outcome", async () => {
+  test("if the process of a waiting caller dies, the wait ends, and a notice reports the outcome", async () => {
     const held = gate();
     const cluster = await openCluster(openGround);
     const plays: Record<string, Play> = {
@@ -140,7 +140,7 @@ export function takeoverContract(openGround: OpenGround): void {
   });
 
   test.each([true, false])(
-    "I5: an attempt that a dead process left open is settled (channel recognises repetitions: %s)",
+    "I5: a delivery attempt of a dead process gets an outcome (channel recognizes repetitions: %s)",
     async (deduplicates) => {
       const attempts: string[] = [];
       const begun = Promise.withResolvers<void>();

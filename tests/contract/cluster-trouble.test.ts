@@ -1,5 +1,5 @@
-// A database that restarts under load, locks held by other programs, processes with wrong clocks: nothing
-// accepted is lost, nothing is done twice.
+// A database that restarts under load, locks of other programs, processes with wrong clocks: nothing accepted
+// is lost, and nothing happens twice.
 
 import { sql } from "kysely";
 import pg from "pg";
@@ -22,7 +22,9 @@ const KEYS = Array.from({ length: 6 }, (_, at) => `agent:main:chat:room${at}`);
 const ROUNDS = 3;
 const WORK_BETWEEN = 12;
 
-/** Sends to the next room and waits for its answer, so that waits and flows are open during the failure. */
+/**
+ * Sends to the next session and waits for its answer, so that waits and flows are open during the failure.
+ */
 const asks: Play = async (actor) => {
   const at = KEYS.indexOf(actor.handle.run.sessionKey);
   if (actor.step !== "message" || at % 2 === 1) return `answer ${at}`;
@@ -30,7 +32,10 @@ const asks: Play = async (actor) => {
   return `was told ${String(result.status)}`;
 };
 
-/** Retries until the database accepts it: one id never makes a second run. */
+/**
+ * Sends repeatedly until the database accepts the message. The id is the same each time, so there is only
+ * one run.
+ */
 async function tellForSure(process: ClusterProcess, key: string, runId: string): Promise<void> {
   for (;;) {
     try {
@@ -43,7 +48,7 @@ async function tellForSure(process: ClusterProcess, key: string, runId: string):
   }
 }
 
-test("I2, I4: a database that is killed and restarted under load loses nothing that was accepted", async () => {
+test("I2, I4: if the database is killed and restarted under load, nothing accepted is lost", async () => {
   const server = await startPostgres();
   cleanup(() => server.end());
   const cluster = await openCluster(() => postgresGround(server.url));
@@ -76,12 +81,12 @@ test("I2, I4: a database that is killed and restarted under load loses nothing t
   await checkFlows(db);
   await checkTold(db);
   await checkTranscripts(db);
-  // A short outage of the database is not a crash: each run ended well, at the first or a later attempt.
+  // A short outage of the database is not a crash, so each run succeeded, at the first or a later attempt.
   for (const runId of accepted) expect(await getRun(db, runId), runId).toMatchObject({ state: "ok" });
   for (const process of processes) await process.stop();
 }, 120_000);
 
-test("a lock that another program holds too long delays a message and loses nothing", async () => {
+test("a lock that another program holds too long delays a message, but loses nothing", async () => {
   const ground = await postgresGround();
   const cluster = await openCluster(async () => ground);
   const a = await cluster.join({ plays: {} });
@@ -93,7 +98,7 @@ test("a lock that another program holds too long delays a message and loses noth
   cleanup(() => stranger.end());
   await stranger.query(`begin; select * from ${address.schema}.sessions where key = '${MAIN}' for update`);
   const telling = a.app.tell(MAIN, "work", { runId: "held-up" });
-  // Longer than the lock timeout of our statements, so that one fails and is retried.
+  // Longer than the lock timeout of our statements, so that a statement fails and is retried.
   await stranger.query("select pg_sleep(2.5)");
   await stranger.query("rollback");
   await telling;
@@ -101,7 +106,7 @@ test("a lock that another program holds too long delays a message and loses noth
   expect(await a.app.texts(MAIN)).toEqual(["user: work", "assistant: echo work"]);
 });
 
-/** The world of a process with a wrong clock. */
+/** Returns the world of a process with a wrong clock. */
 function worldAt(offsetMs: number): World {
   const world = quietWorld();
   const { clock } = world;
@@ -115,7 +120,7 @@ function worldAt(offsetMs: number): World {
   };
 }
 
-test("processes with clocks hours apart use the same dates: the database's", async () => {
+test("processes whose clocks differ by hours use the database's clock for deadlines", async () => {
   const hour = 3_600_000;
   const cluster = await openCluster(() => postgresGround());
   const open = Promise.withResolvers<void>();
@@ -138,8 +143,8 @@ test("processes with clocks hours apart use the same dates: the database's", asy
   const before = Date.now();
   const asked = await late.app.tell(MAIN, "go");
   expect(Math.abs(asked.acceptedAt - before)).toBeLessThan(60_000);
-  // Neither declared the other dead, and the wait ends by the database's clock: not at once, and not after
-  // hours.
+  // Neither process declared the other dead, and the wait ended by the database's clock: neither at once nor
+  // after hours.
   expect(await endOf(early.app.engine, asked.runId)).toMatchObject({
     state: "ok",
     reply: "timeout",
@@ -176,7 +181,7 @@ test("a process whose connections are all busy renews its lease and keeps its ru
       .executeTakeFirstOrThrow();
     return Number(row.beat_at);
   };
-  // More callers than connections, each for a while, so later callers wait.
+  // More callers than connections, so later callers wait.
   let over = false;
   const hold = async (): Promise<void> => {
     while (!over) await a.app.store.transaction((tx) => sql`select pg_sleep(0.5)`.execute(tx));

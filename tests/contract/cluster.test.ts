@@ -1,4 +1,4 @@
-// Runs the contract of several processes on one embedded store.
+// Runs the cluster contract (several processes on one store) with the embedded store.
 
 import { embeddedGround } from "../kit/engine/cluster.ts";
 import { clusterContract } from "./cluster.ts";

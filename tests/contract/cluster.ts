@@ -1,4 +1,4 @@
-// The contract of several gateway processes on one store, with any database: any process can wait for,
+// The contract of several gateway processes on one store, whatever the database: any process can wait for,
 // observe, stop and take over the work of another.
 
 import { describe } from "vitest";

@@ -1,4 +1,4 @@
-// The outbox, the usage ledger, and the stored answers of idempotency keys.
+// Tests of the outbox, the usage ledger, and the stored answers of idempotency keys.
 
 import { expect, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
@@ -42,10 +42,10 @@ export function outboxContract(store: () => Store): void {
   const end = (id: string, outcome: deliveries.AttemptOutcome) =>
     store().transaction((tx) => deliveries.endAttempt(tx, { id, owner: "p" }, outcome, 500));
 
-  test("I5: an attempt is open until its outcome is known, and one process begins it once", async () => {
+  test("I5: a delivery attempt is open until its outcome is known, and only one process can begin it", async () => {
     await add("a");
     expect(await begin("a")).toBe(true);
-    // The answer was lost: this is the same attempt.
+    // The answer to the first call was lost, so this is the same attempt.
     expect(await begin("a")).toBe(true);
     expect(await begin("a", "another process")).toBe(false);
     expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
@@ -63,7 +63,7 @@ export function outboxContract(store: () => Store): void {
     expect(await due()).toEqual([]);
   });
 
-  test("each route prefix has figures: pending, failed and not dismissed, last success", async () => {
+  test("the outbox has figures for each route prefix: pending, failed and not dismissed, last success", async () => {
     const hook = { channel: "webhook", to: "news_%" };
     const prefixes = [deliveries.channelPrefix("webchat"), deliveries.routeKeyOf(hook)];
     const figures = () => deliveryFigures(store().db, prefixes);
@@ -103,7 +103,7 @@ export function outboxContract(store: () => Store): void {
     expect(await deliveryFigures(store().db, [])).toMatchObject([{ pending: 1, failed: 1 }]);
   });
 
-  test("one route is delivered in order, and does not block another", async () => {
+  test("deliveries of one route are sent in order, and do not block other routes", async () => {
     await add("a");
     await add("b", { route: { to: "a", channel: "webchat" } });
     await add("c", { route: { ...route, threadId: "t" } });
@@ -119,7 +119,7 @@ export function outboxContract(store: () => Store): void {
     expect(await due()).toEqual(["b", "c"]);
   });
 
-  test("a skipped delivery is kept and is never due", async () => {
+  test("a skipped delivery is kept and never becomes due", async () => {
     await add("a", { state: "skipped", code: "send_denied", error: "no" });
     expect(await due()).toEqual([]);
     expect(await deliveries.nextDueAt(store().db)).toBeUndefined();
@@ -130,7 +130,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("I5: an interrupted attempt is repeated only if the channel recognises repeated texts", async () => {
+  test("I5: an interrupted attempt is repeated only if the channel recognizes repeated texts", async () => {
     await add("a");
     await add("b", { route: { channel: "telegram", to: "b" } });
     await begin("a");
@@ -146,7 +146,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("I5: a process settles its own open attempts, except those under way", async () => {
+  test("I5: a process settles its own open attempts, except those that are running", async () => {
     await add("a");
     await add("b", { route: { channel: "webchat", to: "b" } });
     await begin("a");
@@ -160,7 +160,7 @@ export function outboxContract(store: () => Store): void {
     expect(await deliveries.getDelivery(store().db, "b")).toMatchObject({ attemptOpen: true });
   });
 
-  test("I5: an attempt that an older version wrote, without an owner, counts as interrupted", async () => {
+  test("I5: an open attempt without an owner, written by an older version, counts as interrupted", async () => {
     await add("a");
     await add("b", { route: { channel: "telegram", to: "b" } });
     await begin("a");
@@ -184,7 +184,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("a caller's wait that an older version wrote, without an owner, counts as ended", async () => {
+  test("an open wait without an owner, written by an older version, counts as ended", async () => {
     const wait = { waiterRunId: "", waiterSessionKey: "", targetRunId: "r", targetSessionKey: "s" };
     await store().transaction(async (tx) => {
       await joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now());
@@ -197,7 +197,7 @@ export function outboxContract(store: () => Store): void {
     expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
   });
 
-  test("an outcome that a dead process had not written to its client is returned once", async () => {
+  test("an outcome that a dead process had not sent to its client is returned once", async () => {
     const wait = {
       waiterRunId: "",
       waiterSessionKey: "client",
@@ -239,7 +239,7 @@ export function outboxContract(store: () => Store): void {
     expect(await lose("written")).toBeUndefined();
   });
 
-  test("a failed delivery can be retried at its old position, or dismissed, once", async () => {
+  test("a failed delivery can be requeued at its old position, or dismissed, once", async () => {
     await add("a");
     await add("b");
     await begin("a");
@@ -276,7 +276,7 @@ export function outboxContract(store: () => Store): void {
 }
 
 export function bookContract(store: () => Store): void {
-  test("usage is summed by session and outlives it", async () => {
+  test("usage is summed by session and kept after the session is deleted", async () => {
     const usage = { ...ZERO_USAGE, input: 2, output: 3, cacheRead: 1, cacheWrite: 4, totalTokens: 10 };
     const row = { runId: "r", agentId: "main", provider: "p", model: "m", at: 1 };
     const cost = { ...ZERO_USAGE.cost, total: 0.25 };
@@ -291,7 +291,7 @@ export function bookContract(store: () => Store): void {
     expect(await usageOf(store().db, { sessionKey: "none" })).toMatchObject({ totalTokens: 0, cost: 0 });
   });
 
-  test("a cost is returned exactly as it was stored", async () => {
+  test("a cost is returned with exactly the stored value", async () => {
     const costs = [0.1, 1e-7, 123_456.789_012_3, 0.1 + 0.2];
     for (const [n, total] of costs.entries()) {
       const usage = { ...ZERO_USAGE, input: 4_000_000_000, cost: { ...ZERO_USAGE.cost, total } };
@@ -312,7 +312,7 @@ export function bookContract(store: () => Store): void {
     }
   });
 
-  test("a key returns its first answer again, and conflicts with any other call", async () => {
+  test("an idempotency key returns its first answer again, and is a conflict for any other call", async () => {
     const call = { key: "k", owner: "c", method: "send", paramsHash: "h" };
     expect(await recallAnswer(store().db, call)).toBe("none");
     await store().transaction((tx) => rememberAnswer(tx, call, { runId: "r" }, 100));
@@ -326,7 +326,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, call)).toBe("none");
   });
 
-  test("ID4: a reserved key returns the answer of its process, or the answer for a crash", async () => {
+  test("ID4: a key that is reserved by a running call returns the answer of its process, or a failure after a crash", async () => {
     const call = { key: "k", owner: "c", method: "tools.invoke", paramsHash: "h" };
     const other = { ...call, paramsHash: "i" };
     const reserve = (one: typeof call, processId: string) =>
@@ -349,7 +349,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, lost)).toEqual({ answer: "unknown" });
   });
 
-  test("ID3: two owners use one key, and each gets its own answer", async () => {
+  test("ID3: if two owners use one key, each gets its own answer", async () => {
     const call = { key: "k", owner: "token", method: "send", paramsHash: "h" };
     const others = ["other", "token:device", "token:device-2"].map((owner) => ({ ...call, owner }));
     const remember = (one: typeof call) =>
@@ -364,7 +364,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, call)).toEqual({ answer: { of: "token" } });
   });
 
-  test("ID3: an older version's answer belongs to its token only", async () => {
+  test("ID3: an answer stored by an older version belongs to its token only", async () => {
     const [row] = [{ key: "k", caller: "token", method: "send", params_hash: "h", answer_json: '"old"' }];
     await store().transaction((tx) =>
       tx

@@ -1,4 +1,4 @@
-// Counts lost attempts of runs, and orders lanes after a crash.
+// The number of lost attempts of a run, and the order of lanes after a crash.
 
 import { expect, test } from "vitest";
 import type { Entry } from "../../src/core/shapes/message.ts";
@@ -62,7 +62,7 @@ export function crashContract(store: () => Store): void {
     return [run?.crashes, run?.crashesInRow];
   };
 
-  test("poison runs: counts an attempt that answered no tool call, whatever else it wrote", async () => {
+  test("poison runs: an attempt that answered no tool call is counted, whatever else it wrote", async () => {
     await accept();
     await lose(userMessage("m1", "go"));
     expect(await counts()).toEqual([1, 1]);
@@ -72,7 +72,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([3, 3]);
   });
 
-  test("poison runs: an answered tool call resets the count of lost attempts in a row", async () => {
+  test("poison runs: an answered tool call resets the count of consecutive lost attempts", async () => {
     await accept();
     await lose();
     await lose();
@@ -82,7 +82,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([4, 1]);
   });
 
-  test("poison runs: a run that only waits does not count a crash of its process", async () => {
+  test("poison runs: a crash is not counted for a run that only waits", async () => {
     await accept();
     await begin();
     await move("waiting");
@@ -90,7 +90,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([0, 0]);
   });
 
-  test("poison runs: a planned stop counts nothing, and keeps the count", async () => {
+  test("poison runs: a planned stop leaves the count unchanged", async () => {
     await accept();
     await lose();
     await begin();
@@ -104,7 +104,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([2, 1]);
   });
 
-  test("poison runs: lanes continue in the order of their crashes", async () => {
+  test("poison runs: lanes continue in the order in which their runs crashed", async () => {
     const lane = (name: string, acceptedAt: number) =>
       accept({ runId: name, sessionKey: `agent:main:chat:${name}`, acceptedAt });
     await lane("poison", 1);

@@ -1,4 +1,4 @@
-// Scheduled jobs and their turns, in every store.
+// Scheduled jobs and their runs, on every store.
 
 import { expect, test } from "vitest";
 import { optional } from "../../src/core/optional.ts";
@@ -28,7 +28,7 @@ export function cronContract(store: () => Store): void {
   const turn = (jobId: string, more: Partial<jobs.NewTurn> = {}) =>
     store().transaction((tx) => jobs.insertTurn(tx, { jobId, cause: "schedule", firedAt: 10, ...more }));
 
-  test("a job is returned as it was stored, full and minimal, and replaced as a whole", async () => {
+  test("a scheduled job is returned as it was stored, with all fields and with few, and replaced as a whole", async () => {
     const whole = job("a", {
       name: "‮ 'name' \\ 😀",
       deliver: { channel: "webchat", to: "agent:main:main", threadId: "7" },
@@ -47,7 +47,7 @@ export function cronContract(store: () => Store): void {
     expect(await jobs.getJob(store().db, "A")).toBeUndefined();
   });
 
-  test("a job moves to its next date, and ends without one", async () => {
+  test("a job moves to its next due time, and ends if there is none", async () => {
     await put(job("a"));
     await store().transaction((tx) => jobs.moveJob(tx, "a", 9_000));
     expect(await store().transaction((tx) => jobs.holdJob(tx, "a"))).toMatchObject({
@@ -59,7 +59,7 @@ export function cronContract(store: () => Store): void {
     expect([over?.enabled, over?.nextAt]).toEqual([false, undefined]);
   });
 
-  test("lists jobs in the order of creation, page by page", async () => {
+  test("jobs are listed in the order of creation, in pages", async () => {
     for (const id of ["c", "a", "b"]) await put(job(id, { createdAt: id === "b" ? 1 : 2 }));
     const pages: string[] = [];
     let after: CronJob | undefined;
@@ -71,7 +71,7 @@ export function cronContract(store: () => Store): void {
     expect(pages).toEqual(["b", "a", "c"]);
   });
 
-  test("returns turns with the state of their runs, newest first; a skipped one with the reason", async () => {
+  test("the runs of a job are listed with their state, newest first; a skipped run has the reason", async () => {
     await put(job("a"));
     await put(job("b"));
     await store().transaction((tx) => insertRun(tx, sampleRun({ runId: "r1", state: "queued" })));
@@ -108,7 +108,7 @@ export function cronContract(store: () => Store): void {
     expect(last.size).toBe(2);
   });
 
-  test("CJ2: keeps a limited number of turns per job, and leaves other jobs alone", async () => {
+  test("CJ2: the store keeps a limited number of runs per job, and does not delete those of other jobs", async () => {
     await put(job("a"));
     await put(job("b"));
     await turn("b", { firedAt: 1 });

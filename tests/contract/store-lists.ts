@@ -1,4 +1,4 @@
-// Compares lists of sessions with a plain model that filters and sorts in memory.
+// Compares lists of sessions with a simple model that filters and sorts in memory.
 
 import * as fc from "fast-check";
 import type { Insertable } from "kysely";
@@ -28,14 +28,15 @@ const KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
 const KEYS = Array.from({ length: 24 }, (_, index) => `agent:${AGENTS[index % 3]}:chat:${index}`);
 const LABELS = ["alpha", "Alpine", "50%_off", "bet\\a"];
 
-/** Matches far apart, some at the end of a page of 10,000 rows. */
+/** Positions of matches that are far apart, some at the end of a page of 10,000 rows. */
 const RARE = [3, 1_999, 2_000, 2_001];
 
-/** Rows per statement. */
+/** Number of rows per statement. */
 const TOGETHER = 500;
 
 /**
- * Inserts copies of a sample with these differences, in few statements: one per row would take ten seconds.
+ * Inserts copies of a sample with these differences. It uses few statements, because one per row would
+ * take ten seconds.
  */
 async function insertCopies(
   tx: Tx,
@@ -60,7 +61,7 @@ async function insertCopies(
   }
 }
 
-/** Lanes with an unfinished run, and lanes with an ended one of the token `t`. No other lane has a run. */
+/** Lanes with an unfinished run, and lanes with a finished run of the token `t`. No other lane has a run. */
 interface Work {
   readonly busy: readonly string[];
   readonly asked: readonly string[];
@@ -162,7 +163,10 @@ function inScope(session: Session, wanted: Scope, rows: readonly Session[]): boo
   return covered && reached;
 }
 
-/** Without a spawner, or without one that exists and matches the scope's patterns. */
+/**
+ * Returns whether a session is a root: it has no spawner, or none that exists and matches the patterns of
+ * the scope.
+ */
 function isRoot({ spawnedBy }: Session, wanted: Scope, rows: readonly Session[]): boolean {
   if (spawnedBy === undefined || !rows.some((row) => row.key === spawnedBy)) return true;
   if (wanted.all || wanted.patterns === undefined) return false;
@@ -205,7 +209,7 @@ async function allPages(store: Store, wanted: SessionFilter): Promise<string[]> 
 }
 
 export function listContract(store: () => Store): void {
-  test("all pages together are exactly the filtered sessions, newest first, each once", async () => {
+  test("all pages together contain exactly the filtered sessions, newest first, each once", async () => {
     await fc.assert(
       fc.asyncProperty(
         someSessions,
@@ -226,7 +230,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("counts children as a list by spawner shows them, after any inserts and deletes", async () => {
+  test("the number of children equals the length of a list filtered by spawner, after any inserts and deletes", async () => {
     const scopes = fc.constantFrom<Scope>(
       { all: true },
       ...[["agent:main:*"], ["*:1*", "agent:other:chat:2?"], ["AGENT:*"]].map((patterns) => ({
@@ -278,7 +282,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("a session whose spawner is deleted is a root until that session exists again", async () => {
+  test("a session whose spawner was deleted is a root until the spawner exists again", async () => {
     const roots = () => allPages(store(), { scope: { all: true }, limit: 5, roots: true });
     const above = sampleSession({ key: "above", sessionId: "s1", updatedAt: 5 });
     await store().transaction(async (tx) => {
@@ -292,7 +296,7 @@ export function listContract(store: () => Store): void {
     expect(await roots()).toEqual(["above"]);
   });
 
-  test("sessions with the same time are ordered by the bytes of their keys, descending, also across pages", async () => {
+  test("sessions with the same time are ordered by the bytes of their keys, descending, on all pages", async () => {
     const keys = [
       "a",
       "B",
@@ -325,7 +329,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("finds a key, a label and a spawner by exact spelling, and a name ignoring case", async () => {
+  test("a key, a label and a spawner are found by exact spelling, and a name in upper or lower case", async () => {
     await store().transaction(async (tx) => {
       await insertSession(tx, sampleSession({ key: "Köln", label: "ÄPFEL", displayName: "ΟΔΟΣ" }));
       await insertSession(tx, sampleSession({ key: "k2", sessionId: "s2", spawnedBy: "Köln" }));
@@ -347,7 +351,7 @@ export function listContract(store: () => Store): void {
     expect(await found({ search: "jürgen ökonom", scope: few })).toEqual(["k3"]);
   });
 
-  test("finds a renamed session by its new name only, and a deleted one not at all", async () => {
+  test("a renamed session is found by its new name only, and a deleted one not at all", async () => {
     const found = (search: string) => allPages(store(), { scope: { all: true }, limit: 5, search });
     await store().transaction((tx) => insertSession(tx, sampleSession({ label: "before" })));
     await store().transaction((tx) => updateSession(tx, "agent:main:main", { label: "after" }));
@@ -356,14 +360,14 @@ export function listContract(store: () => Store): void {
     expect(await found("after")).toEqual([]);
   });
 
-  test("accepts a time between two milliseconds", async () => {
+  test("a time between two milliseconds is accepted", async () => {
     await store().transaction((tx) => insertSession(tx, sampleSession({ updatedAt: 1_000 })));
     const since = (activeSinceMs: number) =>
       allPages(store(), { scope: { all: true }, limit: 5, activeSinceMs });
     expect([await since(999.5), await since(1_000.5)]).toEqual([["agent:main:main"], []]);
   });
 
-  test("an invented cursor finds nothing", async () => {
+  test("a forged cursor finds nothing", async () => {
     await store().transaction((tx) => insertSession(tx, sampleSession()));
     for (const cursor of [
       "",
@@ -377,7 +381,7 @@ export function listContract(store: () => Store): void {
     }
   });
 
-  test("finds a rare match among many sessions by following the pages", async () => {
+  test("a rare match among many sessions is found by reading all pages", async () => {
     await store().transaction(async (tx) => {
       await insertCopies(
         tx,

@@ -1,4 +1,4 @@
-// Transcripts: appended once, read in pages, searched.
+// Transcripts: entries are appended once, read in pages, and searched.
 
 import * as fc from "fast-check";
 import { sql } from "kysely";
@@ -56,7 +56,7 @@ export function transcriptContract(store: () => Store): void {
     search,
   });
 
-  test("I14: a secret in a transcript is not in the index: searching for it finds nothing", async () => {
+  test("I14: a secret in a transcript is not in the search index, so searching for it finds nothing", async () => {
     await makeSession();
     const key = "sk-ant-api03-Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8";
     await append([userMessage("m1", `my key is ${key} keep it`)]);
@@ -66,7 +66,7 @@ export function transcriptContract(store: () => Store): void {
     expect(textOf((await transcripts.readContext(store().db, "session-1"))[0] as Message)).toContain(key);
   });
 
-  test("search requires all words, in any case and order, also as prefixes", async () => {
+  test("a search requires all words, in upper or lower case and any order, also as prefixes", async () => {
     await makeSession();
     await append([
       userMessage("m1", "Please deploy the Gateway to staging"),
@@ -84,7 +84,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await search('"" * ( ) ^ -')).toEqual([]);
   });
 
-  test("words match regardless of accents on a-z, forms of a letter, and missing spaces", async () => {
+  test("words match without regard to accents on a-z, variants of a letter, and missing spaces", async () => {
     await makeSession();
     await append([
       userMessage("m1", "Crème brûlée, naïve café; Ångström"),
@@ -116,7 +116,7 @@ export function transcriptContract(store: () => Store): void {
     expect(found).toEqual(asked);
   });
 
-  test("indexes a long text to its end, with its phrases, even if parts repeat", async () => {
+  test("a long text is indexed to its end, with its phrases, even if parts of it repeat", async () => {
     await makeSession();
     const words = Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" ");
     await append([
@@ -152,7 +152,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await search("early late", { cursor: String(page.nextCursor) })).toEqual(["m1"]);
   });
 
-  test("a deleted message is no longer found", async () => {
+  test("a deleted message can no longer be found", async () => {
     await makeSession();
     await append([userMessage("m1", "needle"), toolResult("m2", "out")]);
     await store().transaction((tx) => deleteSessionRows(tx, "agent:main:main", { transcripts: true }));
@@ -163,7 +163,7 @@ export function transcriptContract(store: () => Store): void {
     expect(rows.rows).toEqual([{ n: 1 }]);
   });
 
-  test("a search text is data: no part of it is read as query syntax", async () => {
+  test("a search text is data: no part of it is interpreted as query syntax", async () => {
     await makeSession();
     await append([userMessage("m1", "alpha NEAR beta AND text place")]);
     for (const hostile of [
@@ -188,7 +188,7 @@ export function transcriptContract(store: () => Store): void {
     );
   });
 
-  test("search omits archived and out-of-scope sessions; it finds and lists messages from before a reset", async () => {
+  test("a search omits archived and out-of-scope sessions, and includes messages from before a reset", async () => {
     await makeSession();
     await makeSession({ key: "agent:research:main", sessionId: "s2", agentId: "research" });
     await makeSession({ key: "child", sessionId: "s3", agentId: "research", spawnedBy: "agent:main:main" });
@@ -221,7 +221,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await hadTranscript(store().db, self, "s2")).toBe(false);
   });
 
-  test("search returns pages, newest first, with the words in context", async () => {
+  test("a search returns pages, newest first, with the context of each match", async () => {
     await makeSession();
     const long = `${"before ".repeat(50)}needle\nhere${" after".repeat(100)}`;
     await append(Array.from({ length: 5 }, (_, n) => userMessage(`m${n}`, n === 4 ? long : `needle ${n}`)));
@@ -258,7 +258,7 @@ interface Searching extends Pick<Reading, "store"> {
   search(query: string, more?: { limit: number }): Promise<string[]>;
 }
 
-/** Searches in long texts, which are indexed in parts. */
+/** Searches in long texts, whose parts are indexed separately. */
 function longTextContract({ store, append, search }: Searching): void {
   const words = Array.from({ length: 60_000 }, (_, at) => `w${at}`);
   const texts = () => [
@@ -267,7 +267,7 @@ function longTextContract({ store, append, search }: Searching): void {
     userMessage("short", "w7 and the end"),
   ];
 
-  test("X3: finds a word anywhere in a long text, and phrases across parts", async () => {
+  test("X3: a word is found anywhere in a long text, and a phrase also across parts", async () => {
     await append(texts());
     expect(await search("w0")).toEqual(["words"]);
     expect(await search("w59999 w12 w31415")).toEqual(["words"]);
@@ -280,7 +280,7 @@ function longTextContract({ store, append, search }: Searching): void {
     expect(hit).toBe("short");
   });
 
-  test("X3: a deleted long text is no longer found", async () => {
+  test("X3: a deleted long text can no longer be found", async () => {
     await append(texts());
     await store().transaction((tx) => tx.deleteFrom("messages").where("id", "!=", "short").execute());
     expect(await search("w7")).toEqual(["short"]);
@@ -298,7 +298,7 @@ interface Reading {
 function readingContract({ store, append, ids, history }: Reading): void {
   const db = () => store().db;
 
-  test("T1: a second result of one tool call is not stored, and the first one is returned", async () => {
+  test("T1: a second result of the same tool call is not stored, and the first one is returned", async () => {
     const results = ["first", "second"].map((text) => ({ ...toolResult("message:0", text) }));
     const stored = await store().transaction((tx) =>
       Promise.all(
@@ -315,12 +315,12 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect((await history()).messages.map(textOf)).toEqual(["first"]);
   });
 
-  test("an entry is written once: the same id again changes nothing", async () => {
+  test("an entry is stored once: the same id again changes nothing", async () => {
     await append([userMessage("m1", "first"), userMessage("m1", "second")]);
     expect((await history()).messages).toEqual([userMessage("m1", "first")]);
   });
 
-  test("a message is returned as it was written, whatever it contains", async () => {
+  test("a message is returned as it was stored, whatever it contains", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "binary" }), fc.uuid(), async (text, id) => {
         const message = { ...userMessage(id, text), senderName: text };
@@ -330,7 +330,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     );
   });
 
-  test("history pages from the newest back together hold every message once, in order", async () => {
+  test("all history pages, from the newest back, contain every message once, in order", async () => {
     const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
       n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
     );
@@ -349,7 +349,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     }
   });
 
-  test("pages after a message reach the newest, and a page may begin with a message", async () => {
+  test("pages after a given message lead to the newest, and a page may begin with a given message", async () => {
     const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
       n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
     );
@@ -378,7 +378,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect((await history({ after: "m10" })).messages).toEqual([]);
   });
 
-  test("returns facts about runs: outcome, step of a flow, and the queue of the lane", async () => {
+  test("history has facts about runs: outcome, step of a flow, and the queue of the lane", async () => {
     const ended = { state: "error", endedAt: 9, code: "run_failed", error: "no luck" } as const;
     await store().transaction(async (tx) => {
       await insertFlow(tx, {
@@ -407,7 +407,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     ]);
   });
 
-  test("`before`, `after` and `from` must name a message of that transcript", async () => {
+  test("`before`, `after` and `from` must name a message in that transcript", async () => {
     await append([userMessage("m1", "here")]);
     await append([userMessage("m2", "elsewhere")], { sessionId: "session-2" });
     for (const id of ["m2", "nothing", "' or 1=1 --"]) {
@@ -419,7 +419,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     }
   });
 
-  test("a page of huge messages ends early and says that there is more", async () => {
+  test("a page of huge messages ends early and reports that there are more", async () => {
     const huge = "x".repeat(6 * 1024 * 1024);
     await append([1, 2, 3, 4].map((n) => userMessage(`m${n}`, huge)));
     const page = await history({ limit: 4 });
@@ -429,7 +429,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect([ids(on.messages), on.nextAfter]).toEqual([["m1", "m2"], "m2"]);
   });
 
-  test("the model's context begins at the last compaction; history keeps everything", async () => {
+  test("the model's context begins at the last compaction; history contains everything", async () => {
     const compaction = (id: string, firstKeptId: string): Entry => {
       return { id, type: "compaction", summary: `summary ${id}`, firstKeptId, timestamp: 1 };
     };
@@ -446,7 +446,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
   });
 
-  test("reads one run's messages in order; a person's first text opens the transcript", async () => {
+  test("the messages of one run are read in order; a transcript is titled by a person's first text", async () => {
     await append([assistantMessage("m0", "greeting")]);
     await append([userMessage("m1", "do it"), assistantMessage("m2", "done")], { runId: "r1" });
     await append([userMessage("m3", "more")], { runId: "r2" });

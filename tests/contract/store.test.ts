@@ -1,4 +1,4 @@
-// Runs the contract of every store on both stores.
+// Runs the store contract with both stores.
 
 import { openEmbedded } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";

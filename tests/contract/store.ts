@@ -1,5 +1,5 @@
-// The contract of every store, with any database: transactions, lanes, sessions. Lists, transcripts, outbox
-// and ledger are in other files of this folder.
+// The store contract, for any database: transactions, lanes, sessions. Other files of this folder test lists,
+// transcripts, outbox and ledger.
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
 import { transcriptContract } from "./store-transcripts.ts";
 
-/** Runs the statements given to `db` in sequence, and `action` after the first of them. */
+/** Executes statements on `db` one after the other, and runs `action` after the first one. */
 function onceBetween(db: Db, action: () => Promise<unknown>): Db {
   let before: Promise<unknown> = Promise.resolve();
   let isFirst = true;
@@ -43,7 +43,7 @@ function onceBetween(db: Db, action: () => Promise<unknown>): Db {
   return new Proxy(db, { get });
 }
 
-/** An empty store, with a function that closes it and deletes its data. */
+/** An empty store. `close` closes it and deletes its data. */
 export interface OpenedStore {
   readonly store: Store;
   dispose(): Promise<void>;
@@ -76,7 +76,7 @@ function transactionContract(store: () => Store): void {
   const chain = async (id: string) =>
     await store().db.selectFrom("chains").select("runs").where("chain_id", "=", id).executeTakeFirst();
 
-  test("rows of a transaction can be read once it resolved", async () => {
+  test("the rows of a transaction can be read when it has resolved", async () => {
     const answer = await store().transaction(async (tx) => {
       await tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute();
       return "done";
@@ -85,7 +85,7 @@ function transactionContract(store: () => Store): void {
     expect((await chain("a"))?.runs).toBe(1);
   });
 
-  test("a transaction that throws leaves nothing behind, and the next one succeeds", async () => {
+  test("a transaction that throws leaves no changes, and the next one succeeds", async () => {
     const failing = store().transaction(async (tx) => {
       await tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute();
       throw new Error("no");
@@ -96,7 +96,7 @@ function transactionContract(store: () => Store): void {
     expect((await chain("b"))?.runs).toBe(1);
   });
 
-  test("overlapping transactions lose no update", async () => {
+  test("no update of overlapping transactions is lost", async () => {
     await store().transaction((tx) => tx.insertInto("chains").values({ chain_id: "a", runs: 0 }).execute());
     const bump = () =>
       store().transaction(async (tx) => {
@@ -108,7 +108,7 @@ function transactionContract(store: () => Store): void {
     expect((await chain("a"))?.runs).toBe(25);
   });
 
-  test("a read neither waits for an open transaction nor sees its rows", async () => {
+  test("a read neither waits for an open transaction nor sees its changes", async () => {
     const opened = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const writing = store().transaction(async (tx) => {
@@ -128,7 +128,7 @@ function laneContract(store: () => Store): void {
   const add = (over: Parameters<typeof sampleRun>[0]) =>
     store().transaction((tx) => insertRun(tx, sampleRun(over)));
 
-  test("I1: a lane rejects a second running or waiting run, and accepts any number of queued ones", async () => {
+  test("I1: a lane accepts one running or waiting run, and any number of queued runs", async () => {
     await add({ runId: "r1", state: "running" });
     await expect(add({ runId: "r2", state: "running" })).rejects.toThrow();
     await expect(add({ runId: "r3", state: "waiting" })).rejects.toThrow();
@@ -138,7 +138,7 @@ function laneContract(store: () => Store): void {
     await add({ runId: "r7", state: "ok" });
   });
 
-  test("I3: a run that returns to its lane during a read of the lane is not overtaken", async () => {
+  test("I3: a run that returns to its lane while the lane is read is not overtaken", async () => {
     const held = { runId: "held", state: "running", owner: "dead", attempt: 1, laneSeq: 1 } as const;
     await store().transaction(async (tx) => {
       await sessions.insertSession(tx, sampleSession());
@@ -151,7 +151,7 @@ function laneContract(store: () => Store): void {
     expect(await nextInLane(store().db, "agent:main:main")).toMatchObject({ runId: "held", crashes: 1 });
   });
 
-  test("I6: idle lanes alternate between agents; agents that hold slots come later", async () => {
+  test("I6: idle lanes of different agents alternate; agents that hold slots come later", async () => {
     const lane = (agentId: string, name: string, acceptedAt: number, state: Run["state"] = "queued") =>
       add({ runId: name, sessionKey: `agent:${agentId}:chat:${name}`, agentId, acceptedAt, state });
     await lane("busy", "r0", 1, "running");
@@ -163,7 +163,7 @@ function laneContract(store: () => Store): void {
     expect(await names(1)).toEqual(["new5"]);
   });
 
-  test("one tool call makes one run", async () => {
+  test("one tool call creates one run", async () => {
     await add({ runId: "r1", callId: "c" });
     await expect(add({ runId: "r2", callId: "c" })).rejects.toThrow();
   });
@@ -258,7 +258,7 @@ function sessionContract(store: () => Store): void {
     );
   });
 
-  test("a patch changes the named fields, null removes one, the rest stays", async () => {
+  test("a patch changes the named fields, null removes a field, and the rest stays", async () => {
     const route = { channel: "webchat", to: "a", threadId: "t" };
     await add({ label: "old", model: "m", lastRoute: route, contextUsed: 7 });
     const patch = { label: "new", model: null, systemSent: true, inputTokens: 3, updatedAt: 2_000 };
@@ -273,7 +273,7 @@ function sessionContract(store: () => Store): void {
     expect((await sessions.getSession(store().db, "agent:main:main"))?.lastRoute).toBeUndefined();
   });
 
-  test("a reset gives a new transcript id and keeps settings and route; the old id finds the new one", async () => {
+  test("a reset gives a new transcript id and keeps settings and route; the old id leads to the new one", async () => {
     const lastRoute = { channel: "webchat", to: "a" };
     await add({ label: "mine", failedRun: "r", inputTokens: 9, contextUsed: 9, systemSent: true, lastRoute });
     await store().transaction((tx) => sessions.replaceSessionId(tx, "agent:main:main", "session-2", 5_000));
@@ -288,7 +288,7 @@ function sessionContract(store: () => Store): void {
     expect(await sessions.findSessionId(store().db, "session-3")).toBeUndefined();
   });
 
-  test("deleting a session deletes all its transcripts, or keeps them on request", async () => {
+  test("deleting a session deletes all its transcripts, or keeps them if requested", async () => {
     for (const transcripts of [true, false]) {
       await add({ sessionId: `a-${transcripts}` });
       const args = { sessionKey: "agent:main:main", sessionId: `a-${transcripts}` };
@@ -305,7 +305,7 @@ function sessionContract(store: () => Store): void {
     }
   });
 
-  test("ancestors come nearest first, descendants by generation, and a cycle of spawners ends", async () => {
+  test("ancestors are returned nearest first, descendants by generation, and a cycle of spawners ends the search", async () => {
     await add({ key: "a", sessionId: "1" });
     await add({ key: "b", sessionId: "2", spawnedBy: "a" });
     await add({ key: "c", sessionId: "3", spawnedBy: "b" });
@@ -321,7 +321,7 @@ function sessionContract(store: () => Store): void {
     expect(new Set(await sessions.descendantsOf(store().db, "r1", 10))).toEqual(new Set(["r1", "r2"]));
   });
 
-  test("returns the state and the queue of each session", async () => {
+  test("state and queue of each session are returned", async () => {
     const run = (runId: string, sessionKey: string, state: "queued" | "running" | "waiting" | "ok") =>
       store().transaction((tx) => insertRun(tx, sampleRun({ runId, sessionKey, state })));
     await run("1", "busy", "running");

@@ -1,4 +1,4 @@
-// Rows and messages with every required field, for tests that use few of them.
+// Rows and messages with every required field, for tests that need few of the fields.
 
 import {
   type AssistantMessage,

@@ -1,4 +1,4 @@
-// Checks commands of ours against the program's own help: their names and options.
+// Checks documented commands of Parley against the program's help: their names and options.
 
 import { run } from "../cli/kit.ts";
 
@@ -25,8 +25,8 @@ async function readHelp(home: string, path: readonly string[]): Promise<Help> {
 }
 
 /**
- * Describes the problem with the words after `parley`. Undefined if there is none. Values and placeholders
- * are not checked.
+ * Returns the problem with the words after `parley`, or undefined. Values and placeholders are not
+ * checked.
  */
 export async function usageProblem(home: string, words: readonly string[]): Promise<string | undefined> {
   const global = await helpOf(home, []);
@@ -38,7 +38,7 @@ export async function usageProblem(home: string, words: readonly string[]): Prom
       if (!help.options.includes(name) && !global.options.includes(name))
         return `${path.join(" ")} has no option ${name}`;
     } else if (help.commands.length > 0 && /^[a-z][\w-]*$/.test(word)) {
-      // The value of the option before it.
+      // The word is the value of the option before it.
       if (words[at - 1]?.startsWith("-") === true && !help.commands.includes(word)) continue;
       if (word === "help") return undefined;
       if (!help.commands.includes(word)) return `there is no ${[...path, word].join(" ")}`;

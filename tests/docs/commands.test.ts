@@ -1,5 +1,5 @@
-// Runs every command of every document in a reader's order, and compares its output with the page;
-// left-out.ts lists the exceptions.
+// Runs every command of every document in order, and compares its output with the document. left-out.ts lists
+// exceptions.
 
 import { expect, test } from "vitest";
 import type { Finished } from "../cli/kit.ts";
@@ -23,14 +23,14 @@ function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | 
   return undefined;
 }
 
-/** Commands that only read. Their output may take a moment to appear. */
+/** Commands that only read. They are repeated, because their output may take a moment to appear. */
 const LOOKING = new RegExp(
   "^(?:npx )?parley (?:--(?:url|token) \\S+ )*" +
     "(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
     "(?= --| [^a-z]| (?:list|tree|history|show)|$)",
 );
 const PATIENCE_MS = 20_000;
-/** The tour takes a reader ten minutes. */
+/** Long enough for the tour, which takes a reader ten minutes. */
 const PAGE_MAX_MS = 180_000;
 
 async function withWords(scene: Scene, ground: Ground, text: string): Promise<string> {
@@ -44,7 +44,7 @@ async function withWords(scene: Scene, ground: Ground, text: string): Promise<st
 const begins = <T>(table: Readonly<Record<string, T>> | undefined, text: string): T | undefined =>
   Object.entries(table ?? {}).find(([beginning]) => `${text}  `.startsWith(beginning))?.[1];
 
-/** Runs one command in its scene. */
+/** Runs one command in the setup of its document. */
 async function perform(path: string, scene: Scene, ground: Ground, command: Command): Promise<Finished> {
   const page = readPage(readDocument(path));
   await begins(scene.before, command.text)?.(ground, page);
@@ -63,7 +63,7 @@ async function perform(path: string, scene: Scene, ground: Ground, command: Comm
   return ground.run(text, begins(scene.input, command.text) ?? "");
 }
 
-/** Runs a block in order. Returns the output that differs from the page. */
+/** Runs a block of commands in order. Returns the output that differs from the document. */
 async function play(path: string, scene: Scene, ground: Ground, step: Step): Promise<string[]> {
   let output = "";
   for (const command of step.commands) {
@@ -91,7 +91,7 @@ async function play(path: string, scene: Scene, ground: Ground, step: Step): Pro
 }
 
 test.each(PAGES)(
-  "the documented commands of %s run as shown",
+  "the documented commands of %s run and print the documented output",
   async (path) => {
     const page = readPage(readDocument(path));
     expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);

@@ -1,8 +1,8 @@
-// The place where the commands of one document run: a home, a gateway if the document needs one, and a shell.
-// Commands of ours run in this process, because real starts would take minutes; others run in a real shell,
-// where `parley` and `npx parley` are the real launcher. GR1: nothing outside of the home is written: paths
-// below /var/backups, /srv and the like are inside it. GR2: the gateway has its own port, which replaces the
-// documents' 7275.
+// The environment in which the commands of one document run: a home, a gateway if the document needs one, and
+// a shell. Commands of Parley run in this process, because real starts would take minutes. Other commands run
+// in a real shell, in which `parley` and `npx parley` start the real launcher. GR1: nothing outside the home
+// is written: paths such as /var/backups and /srv are moved into it. GR2: the gateway has its own port, which
+// replaces the documents' 7275.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ import { addressOf, LAUNCHER, launch } from "../kit/process/fleet.ts";
 type Json = Record<string, unknown>;
 
 const DOCUMENTED_PORT = 7275;
-/** Paths that must not be written on a real machine. */
+/** Paths of the machine that a test must not write. */
 const ELSEWHERE = /(?<![\w.])\/(?:var\/backups|srv|etc\/prometheus)\//g;
 
 const FOREIGN = [
@@ -44,9 +44,9 @@ export class Ground {
   readonly facts: Record<string, string> = {};
   readonly #bin: string;
   readonly #ports: readonly number[];
-  /** Stops the gateway, if one runs. */
+  /** Stops the gateway if one runs. */
   #leave: (signal: "SIGINT" | "SIGKILL") => Promise<void> = async () => {};
-  /** Assignments of earlier blocks, which a shell would remember. */
+  /** Variables that earlier blocks have set and that a shell would remember. */
   #remembered = "";
 
   private constructor(ports: readonly number[], env: Readonly<Record<string, string>>) {
@@ -60,9 +60,9 @@ export class Ground {
     const start = `exec "${process.execPath}" "${LAUNCHER}"`;
     this.program("parley", `${start} "$@"`);
     this.program("npx", `[ "$1" = parley ] || exit 9\nshift\n${start} "$@"`);
-    // A refusal must make curl fail.
+    // The option makes curl fail if a request is refused.
     this.program("curl", 'PATH="${PATH#*:}" exec curl --fail-with-body "$@"');
-    // Foreign programs are replaced, so that no document changes this machine.
+    // Replaces programs that would change this machine.
     for (const name of FOREIGN) this.program(name, `echo "$0 is not to be run here" >&2; exit 9`);
     this.env = { PATH: `${this.#bin}:${process.env.PATH}`, PARLEY_LAUNCHED: "1", ...env };
   }
@@ -81,7 +81,7 @@ export class Ground {
     return join(this.home, ".parley", "parley.json5");
   }
 
-  /** Writes the configuration, or changes the existing one to this ground's port. */
+  /** Writes a configuration with this environment's port, or changes the port in the existing one. */
   configure(config?: Json): void {
     const { configPath, port } = this;
     const there =
@@ -91,7 +91,7 @@ export class Ground {
     writeFileSync(configPath, JSON.stringify({ ...there, gateway: { ...gateway, port } }), { mode: 0o600 });
   }
 
-  /** Starts a gateway in this process, without output. */
+  /** Starts a silent gateway in this process. */
   async start(): Promise<string> {
     this.configure();
     const { stop } = await startGateway(this.home, this.env);
@@ -104,7 +104,7 @@ export class Ground {
   }
 
   /**
-   * Runs `npm start` until Ctrl-C: a gateway in a separate process, which can be killed. Keeps its first
+   * Runs `npm start` until Ctrl-C: a gateway in a separate process, which can be killed. Stores its first
    * output.
    */
   async launch(): Promise<string> {
@@ -125,14 +125,14 @@ export class Ground {
     return said;
   }
 
-  /** Replaces the documents' port and paths by those of this ground. */
+  /** Replaces the port and the paths of the document by those of this environment. */
   #here(text: string): string {
     return text
       .replace(/\b727[567]\b/g, (named) => String(this.#ports[Number(named) - DOCUMENTED_PORT]))
       .replace(ELSEWHERE, (path) => `${this.home}${path}`);
   }
 
-  /** Gateways that the document kills, by their port in the document: these are processes. */
+  /** Ports, as in the document, of the gateways that the document kills. These run in separate processes. */
   readonly mortal = new Set<string>();
   readonly #beside = new Map<string, ChildProcess>();
 
@@ -147,7 +147,7 @@ export class Ground {
     return addressOf(child);
   }
 
-  /** Kills a gateway, as a power cut would. */
+  /** Kills a gateway as a power cut would. */
   readonly kill = async (named: string): Promise<void> => {
     const child = this.#beside.get(named);
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -156,7 +156,7 @@ export class Ground {
     await exited;
   };
 
-  /** Starts a command that runs until the end of the test; resolves when its output matches `ready`. */
+  /** Starts a command that runs until the end of the test. Resolves when its output matches `ready`. */
   async keep(text: string, ready: RegExp): Promise<string> {
     const words = wordsOf(this.#here(text), this.home);
     if (words === undefined) throw new Error(`a shell would have to read "${text}"`);
@@ -172,13 +172,13 @@ export class Ground {
     return going.out() + going.err();
   }
 
-  /** Returns the JSON document that a command of ours prints. */
+  /** Runs a command of Parley and parses the JSON document that it prints. */
   async json(words: readonly string[]): Promise<Json> {
     const { out } = await run(this.home, ["--json", ...words], { env: this.env });
     return JSON.parse(out) as Json;
   }
 
-  /** Runs a command of ours in this process, and any other command in a shell. */
+  /** Runs a command of Parley in this process, and any other command in a shell. */
   async run(text: string, input = ""): Promise<Finished> {
     if (existsSync(this.configPath)) this.configure();
     const here = this.#here(text);
@@ -210,10 +210,10 @@ export class Ground {
   }
 }
 
-/** The document's sandbox report. The real one differs from machine to machine. */
+/** The sandbox report in the documents; the real one differs between machines. */
 const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
 
-/** Returns the words after `parley`. Undefined if only a shell can read the command, or it is not ours. */
+/** Returns the words after `parley`. Undefined: it is another command, or only a shell can parse it. */
 export function wordsOf(text: string, home = "~"): string[] | undefined {
   const bare = text.replace(/\\\n\s*/g, " ");
   const found = /^(?:npx )?parley(?= |$)(.*)$/s.exec(bare);

@@ -1,5 +1,5 @@
-// Lists the commands of documents that no test runs unchanged: the reason, and the replacing check. An entry
-// without a matching command fails; so does a command that neither runs nor has an entry.
+// Lists the documented commands that no test runs unchanged: the reason, and the check that replaces the run.
+// A test fails if an entry matches no command, or if a command neither runs nor has an entry.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,11 +9,11 @@ import type { Ground } from "./ground.ts";
 import { ROOT, readDocument } from "./pages.ts";
 
 export interface LeftOut {
-  /** Names of the documents. Absent: all. */
+  /** Names of the documents to which the entry applies. Absent: all. */
   readonly pages?: readonly string[];
   readonly command: RegExp;
   readonly why: string;
-  /** The nearest possible check; throws if it fails. */
+  /** The check that replaces the run; throws if it fails. */
   readonly instead: (ground: Ground, found: RegExpExecArray) => unknown;
 }
 
@@ -33,14 +33,14 @@ export function checkScript(name: string): void {
 
 const run = promisify(execFile);
 
-/** Checks the service file with systemd, if it is installed. */
+/** Checks the unit file with systemd if it is installed. */
 async function checkUnit(ground: Ground): Promise<void> {
   const { code, out } = await ground.run("parley service install --print");
   expectThat(code === 0 && out.includes("[Service]"), `no unit: ${out}`);
 }
 
 /**
- * Checks the files of a `docker compose` command: they exist, or are in the document, and have the named
+ * Checks the files of a `docker compose` command: they exist or are in the document, and contain the named
  * services.
  */
 function checkCompose(command: string): void {
@@ -58,7 +58,7 @@ function checkCompose(command: string): void {
   expectThat(named === undefined || services.includes(named), `no service ${named} in ${services}`);
 }
 
-/** Sends the document's health check to a gateway of ours. */
+/** Sends the health check of the document to a real gateway. */
 async function checkReady(ground: Ground): Promise<void> {
   const { code, out } = await ground.run("curl -s http://127.0.0.1:7275/readyz");
   expectThat(code === 0 && out.includes('"ready"'), out);

@@ -1,4 +1,4 @@
-// Checks the diagrams of the pages, because mermaid drops a whole diagram for one wrong line.
+// Checks the diagrams in the documents, because mermaid does not draw a diagram with a single invalid line.
 
 import { expect, test } from "vitest";
 import { readPage } from "./page.ts";
@@ -43,7 +43,7 @@ test.each(DIAGRAMS)("mermaid can read the diagram at $where", ({ text }) => {
   expect(problemsOf(text)).toEqual([]);
 });
 
-test("a broken line, an unknown participant and an unknown kind are found", () => {
+test("an invalid line, an unknown participant and an unknown diagram are found", () => {
   expect(problemsOf("pie\n")).toEqual(['no diagram is a "pie"']);
   expect(problemsOf("sequenceDiagram\n    participant A as a\n    A->>B: hello")).toEqual(["nobody is B"]);
   expect(problemsOf("stateDiagram-v2\n    a --> b: one; two")).toEqual(["    a --> b: one; two"]);

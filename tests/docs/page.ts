@@ -1,29 +1,29 @@
 // Parses a document: its commands in order, and the output that it shows. PG1: commands follow the rules of a
-// shell, with continued lines, open quotes and here-documents. PG2: the output of a ```sh block is the
-// ```text block directly behind it.
+// shell: continued lines, open quotes and here-documents. PG2: a ```text block directly after a ```sh block
+// is the output.
 
 import { optional } from "../../src/core/optional.ts";
 
 export interface Command {
   /** The command without its comment. */
   readonly text: string;
-  /** The exit code named in its comment. Default: 0. */
+  /** The exit code that its comment names. Default: 0. */
   readonly code: number;
   readonly line: number;
 }
 
 export interface Step {
   readonly commands: readonly Command[];
-  /** The lines of output in the document. Undefined: none. */
+  /** The output lines in the document. Undefined: none. */
   readonly shown?: readonly string[];
   readonly line: number;
 }
 
 export interface Page {
   readonly steps: readonly Step[];
-  /** Programs and configurations, by language. */
+  /** Programs and configurations, by their language. */
   readonly blocks: readonly Block[];
-  /** Output blocks that follow no commands. */
+  /** Line numbers of output blocks without commands before them. */
   readonly stray: readonly number[];
 }
 
@@ -49,7 +49,7 @@ function fences(text: string): { block: Block; endsAt: number }[] {
   return found;
 }
 
-/** Returns the text before a comment outside of quotes, and whether a quote is open at its end. */
+/** Returns the text before a comment, and whether a quote is open at its end. */
 function scan(text: string): { bare: string; comment: string; isOpen: boolean } {
   let quote = "";
   for (let at = 0; at < text.length; at += 1) {

@@ -1,4 +1,4 @@
-// Lists the documents.
+// Lists the documents that tests check.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,4 @@
-// Programs and configurations of other programs in the documents: runs each, or makes the nearest possible
-// check.
+// Programs and configurations of other programs in the documents. Each is run, or checked as far as possible.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +16,7 @@ import { ownConfig } from "./scenes.ts";
 
 const home = temporaryFolder;
 
-/** Makes a folder where a program of a document finds its imports. */
+/** Makes a folder in which a program of a document finds its imports. */
 function folderWith(name: string, text: string): string {
   const folder = temporaryFolder();
   mkdirSync(folder, { recursive: true });
@@ -79,11 +78,11 @@ async function hookProgram(text: string): Promise<void> {
   await ground.stop();
 }
 
-/** The addresses of this gateway in configurations of other programs. */
+/** Addresses of the gateway in configurations of other programs. */
 const DOORS = /^(ws:\/\/127\.0\.0\.1:7275|http:\/\/127\.0\.0\.1:7275\/mcp(\?handle=\w+)?)$/;
 
 /**
- * Checks the configuration of a program that starts or calls ours: it is JSON, with a valid command or
+ * Checks the configuration of a program that starts or calls Parley: it is JSON with a valid command or
  * address.
  */
 async function settingsOfOthers(text: string): Promise<void> {
@@ -102,7 +101,7 @@ async function settingsOfOthers(text: string): Promise<void> {
   for (const address of addresses) expect(address).toMatch(DOORS);
 }
 
-/** Checks that a log line has the fields of docs/LOGS.md. */
+/** Checks that docs/LOGS.md has the fields of a log line. */
 function logLine(text: string): void {
   const line = JSON.parse(text.replaceAll("…", "")) as Record<string, unknown>;
   expect(line).toMatchObject({
@@ -113,14 +112,14 @@ function logLine(text: string): void {
   });
 }
 
-/** Checks that an editor's settings name the schema file that the command above them writes. */
+/** Checks that an editor's settings name the schema file that the command before them writes. */
 function editorSettings(text: string): void {
   const settings = JSON.parse(text) as { "json.schemas": { url: string }[] };
   expect(settings["json.schemas"].map(({ url }) => url)).toEqual(["./.parley/parley.schema.json"]);
   expect(readDocument("docs/CONFIGURATION.md")).toContain("--write ~/.parley/parley.schema.json");
 }
 
-/** The check of each program, by document and language. */
+/** The check of each program, by its document and language. */
 const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
   "docs/OPENAI.md js": openaiProgram,
   "docs/WEBHOOKS.md js": hookProgram,
@@ -129,7 +128,7 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   "docs/PEERS.md json": settingsOfOthers,
   "docs/CONFIGURATION.md json": editorSettings,
   "docs/LOGS.md json": logLine,
-  // tests/cli/commands/may.test.ts compares these commands and their output.
+  // tests/cli/commands/may.test.ts checks these commands and their output.
   "docs/POLICY.md console": () =>
     expect(readDocument("tests/cli/commands/may.test.ts")).toContain("docs/POLICY.md"),
   // tests/e2e/package.test.ts runs these programs in an installed package.
@@ -140,7 +139,7 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     };
     expect(text).toContain(`node_modules/parley-gateway/${exports["./client"]?.default.slice(2)}`);
   },
-  // The Python library is not installed here; tests/e2e/openai.test.ts makes the same calls with the
+  // The Python library is not installed here. tests/e2e/openai.test.ts makes the same calls with the
   // JavaScript library.
   "docs/OPENAI.md python": (text) => {
     const read = spawnSync("python3", ["-c", "import ast, sys; ast.parse(sys.stdin.read())"], {
@@ -148,9 +147,10 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     });
     if (read.error === undefined) expect(read.stderr.toString()).toBe("");
   },
-  // No Prometheus runs here, so only the address is compared with the document's curl command.
+  // Prometheus is not installed here, so only the address is compared with the document's curl command.
   "docs/METRICS.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
-  // No docker compose and no proxy run here, so only the gateways' names and the image's port are compared.
+  // Docker compose and a proxy are not installed here, so only the names of the gateways and the image's port
+  // are compared.
   "docs/HOWTO-CLUSTER.md yaml": (text) => {
     for (const name of ["gateway-2", "gateway-3"]) expect(text).toContain(`  ${name}: *member`);
     expect(text).toContain("depends_on: [gateway, gateway-2, gateway-3]");
@@ -161,10 +161,13 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     expect(readDocument("Dockerfile")).toContain("EXPOSE 7275");
   },
 };
-/** Checked in commands.test.ts, docs.test.ts and mermaid.test.ts; the others are drawings. */
+/**
+ * Languages of blocks that commands.test.ts, docs.test.ts and mermaid.test.ts check; blocks without a
+ * language are drawings.
+ */
 const OTHERS = ["sh", "text", "json5", "mermaid", ""];
 
-// Generated pages are compared where they are generated: tests/reference.
+// Generated pages are left out, because tests/reference.test.ts checks them.
 const BLOCKS = PAGES.filter((path) => !path.startsWith("docs/reference/")).flatMap((path) =>
   readPage(readDocument(path))
     .blocks.filter(({ language }) => !OTHERS.includes(language))
@@ -176,7 +179,7 @@ test.each(BLOCKS)("the program at $where runs as documented", async ({ kind, tex
   await PROGRAMS[kind]?.(text);
 });
 
-test("every check for programs is used", () => {
+test("every check of a program is used", () => {
   const kinds = new Set(BLOCKS.map(({ kind }) => kind));
   expect(Object.keys(PROGRAMS).filter((kind) => !kinds.has(kind))).toEqual([]);
 });
@@ -195,7 +198,7 @@ test("every command in a sentence exists, with its options", async () => {
   expect(problems).toEqual([]);
 });
 
-test("a wrong command or option is detected", async () => {
+test("an invalid command or option is detected", async () => {
   expect(await usageProblem(home(), ["sessions", "histroy"])).toContain("histroy");
   expect(await usageProblem(home(), ["send", "--sesion", "main"])).toContain("--sesion");
   expect(await usageProblem(home(), ["frobnicate"])).toContain("frobnicate");

@@ -1,5 +1,5 @@
-// The setup in which each document's commands run: the reader's steps, fakes, and values of placeholders.
-// Default: three agents that may reach each other, on the offline model.
+// The environment that the commands of each document need: steps of the reader, fakes, and values of
+// placeholders. Default: three agents that may reach each other and use the offline model.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -18,19 +18,22 @@ type Json = Record<string, unknown>;
 
 export interface Scene {
   /**
-   * `reader`: the document starts it; `mortal`: the document also kills it, so it is a process. Default: one
-   * runs from the beginning.
+   * `reader`: the document starts the gateway. `mortal`: the document also kills it, so it is a process.
+   * Default: a gateway runs from the beginning.
    */
   readonly gateway?: "none" | "reader" | "mortal";
   readonly config?: (page: Page, ground: Ground) => Json | undefined | Promise<Json>;
   readonly env?: Readonly<Record<string, string>>;
-  /** Values for the words that a reader replaces. */
+  /** Values of the placeholders that a reader replaces. */
   readonly words?: Readonly<Record<string, (ground: Ground) => string | Promise<string>>>;
-  /** Input that a person types into a command. */
+  /** Text that a person types into a command. */
   readonly input?: Readonly<Record<string, string>>;
-  /** Steps that the text demands before a command, by the beginning of the command. */
+  /** Steps that the document asks for before a command. The key is the beginning of the command. */
   readonly before?: Readonly<Record<string, (ground: Ground, page: Page) => void | Promise<void>>>;
-  /** Commands that run until they are stopped, by their beginning, with the output that shows their start. */
+  /**
+   * Commands that run until they are stopped, with the output that shows that they have started. The key
+   * is the beginning of the command.
+   */
   readonly lasting?: Readonly<Record<string, RegExp>>;
 }
 
@@ -39,7 +42,7 @@ const THREE_AGENTS: Json = {
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
 };
 
-/** Returns a configuration of the document, by the number of its block. */
+/** Returns a configuration of the document. `number`: the number of its block. */
 export function ownConfig(page: Page, number = 0): Json {
   const block = page.blocks.filter(({ language }) => language === "json5")[number];
   if (block === undefined) throw new Error("there is no such configuration");
@@ -48,7 +51,7 @@ export function ownConfig(page: Page, number = 0): Json {
 
 const moment = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 25));
 
-/** Returns the first id that a command of ours prints as JSON. */
+/** Returns the first id that a command of Parley prints as JSON. */
 async function first(ground: Ground, list: string, ...words: string[]): Promise<string> {
   for (let tries = 0; tries < 400; tries += 1) {
     const [row] = (await ground.json(words))[list] as { id?: string; code?: string }[];
@@ -59,7 +62,7 @@ async function first(ground: Ground, list: string, ...words: string[]): Promise<
   throw new Error(`nothing to see with parley ${words.join(" ")}`);
 }
 
-/** Returns the second job's id, because the documents name the first job. */
+/** Returns the id of the second job, because the documents name the first one. */
 async function cronId(ground: Ground): Promise<string> {
   const { jobs } = await ground.json(["cron"]);
   return (jobs as { id: string }[])[1]?.id ?? "";
@@ -67,7 +70,7 @@ async function cronId(ground: Ground): Promise<string> {
 
 export const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
 
-/** A bot at a fake platform to which Ada has written, with its configuration. */
+/** Starts a fake platform with a bot to which Ada has written; returns the bot's configuration. */
 async function bot(): Promise<string> {
   return (await platform()).url;
 }
@@ -83,7 +86,7 @@ async function platform(): Promise<TelegramServer> {
   return server;
 }
 
-/** Ada's next message. */
+/** Sends Ada's next message. */
 function writes(server: TelegramServer, text: string): void {
   const [one] = server.bots;
   if (one === undefined) throw new Error("there is no bot");
@@ -93,7 +96,7 @@ function writes(server: TelegramServer, text: string): void {
   server.push(one, { message: { message_id: server.nextMessageId, date: 1_790_000_000, chat, from, text } });
 }
 
-/** The bot of the how-to, kept for the whole document. */
+/** The bot of the how-to; all commands of that document share it. */
 let howToBot: TelegramServer | undefined;
 
 function leaveClawState({ home }: Ground): void {
@@ -114,7 +117,7 @@ function leaveClawState({ home }: Ground): void {
   );
 }
 
-/** Fakes the machine's service manager: every service runs. */
+/** Fakes the machine's service manager, for which every service runs. */
 async function services(ground: Ground): Promise<void> {
   await ground.stop();
   ground.program(
@@ -124,7 +127,7 @@ async function services(ground: Ground): Promise<void> {
   ground.program("loginctl", "");
 }
 
-/** Creates a job of a sub-agent and a conversation, so that commands have something to show. */
+/** Creates a sub-agent's job and a conversation, so that commands have output. */
 async function talk(ground: Ground): Promise<void> {
   await ground.run('parley send --session main --wait 20 "spawn: say it is done"');
   await ground.run('parley send --session main --wait 20 "ask research: what comes first?"');
@@ -232,7 +235,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     env: { PARLEY_TOKEN: "a-token-that-all-of-them-have" },
     words: {
       "postgres://parley:secret@127.0.0.1:5432/parley": ({ env }) => env.PARLEY_DATABASE_URL ?? "",
-      // The document's ten seconds are for a reader who changes terminals.
+      // The document says ten seconds, in which a reader changes terminals.
       "wait 10 seconds": () => "wait 2 seconds",
     },
     lasting: { "npx parley gateway --port": /another terminal/ },

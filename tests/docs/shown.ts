@@ -1,6 +1,6 @@
-// Compares a document's output with the program's output. SH1: ids, times, sizes and numbers of three or more
-// digits may differ; every other word must match. SH2: "…" matches anything within a line; a line with only
-// "…" matches any lines.
+// Compares the output in a document with the output of the program. SH1: ids, times, sizes and numbers of
+// three or more digits may differ; every other word must match. SH2: "…" matches anything within a line; a
+// line with only "…" matches any lines.
 
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g, "<id>"],
@@ -29,10 +29,10 @@ function fits(wanted: string, line: string): boolean {
   return new RegExp(`^${pattern}$`).test(plain(line)) || plain(wanted) === plain(line);
 }
 
-/** Returns the first shown line that is missing in the output. Undefined: none. */
+/** Returns the first line of the document that the output does not contain. Undefined: none. */
 export function mismatch(shown: readonly string[], output: string): string | undefined {
   const lines = output.trimEnd().split("\n");
-  // Positions in the output where the next shown line may match.
+  // Positions in the output at which the next line of the document may match.
   let places = new Set([0]);
   for (const wanted of shown) {
     const next = new Set<number>();

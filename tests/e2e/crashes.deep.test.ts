@@ -1,4 +1,4 @@
-// Real processes under load, killed with SIGKILL at random moments. `npm run crashes` plays any number of
+// Real processes under load, killed with SIGKILL at random moments. `npm run crashes` runs any number of
 // rounds.
 
 import { expect, test } from "vitest";

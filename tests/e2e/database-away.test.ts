@@ -1,4 +1,4 @@
-// A gateway that starts before its database.
+// A gateway that is started before its database.
 
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";

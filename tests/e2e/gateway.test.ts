@@ -1,4 +1,4 @@
-// The whole gateway: a real process, socket and disk, and model servers that speak the providers' formats.
+// The whole gateway: a real process, socket and disk, and model servers that imitate the providers' formats.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -20,7 +20,10 @@ async function modelServer(script: Script): Promise<ModelServer> {
   return server;
 }
 
-/** Main on the OpenAI format, research on Anthropic's; each sees the other. */
+/**
+ * Returns a configuration in which main uses OpenAI's format and research Anthropic's, and each sees the
+ * other.
+ */
 function twoAgents(server: ModelServer, more: Record<string, unknown> = {}): Record<string, unknown> {
   const openai = server.provider("openai-completions");
   const anthropic = server.provider("anthropic-messages");
@@ -56,7 +59,7 @@ async function history(client: GatewayClient, sessionKey: string): Promise<strin
   return messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-test("two agents on two providers' formats ask, answer, exchange reply turns and announce, with every event", async () => {
+test("two agents with different providers' formats ask, answer, exchange reply turns and announce, with every event", async () => {
   const server = await modelServer((request) => {
     if (request.step === "announce") return "The research is done.";
     if (request.step === "reply") return request.agentId === "main" ? "Are you sure?" : "REPLY_SKIP";
@@ -68,7 +71,7 @@ test("two agents on two providers' formats ask, answer, exchange reply turns and
   const client = await gateway.connect();
   const events: ChatEvent[] = [];
   client.on("chat", (event) => events.push(event));
-  // A person has written to research, so its announcement has a destination.
+  // A person has written to research, so there is a chat for its announcement.
   await waitFor(client, await chat(client, "hello", RESEARCH));
   const runId = await chat(client, "Find out what it is.");
   expect(await waitFor(client, runId)).toMatchObject({ status: "ok", runStatus: "ok" });
@@ -96,7 +99,7 @@ test("two agents on two providers' formats ask, answer, exchange reply turns and
   expect(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
 }, 60_000);
 
-test("fallbackModels of a configuration file: the next model answers, and the stored message names it", async () => {
+test("with fallbackModels in the configuration file the next model answers, and the stored message names it", async () => {
   const broken = await modelServer(() => httpError(400, "this model was retired"));
   const other = await modelServer(() => "The second one answers.");
   const first = { ...withoutId(broken.provider("openai-completions")), maxRetries: 0 };
@@ -112,7 +115,7 @@ test("fallbackModels of a configuration file: the next model answers, and the st
   expect([broken.requests.length, other.requests.length]).toEqual([1, 1]);
 });
 
-test("connectTimeoutSeconds of a configuration file: each try ends in time and is reported, then the next model answers", async () => {
+test("with connectTimeoutSeconds in the configuration file each attempt ends in time and is reported; the next model answers", async () => {
   const deaf = await deafServer();
   cleanup(() => deaf.close());
   const other = await modelServer(() => "The second one answers.");
@@ -170,11 +173,11 @@ test("I2, I4: after a kill while one session waits for another, both runs end af
   });
 }, 60_000);
 
-test("I2: after a kill right after acceptance, the message gets its answer", async () => {
+test("I2: after a kill directly after its acceptance, a message gets its answer", async () => {
   await killedInTheMiddle(async () => {});
 }, 60_000);
 
-test("SIGTERM lets running work finish and exits 0; nothing is lost", async () => {
+test("SIGTERM lets running work finish and exits with 0, and nothing is lost", async () => {
   const release = Promise.withResolvers<void>();
   const server = await modelServer(() => [text("one ", 1), pause(release.promise), text("two", 1)]);
   const gateway = await startProcess({ config: twoAgents(server) });
@@ -196,7 +199,7 @@ test("SIGTERM lets running work finish and exits 0; nothing is lost", async () =
   expect((await history(again, "main")).slice(0, 2)).toEqual(["user: count", "assistant: one two"]);
 }, 60_000);
 
-test("SIGINT twice exits at once; accepted work runs after the next start", async () => {
+test("SIGINT twice exits at once, and accepted work runs after the next start", async () => {
   let stuck = true;
   const server = await modelServer(() => (stuck ? [pause(new Promise(() => {}))] : "back again"));
   const gateway = await startProcess({ config: twoAgents(server) });
@@ -227,7 +230,7 @@ function outputOf(gateway: GatewayProcess, args: string[]): Promise<{ code: numb
   return new Promise((resolve) => child.once("exit", (code) => resolve({ code, output })));
 }
 
-test("a second gateway on one store directory refuses to start and names the process that holds it", async () => {
+test("a second gateway on the same store folder refuses to start and names the process that uses it", async () => {
   const gateway = await startProcess({ config: {} });
   const second = await outputOf(gateway, ["gateway", "--port", "0"]);
   expect(second.code).toBe(1);
@@ -237,7 +240,7 @@ test("a second gateway on one store directory refuses to start and names the pro
   expect(response.status).toBe(200);
 }, 60_000);
 
-test("with no key and no configuration the offline model answers, over the same loop and tools", async () => {
+test("without a key and a configuration the offline model answers, through the same agent loop and tools", async () => {
   const gateway = await startProcess({ config: {} });
   const client = await gateway.connect();
   const runId = await chat(client, "list sessions");

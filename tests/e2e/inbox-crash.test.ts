@@ -1,5 +1,5 @@
 // Kills a real gateway while an MCP client reads, acknowledges or answers a message in its inbox: no state is
-// lost or doubled, and the answer comes once.
+// lost or repeated, and the answer arrives once.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -11,7 +11,7 @@ const ASKER = "agent:main:main";
 const DESK = "agent:main:mcp:desk";
 const ORDER: readonly ReceiptState[] = ["queued", "offered", "in_turn", "answered"];
 
-/** Calls a tool as the client of the inbox. Rejects if the gateway dies first. */
+/** Calls a tool as the client that owns the inbox. Rejects if the gateway dies first. */
 async function ownCall(
   gateway: GatewayProcess,
   name: string,
@@ -28,7 +28,7 @@ async function ownCall(
     },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }),
   });
-  // One event of a stream, or the plain answer.
+  // The answer is an event of a stream, or plain JSON.
   const found = /\{.*\}/.exec(await response.text())?.[0] ?? "{}";
   const { result } = JSON.parse(found) as { result: { content: { text: string }[] } };
   return JSON.parse(result.content[0]?.text ?? "") as Record<string, unknown>;
@@ -40,7 +40,7 @@ const asOperator = <T>(client: GatewayClient, name: string, args: Record<string,
 const receiptOf = (client: GatewayClient, messageId: string): Promise<Receipt> =>
   asOperator<Receipt>(client, "session_status", { messageId });
 
-/** The steps of the client with one message, and the state that each leads to. */
+/** Returns the steps that the client takes with a message, and the state after each. */
 function stepsFor(messageId: string, text: string, after: unknown) {
   const answer = { sessionKey: ASKER, message: text, timeoutSeconds: 0 };
   return [
@@ -50,7 +50,7 @@ function stepsFor(messageId: string, text: string, after: unknown) {
   ] as const;
 }
 
-test("I2, I4: kill -9 at each step of an inbox loses no state, doubles none, and the answer comes once", async () => {
+test("I2, I4: after kill -9 at each step of an inbox no state is lost or repeated, and the answer arrives once", async () => {
   const home = homeWith({ tools: { sessions: { visibility: "all" } } });
   let gateway = await startProcess({ home });
   let client = await gateway.connect();
@@ -75,7 +75,8 @@ test("I2, I4: kill -9 at each step of an inbox loses no state, doubles none, and
         }
         const found = await receiptOf(client, messageId);
         expect(found.times).toMatchObject(before.times);
-        // A reading is recorded behind its answer; the next one records it again.
+        // The state `offered` is recorded after the answer was sent, so it may be lost; the next reading
+        // records it again.
         const isSure = state !== "offered" && state === killed && moment === "after the answer";
         if (isSure) expect(found.state).toBe(state);
         if (ORDER.indexOf(found.state) < ORDER.indexOf(state)) await ownCall(gateway, name, args);

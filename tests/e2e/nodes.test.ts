@@ -57,7 +57,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("a paired node runs the programs of its list, and nothing after it is unpaired", async () => {
+test("a paired node runs the programs in its list, and nothing after it is unpaired", async () => {
   const tokens = [{ token: NODE_TOKEN, role: "node" }];
   const gateway = await startProcess({
     home: homeWith({ gateway: { port: 0, auth: { token: "a-token-that-is-for-tests", tokens } } }),
@@ -87,10 +87,10 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
   expect(shown.payload).toEqual({ shown: "terminal" });
   await expect.poll(() => node.said(), patient).toContain("hello: out of\\x1b[2J the blue");
 
-  // A cancelled command ends with all processes that it started.
+  // A cancelled command ends with all processes that it has started.
   const script = "sleep 600 & echo $$ $! > pids; wait";
   let pids: number[] = [];
-  // A busy machine may not have started the command before its timeout; then it gets more time.
+  // If a busy machine has not started the command before its timeout, it gets more time.
   for (let timeoutMs = 500; pids.length === 0 && timeoutMs < 20_000; timeoutMs *= 3) {
     const late = (await exec(["bash", "-c", script], { timeoutMs })).payload;
     expect(late).toMatchObject({ timedOut: true, exitCode: null });
@@ -126,7 +126,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
   expect(await again.exited).toBe(0);
 }, 240_000);
 
-/** Whether the process runs; a zombie process does not count. */
+/** Returns whether a process runs. A zombie process does not. */
 function aliveIn(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));

@@ -24,7 +24,7 @@ function clientOf({ httpUrl, token }: GatewayProcess): OpenAI {
   return new OpenAI({ apiKey: token, baseURL: `${httpUrl}/v1`, maxRetries: 0 });
 }
 
-/** Resolves when no session of a request is listed. */
+/** Resolves when the sessions of all requests are archived. */
 async function untilArchived(gateway: GatewayProcess): Promise<void> {
   const socket = await gateway.connect();
   const list = () => socket.request("sessions.list", { search: "openai" });
@@ -55,7 +55,7 @@ test("the official client gets plain and streamed answers, also after a tool cal
   expect(gateway.stderr()).not.toMatch(/error/i);
 });
 
-test("a gateway that is killed during a request answers the same Idempotency-Key after its restart", async () => {
+test("if a gateway is killed during a request, it answers the same Idempotency-Key after its restart", async () => {
   const asked = Promise.withResolvers<void>();
   const never = new Promise(() => {});
   const { config } = await world((_, index) => {

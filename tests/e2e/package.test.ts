@@ -28,12 +28,15 @@ import { whyNot } from "../sandbox/kit.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MODULES = join(ROOT, "node_modules");
-/** Contains the program with its bundled libraries, the page, and the documents with their pictures. */
+/**
+ * Size limit of the package: the program with its bundled libraries, the web page, and the documents with
+ * their pictures.
+ */
 const PACKED_MAX_BYTES = 4.5 * 1024 * 1024;
 const TOKEN = "a-token-that-is-for-tests";
 
 const run = promisify(execFile);
-/** An environment without the machine's own Parley and model keys. */
+/** Returns an environment without this machine's own Parley and model keys. */
 const environment = (home: string) => ({
   PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
   HOME: home,
@@ -44,7 +47,7 @@ let app: string;
 let gateway: ChildProcess;
 let url: string;
 
-/** Packs in a separate folder: packing rebuilds `dist`, which holds the page of other tests. */
+/** Copies the checkout, because packing rebuilds `dist`, which contains the web page that other tests use. */
 function copyOfCheckout(folder: string): string {
   const checkout = join(folder, "checkout");
   mkdirSync(checkout);
@@ -64,7 +67,10 @@ async function pack(folder: string): Promise<string> {
   return join(folder, filename);
 }
 
-/** In CI from the registry. Elsewhere the packages of the checkout are linked, which needs no network and no minute. */
+/**
+ * In CI, packages come from the registry. Elsewhere those of the checkout are linked, which is faster and
+ * needs no network.
+ */
 async function install(tarball: string): Promise<void> {
   if (process.env.CI !== undefined) {
     const flags = ["--prefer-offline", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
@@ -85,7 +91,7 @@ async function parley(...args: string[]): Promise<string> {
   return stdout;
 }
 
-/** TypeScript's errors for these files, in its strictest mode. */
+/** Returns TypeScript's errors for these files, in strict mode. */
 async function compilerSays(names: readonly string[]): Promise<string> {
   const strict = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--skipLibCheck", "false"];
   const types = ["--types", "node", "--typeRoots", join(MODULES, "@types")];
@@ -122,7 +128,7 @@ await client.request("chat.history");
 await client.request("agent.wait", { runId: "x", timeoutMs: "3" });
 `;
 
-/** Starts a program. Resolves when its output has `words`; `said` returns the output so far. */
+/** Starts a program. Resolves when its output contains `words`; `said` returns the output so far. */
 async function start(file: string, args: readonly string[], words: RegExp) {
   const env = { ...environment(home), PARLEY_URL: url, PARLEY_TOKEN: TOKEN };
   const child = spawn(process.execPath, [file, ...args], {
@@ -156,7 +162,7 @@ async function stop(child: ChildProcess, signal: "SIGINT" | "SIGTERM"): Promise<
   return (await exited)[0];
 }
 
-/** Writes the programs of docs/CLIENT.md into the folder, under the names that their first lines give. */
+/** Writes the programs in docs/CLIENT.md into the folder. The first line of each names its file. */
 function writePrograms(): string[] {
   const text = readFileSync(join(ROOT, "docs/CLIENT.md"), "utf8");
   return [...text.matchAll(/^```ts\n(\/\/ (\w+\.ts): [\s\S]*?)^```/gm)].map(([, program = "", name = ""]) => {
@@ -207,7 +213,7 @@ test("the package is small, and contains no development files", () => {
   expect(existsSync(join(app, "node_modules/vitest")) && process.env.CI !== undefined).toBe(false);
 });
 
-test("the package's command works as in the README's first minutes: a gateway, messages, lists, the demo", async () => {
+test("the package's command works as the README describes: a gateway, messages, lists, the demo", async () => {
   const at = ["--url", url, "--token", TOKEN];
   expect(await parley(...at, "send", "--session", "main", "--wait", "20", "say hello")).toContain("hello");
   expect(await parley(...at, "sessions")).toContain("agent:main:main");
@@ -223,7 +229,7 @@ test("the package contains the web page and serves it", async () => {
   expect((await fetch(`${url}${script}`)).headers.get("content-type")).toContain("javascript");
 });
 
-test("the package has the files that the program looks for beside itself: its version, the sandbox's worker", async () => {
+test("the package has the files that the program expects next to it: its version, the sandbox's worker", async () => {
   const at = ["--url", url, "--token", TOKEN];
   const send = (text: string) => parley(...at, "send", "--session", "main", "--wait", "20", text);
   expect(await send("write file notes.txt: kept")).toContain('"status": "ok"');
@@ -251,7 +257,7 @@ test("the programs of docs/CLIENT.md work as documented", async () => {
   await stop(bot.child, "SIGTERM");
 });
 
-test("in a browser the client is one working script without Node modules", async () => {
+test("in a browser the client is one script that works without Node modules", async () => {
   const entry = 'import { connect } from "parley-gateway/client";\nglobalThis.done(connect);\n';
   writeFileSync(join(app, "page.js"), entry);
   const outDir = join(app, "page");
@@ -265,7 +271,7 @@ test("in a browser the client is one working script without Node modules", async
     readFileSync(join(app, "node_modules/parley-gateway/dist/client/web.js"), "utf8"),
   ])
     expect(text.match(/\brequire\(|\bimport\s*[("']|^import |node:|\bprocess\.|\bBuffer\b/gm)).toBeNull();
-  // Gives the program only what a page has.
+  // The script gets only the globals that a web page has.
   const { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto } =
     globalThis;
   const page = { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto };
@@ -302,7 +308,7 @@ test.skipIf(older === undefined)(
     const env = environment(home);
     const { stdout } = await run(older ?? "", ["old.mjs"], { cwd: app, env });
     expect(stdout).toBe("I am old\n");
-    // Without a checkout's packages there is no newer Node beside the package.
+    // Outside the checkout there is no newer Node next to the package.
     const alone = join(home, "alone/parley-gateway");
     cpSync(join(app, "node_modules/parley-gateway"), alone, { recursive: true });
     const refused = run(older ?? "", [join(alone, "bin/parley.js"), "demo"], { env });
@@ -313,7 +319,7 @@ test.skipIf(older === undefined)(
   },
 );
 
-/** Arguments that start a program as a user who owns nothing. Empty if this user is not root. */
+/** Arguments that start a program as a user without any files. Empty if this user is not root. */
 const NOBODY = 65_534;
 const asNobody =
   process.getuid?.() === 0
@@ -322,9 +328,9 @@ const asNobody =
 const [becoming = "", ...becomingArgs] = asNobody;
 const canBecome = spawnSync(becoming, [...becomingArgs, "--version"]).status === 0;
 
-// Skipped if root cannot change its user: no setpriv, or a Node that only root may run.
+// Skipped if root cannot change its user: there is no setpriv, or only root may run this Node.
 test.skipIf(!canBecome)(
-  "the gateway starts as in the container: as a user who can write only to its home",
+  "as in the container, the gateway starts as a user who can write only to its home",
   async () => {
     const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
     const words = (name: string): string[] =>

@@ -1,4 +1,4 @@
-// A run that kills the gateway process at each model call, among harmless runs.
+// A run that kills the gateway process at each model call, and other runs beside it.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -14,7 +14,7 @@ const NEIGHBOURS = 7;
 const LATER = 3;
 const ATTEMPTS = 3;
 
-/** Where a gateway keeps its data. */
+/** The two kinds of stores. */
 const STORES: [string, () => Promise<Record<string, unknown>>][] = [
   ["embedded store", async () => ({})],
   [
@@ -28,8 +28,8 @@ const STORES: [string, () => Promise<Record<string, unknown>>][] = [
 ];
 
 /**
- * A model that calls `kill` for the message `poison`, and leaves the first requests of its neighbours
- * unanswered.
+ * Returns a model that calls `kill` for the message `poison`, and leaves the first requests of other
+ * sub-agents unanswered.
  */
 function scriptOf(kill: () => Promise<void>) {
   const held = new Set<string>();
@@ -72,7 +72,7 @@ async function childOf(client: GatewayClient): Promise<string> {
 }
 
 test.each(STORES)(
-  "poison runs, %s: a sub-agent that kills its process fails after three attempts and is announced once; ten others end ok",
+  "poison runs, %s: a sub-agent that kills its process fails after three attempts and is announced once; ten others succeed",
   async (_, storeOf) => {
     const mayKill = Promise.withResolvers<void>();
     let gateway: GatewayProcess | undefined;

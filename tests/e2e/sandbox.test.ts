@@ -1,5 +1,5 @@
-// A real gateway with a sandboxed agent: what its commands can and cannot reach, and its runs without a
-// backend.
+// A real gateway with a sandboxed agent: the files and addresses that its commands can reach, and runs
+// without a backend.
 
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ beforeAll(async () => {
   reason = await whyNot("bubblewrap");
 });
 
-/** A gateway whose agent runs one command and returns the output. */
+/** Starts a gateway whose agent runs one command, and returns the output. */
 async function commandIn(config: Record<string, unknown>, command: (home: string, port: number) => string) {
   let script = "true";
   const server = await startModelServer((request) =>
@@ -48,7 +48,7 @@ async function commandIn(config: Record<string, unknown>, command: (home: string
   return { gateway, client, end, server, said: messages.map(textOf).join("\n") };
 }
 
-test("a contained command works in its workspace, and reaches neither token, store, home nor port", async (context) => {
+test("a sandboxed command works in its workspace, and reaches neither token, store, home nor port", async (context) => {
   if (reason !== undefined) context.skip(reason);
   const { gateway, end, said } = await commandIn({ agents: { defaults: MODES } }, (home, port) =>
     [
@@ -65,7 +65,7 @@ test("a contained command works in its workspace, and reaches neither token, sto
   expect(readFileSync(join(gateway.home, ".parley", "workspace", "here.txt"), "utf8")).toBe("made\n");
 }, 60_000);
 
-test("an operator's call in a sandboxed session's name is contained as well", async (context) => {
+test("a tool call of an operator on behalf of a sandboxed session is sandboxed, too", async (context) => {
   if (reason !== undefined) context.skip(reason);
   const { gateway, client } = await commandIn({ agents: { defaults: MODES } }, () => "true");
   const result = await client.request("tools.invoke", {
@@ -77,7 +77,7 @@ test("an operator's call in a sandboxed session's name is contained as well", as
   expect(JSON.stringify(result)).not.toContain(gateway.token);
 }, 60_000);
 
-test("without a usable backend the run is refused with a clear error before the model call, and never runs uncontained", async () => {
+test("without a usable backend the run is refused with a clear error and never runs outside a sandbox", async () => {
   const sandbox = { mode: "all", backend: "docker", image: "parley-has-no-such-image" };
   const { end, server } = await commandIn({ agents: { defaults: { sandbox } } }, () => "echo bare");
   expect(end).toMatchObject({ status: "error", code: "run_failed" });
@@ -85,7 +85,7 @@ test("without a usable backend the run is refused with a clear error before the 
   expect(server.requests).toEqual([]);
 }, 60_000);
 
-/** Requests /healthz over a raw connection, and prints the answer. */
+/** Returns a command that requests /healthz over a raw connection and prints the answer. */
 const dial = (port: number, host = "127.0.0.1"): string =>
   [
     `exec 3<>/dev/tcp/${host}/${port} 2>/dev/null || { echo "no connection"; exit 0; }`,
@@ -94,7 +94,7 @@ const dial = (port: number, host = "127.0.0.1"): string =>
     "echo \"answer: <${answer%%$'\\r'*}>\"",
   ].join("\n");
 
-test("network: true reaches neither this machine's loopback nor the gateway's own port, at 127.0.0.2 either", async (context) => {
+test("network: true gives no access to this machine's loopback address or to the gateway's port, also at 127.0.0.2", async (context) => {
   if (reason !== undefined) context.skip(reason);
   const other = createServer((_, response) => response.end("from another server")).listen(0, "127.0.0.1");
   await once(other, "listening");
@@ -107,7 +107,7 @@ test("network: true reaches neither this machine's loopback nor the gateway's ow
   expect(end).toMatchObject({ status: "ok" });
   expect(said).toContain("no connection");
   expect(said).not.toContain("answer:");
-  // Clients outside are served during the command: this one, and new connections.
+  // Other clients are served during the command.
   const slow = client.call("tools.invoke", {
     name: "exec",
     arguments: { command: "touch begun; until [ -e go ]; do sleep 0.02; done" },

@@ -1,4 +1,5 @@
-// Fifty sub-agents of one message in a real gateway process, undisturbed and killed at random moments.
+// Fifty sub-agents of one message in a real gateway process, which runs undisturbed or is killed at random
+// moments.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -9,10 +10,10 @@ import { type GatewayProcess, homeWith, startProcess } from "../kit/process/gate
 const CHILDREN = 50;
 const TASK = `spawn ${CHILDREN} jobs: say result {n} is there`;
 const CONFIG = { agents: { defaults: { subagents: { maxChildren: CHILDREN } } } };
-/** Far more time than needed: bench measures the real time. */
+/** Time limit of a round, far longer than needed; the benchmarks measure the actual time. */
 const ROUND_MAX_MS = 60_000;
 const ASKED_EVERY_MS = 20;
-/** Rounds with a kill, each in another twentieth of the usual time of a round. */
+/** Number of rounds with a kill. Each kill is in another twentieth of a round's usual time. */
 const KILLS = 20;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -34,7 +35,7 @@ async function announced(client: GatewayClient): Promise<Announced[]> {
   });
 }
 
-/** Sends the order; repetitions with the same key are accepted once. */
+/** Sends the message; repetitions with the same key are accepted once. */
 async function order(client: GatewayClient, idempotencyKey: string): Promise<void> {
   await client.call("chat.send", { sessionKey: "main", message: TASK, idempotencyKey });
 }
@@ -50,7 +51,7 @@ async function deliveries(client: GatewayClient): Promise<Delivery[]> {
   return page.deliveries.filter(({ kind }) => kind === "announce");
 }
 
-/** Polls until every job is announced and delivered, or the time is over. */
+/** Polls until every job is announced and delivered, or the time limit is reached. */
 async function settled(client: GatewayClient): Promise<Announced[]> {
   const from = performance.now();
   for (;;) {
@@ -63,7 +64,7 @@ async function settled(client: GatewayClient): Promise<Announced[]> {
   }
 }
 
-/** I4: each child is announced once, each result returned once, each text delivered once. */
+/** I4: checks that each child is announced once, each result returned once, and each text delivered once. */
 async function expectFiftyResults(client: GatewayClient): Promise<void> {
   const found = await settled(client);
   const children = new Set(found.map(({ from }) => from));
@@ -84,7 +85,7 @@ async function expectFiftyResults(client: GatewayClient): Promise<void> {
   expect(new Set(sessions.map(({ key }) => key))).toEqual(children);
 }
 
-/** Measures an undisturbed round, so that random kills fall inside one. */
+/** Measures an undisturbed round, so that random kills fall inside a round. */
 async function roundMs(): Promise<number> {
   const gateway = await startProcess({ config: CONFIG });
   const client = await gateway.connect();
@@ -98,13 +99,13 @@ async function roundMs(): Promise<number> {
 
 async function killed(gateway: GatewayProcess, afterMs: number): Promise<void> {
   const client = await gateway.connect();
-  // The answer may be lost with the process.
+  // The answer may be lost when the process dies.
   void order(client, "one").catch(() => {});
   await pause(afterMs);
   await gateway.end("SIGKILL");
 }
 
-test("I2, I4: fifty sub-agents give fifty announcements, each once, also if the process is killed at a random moment", async () => {
+test("I2, I4: fifty sub-agents give fifty announcements, each once, even if the process is killed at a random moment", async () => {
   const seed = process.env.PARLEY_SEED ?? String(Date.now());
   const luck = dice(`${seed} kills`);
   const withinMs = await roundMs();

@@ -1,4 +1,4 @@
-// Modules that a gateway loads before the first request: they decide its start and its memory.
+// Modules that a gateway loads before its first request; they determine its start time and its memory.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { homeWith } from "../kit/process/gateway-process.ts";
 const MAIN = new URL("../../src/main.ts", import.meta.url).href;
 const SRC = fileURLToPath(new URL("../../src/", import.meta.url));
 
-/** A program that runs src and prints the loaded modules on request. */
+/** A program that runs src and prints the loaded modules when asked. */
 const PROGRAM = `
   import { enableCompileCache, registerHooks } from "node:module";
   enableCompileCache();
@@ -66,7 +66,7 @@ const OF_PINO = [
   ...["quick-format-unescaped", "safe-stable-stringify", "sonic-boom", "thread-stream"],
 ];
 
-/** Modules that are loaded on request. */
+/** Modules that are loaded only when they are needed. */
 const LATER = [
   /^(agent\/(acp|model\/(provider|pi-client|wire|openai|anthropic))|execute\/|import\/|telemetry\/)/,
   /^sandbox\/(bubblewrap|docker|find|seccomp)/,
@@ -78,7 +78,7 @@ const LATER = [
   /^tools\/mcp\/(?!names)/,
 ];
 
-test("HT3, LI1, NH1: a gateway that only answered /readyz has loaded no module of a later feature", async () => {
+test("HT3, LI1, NH1: a gateway that has only answered /readyz has loaded no module of an unused feature", async () => {
   const { probe, loaded } = await startAndAsk();
   expect(probe).toBe(200);
   const packages = loaded.urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
@@ -89,7 +89,7 @@ test("HT3, LI1, NH1: a gateway that only answered /readyz has loaded no module o
   });
   expect(own).toContain("gateway/http/listener.ts");
   expect(own.filter((path) => LATER.some((rule) => rule.test(path)))).toEqual([]);
-  // Node's own fetch, HTTP/2 and TLS take megabytes each; one import of node:http loads the first.
+  // Node's own fetch, HTTP/2 and TLS each take megabytes; a single import of node:http loads the first.
   const heavy = /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls)/;
   expect(loaded.builtins.filter((name) => heavy.test(name))).toEqual([]);
 });

@@ -1,5 +1,5 @@
-// Runs that crash their process, on both stores: they are retried behind all other runs, and at most a
-// limited number of times.
+// Runs that crash their process, on both stores: they are retried after all other runs, and a limited number
+// of times.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -20,7 +20,7 @@ import {
 
 const STORES: Store["kind"][] = ["sqlite", "postgres"];
 
-/** Runs that a test ends by their session's name, in their order of start. */
+/** Returns runs that a test ends by the name of their session, in their order of start. */
 function stage() {
   const begun: string[] = [];
   const gates = new Map<string, () => void>();
@@ -43,7 +43,10 @@ function stage() {
   };
 }
 
-/** The processes of one store, one after the other. Each ends in a crash: its runs stay held. */
+/**
+ * Starts processes of one store, one after the other. Each ends in a crash, so its runs stay assigned to
+ * it.
+ */
 function livesOn(on: Store["kind"]) {
   const dir = temporaryFolder();
   let last: Store | undefined;
@@ -71,7 +74,7 @@ const answer = async (handle: LaneHandle): Promise<EndFacts> => {
 };
 
 test.each(STORES)(
-  "I2, %s: three lost attempts without progress end a run once, and its lane continues",
+  "I2, %s: after three lost attempts without progress a run ends once, and its lane continues",
   async (on) => {
     const open = livesOn(on);
     const ends: string[] = [];

@@ -1,4 +1,5 @@
-// The life of a run in the engine: accepted, queued, claimed, executed, ended; stopped, parked and resumed.
+// A run in the engine, from its acceptance to its end: accepted, queued, claimed, executed, ended; also
+// stopped, returned to its lane and resumed.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -21,7 +22,7 @@ async function shout(handle: LaneHandle): Promise<EndFacts> {
   return ok(reply);
 }
 
-/** An executor whose runs end on the test's request. */
+/** Returns an executor whose runs end when the test says so. */
 function gated() {
   const gates = new Map<string, PromiseWithResolvers<EndFacts>>();
   const started: string[] = [];
@@ -103,7 +104,7 @@ test("I3: messages to one session run in the order in which they were accepted, 
   expect(seen).toEqual(byLane);
 });
 
-test("I1: the database itself refuses a second holder of a lane", async () => {
+test("I1: the database itself refuses a second active run in a lane", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute });
   await makeSessions(store, "a");
@@ -120,7 +121,7 @@ test("I1: the database itself refuses a second holder of a lane", async () => {
   await endOf(engine, second.runId);
 });
 
-test("runs of different sessions execute side by side, up to the number of slots", async () => {
+test("runs of different sessions execute in parallel, up to the number of slots", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute, settings: { maxConcurrent: 2 } });
   await makeSessions(store, "a", "b", "c");
@@ -134,7 +135,7 @@ test("runs of different sessions execute side by side, up to the number of slots
   gate.end("c");
 });
 
-test("the same run id is accepted once, and another request under it is a conflict", async () => {
+test("the same run id is accepted once, and another request with it is a conflict", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
   const first = await engine.accept({ runId: "r1", sessionKey: "a", input: { text: "hello" } });
@@ -145,7 +146,7 @@ test("the same run id is accepted once, and another request under it is a confli
   expect(other).toMatchObject({ ok: false, code: "idempotency_conflict" });
 });
 
-test("a full queue refuses with queue_full and keeps its runs", async () => {
+test("a full queue refuses new runs with queue_full", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute, settings: { queueMax: 2 } });
   await makeSessions(store, "a");
@@ -158,7 +159,7 @@ test("a full queue refuses with queue_full and keeps its runs", async () => {
   expect((await activeRuns(store.db, "a")).map((run) => run.input.text)).toEqual(["running", "q1", "q2"]);
 });
 
-test("I8: a chain ends at its hop limit and at its run limit", async () => {
+test("I8: a chain accepts no runs beyond its hop limit and its run limit", async () => {
   const { engine, store } = await openTestEngine({
     execute: shout,
     settings: { maxHops: 2, maxChainRuns: 3 },
@@ -171,7 +172,7 @@ test("I8: a chain ends at its hop limit and at its run limit", async () => {
   expect(await send(1)).toMatchObject({ ok: false, code: "chain_limit" });
 });
 
-test("an abort ends queued and running runs; the lane executes later runs", async () => {
+test("an abort ends queued and running runs, and later runs of the lane execute", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute });
   await makeSessions(store, "a");
@@ -190,7 +191,7 @@ test("an abort ends queued and running runs; the lane executes later runs", asyn
   expect((await getSession(store.db, "a"))?.abortedLastRun).toBe(false);
 });
 
-test("the first committed end wins: an abort after the end changes nothing", async () => {
+test("the first end that is committed counts: an abort after the end changes nothing", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
   const run = await accept(engine, "a", "hi");
@@ -224,7 +225,7 @@ test("an aborted run keeps its text and leaves no tool call without a result", a
   ]);
 });
 
-test("X3: fast text is published at intervals, and the last part of it after the interval", async () => {
+test("X3: text that arrives fast is published at intervals, and its last part after the interval", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();
   const done = Promise.withResolvers<void>();
@@ -272,7 +273,7 @@ test("I1: a run that lost its lane commits nothing", async () => {
         () => "written",
         (error: unknown) => (error as Error).constructor.name,
       );
-      // A final text is written together with the run's end, which is refused, too.
+      // The final text is written together with the run's end, which is refused, too.
       await handle.append(assistantText("final", "too late"));
       return ok("too late");
     },
@@ -289,7 +290,7 @@ test("I1: a run that lost its lane commits nothing", async () => {
   expect(await texts(store, "a")).toEqual(["user: one", "user: two"]);
 });
 
-test("a run over its time limit ends as timeout with its text so far", async () => {
+test("a run that exceeds its time limit ends as timeout with its text so far", async () => {
   const { engine, store } = await openTestEngine({
     async execute(handle) {
       handle.text(whole("thinking about"));
@@ -305,7 +306,7 @@ test("a run over its time limit ends as timeout with its text so far", async () 
   expect(await texts(store, "a")).toEqual(["user: slow", "assistant: thinking about"]);
 });
 
-test("a wait for a run works before, during and after it; for an unknown run it returns undefined", async () => {
+test("a wait for a run returns its end, before, during and after the run; for an unknown run it returns undefined", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute });
   await makeSessions(store, "a");
@@ -320,7 +321,7 @@ test("a wait for a run works before, during and after it; for an unknown run it 
   expect(await engine.waitForRun("nobody", engine.now() + 10_000)).toBeUndefined();
 });
 
-test("a planned stop parks unfinished runs, and the next start resumes them", async () => {
+test("a planned stop returns unfinished runs to their lanes, and the next start resumes them", async () => {
   const gate = gated();
   const first = await openTestEngine({ execute: gate.execute });
   await makeSessions(first.store, "a");

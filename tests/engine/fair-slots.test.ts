@@ -7,7 +7,7 @@ import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openTestEngine, sessionRow } from "../kit/engine/engine.ts";
 
-/** Runs that a test ends one by one, and their sessions in order of start. */
+/** Returns runs that a test ends one by one, and their sessions in order of start. */
 function stage() {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
@@ -23,7 +23,7 @@ function stage() {
       for (const hear of heard) hear();
       return over.promise;
     },
-    /** Resolves when this number of runs has begun. */
+    /** Resolves when this many runs have begun. */
     async until(count: number): Promise<void> {
       while (begun.length < count) {
         await new Promise<void>((resolve) => {
@@ -81,7 +81,7 @@ test("I6: busy agents share the slots equally, in any order of arrival", async (
     scene.end(scene.begun[ended] ?? "");
   }
   await scene.until(27);
-  // The first slots were free while only agent a had messages; afterwards the three agents take turns.
+  // The first slots were free while only agent a had messages; afterwards the three agents alternate.
   const later = scene.begun.slice(3, 12).map((key) => key.slice(0, 1));
   expect(later.filter((agentId) => agentId === "b").length).toBeGreaterThanOrEqual(3);
   expect(later.filter((agentId) => agentId === "c").length).toBeGreaterThanOrEqual(3);

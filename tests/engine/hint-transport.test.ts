@@ -1,4 +1,4 @@
-// Hints between processes: those sent together share one notification.
+// Hints between processes that are sent together share one notification.
 
 import { expect, test } from "vitest";
 import { type Hint, HintTransport } from "../../src/engine/cluster/hint-transport.ts";
@@ -6,7 +6,7 @@ import type { SharedStore } from "../../src/store/sql.ts";
 import { openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("sends hints of one turn of the event loop as one notification, in order, and later hints as another", async () => {
+test("hints of one turn of the event loop are sent as one notification, in order, and later hints as another", async () => {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
   const notified: (readonly string[])[] = [];

@@ -11,7 +11,7 @@ const EVENTS_OF_A_STORY = 60;
 
 const laneOf = (agentId: string): WaitingLane => ({ agentId, pool: undefined });
 
-/** A fake execution with the fields that a lane reads. */
+/** Returns a fake execution with the fields that a lane reads. */
 function executionOf(runId: string): Execution {
   return { handle: { run: { runId } } } as Execution;
 }
@@ -46,7 +46,7 @@ const EVENTS = {
 type StateName = keyof typeof STATES;
 type EventName = keyof typeof EVENTS;
 
-/** Names a state as the keys of `STATES` do: a waiting lane by its agent, an ended run with a minus. */
+/** Names a state by its key in `STATES`: a waiting lane by its agent, an ended run with a minus. */
 function named(state: LaneState): string {
   switch (state.kind) {
     case "idle":
@@ -63,7 +63,7 @@ function named(state: LaneState): string {
   }
 }
 
-/** The state after the event, and the effect if there is one. */
+/** Returns the state after an event, and the effect if there is one. */
 function after(state: LaneState, event: LaneEvent): string {
   try {
     const to = advance(state, event);
@@ -174,7 +174,7 @@ const TABLE: Record<StateName, Record<EventName, string>> = {
   },
 };
 
-test("I1-I3: each state of a lane has one result for each event", () => {
+test("I1-I3: for each state of a lane each event has one result", () => {
   const actual = Object.entries(STATES).map(([state, from]) => {
     const row = Object.entries(EVENTS).map(([event, what]) => [event, after(from, what)]);
     return [state, Object.fromEntries(row)];
@@ -182,7 +182,7 @@ test("I1-I3: each state of a lane has one result for each event", () => {
   expect(Object.fromEntries(actual)).toEqual(TABLE);
 });
 
-test("I2: a lane becomes idle only after a claim that began after its last wake-up; an ended run does not execute", () => {
+test("I2: a lane becomes idle only after a claim that began after its last wake-up, and an ended run does not execute", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`lane ${seed}`);
     let state: LaneState = IDLE;
@@ -198,7 +198,8 @@ test("I2: a lane becomes idle only after a claim that began after its last wake-
       if (state.kind === "claiming" && from !== "claiming") [isOwed, ended] = [false, new Set()];
       else if (event.kind === "wake") isOwed = true;
       if (event.kind === "ended") ended.add(event.runId);
-      // The end of an execution wakes the lane, and so does the caller of a claim that it has left.
+      // The end of an execution wakes the lane, and so does the caller of a claim that the lane has
+      // abandoned.
       if (to.effect === "wake" || event.kind === "left" || state.kind === "executing") isOwed = false;
       if (state.kind === "idle" || state.kind === "waiting") expect(isOwed, seen).toBe(false);
       if (event.kind === "claimed") expect(to.effect === "stop", seen).toBe(ended.has("r1"));

@@ -1,5 +1,5 @@
-// A process's authority over a run, and when another process counts as dead, despite faults of the database
-// and its clock.
+// A process's right to execute a run, and the decision that another process is dead, despite faults of the
+// database and its clock.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
@@ -18,9 +18,9 @@ import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 const MAIN = "agent:main:main";
 const OTHER = "agent:main:chat:other";
 
-/** One process's connection to the database. */
+/** The connection of a process to the database. */
 interface Link {
-  /** When set, heartbeats are refused, or get no answer. */
+  /** Whether heartbeats pass, are refused, or get no answer. */
   beats: "pass" | "fail" | "hang";
   through(shared: SharedStore): SharedStore;
 }
@@ -48,7 +48,7 @@ function link(): Link {
   };
 }
 
-/** A method that blocks until it is released, and its handle. */
+/** Returns a turn that waits until it is released, and the handle of its run. */
 function midway(then: (handle: LaneHandle) => Promise<string> = async () => "done") {
   const began = Promise.withResolvers<LaneHandle>();
   const goOn = Promise.withResolvers<void>();
@@ -71,7 +71,7 @@ interface Stage {
 async function openStage(): Promise<Stage> {
   const world = fakeWorld();
   const ground = await openCluster(embeddedGround);
-  // Processes stop by the clock, too: at the end of the test it advances automatically.
+  // Processes also need the clock to stop, so it advances automatically at the end of the test.
   let isOver = false;
   cleanup(() => {
     isOver = true;
@@ -131,7 +131,7 @@ test("after an outage no process counts as dead before the database has answered
     ofA.beats = how;
     ofB.beats = how;
     await pass(2 * LEASE_MS);
-    // The other process is served first, for several intervals.
+    // The other process can reach the database first, for several intervals.
     ofB.beats = "pass";
     await pass(LEASE_MS - 500);
     ofA.beats = "pass";
@@ -142,7 +142,7 @@ test("after an outage no process counts as dead before the database has answered
   expect(await runOf(b, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });
 
-test("a process whose beats no longer arrive counts as dead after a lease, and stops its runs", async () => {
+test("a process whose heartbeats no longer arrive counts as dead after a lease, and stops its runs", async () => {
   const { world, cluster, until } = await openStage();
   const work = midway();
   const ofA = link();
@@ -215,7 +215,7 @@ test.each([
       const { runId } = await a.app.tell(MAIN, "work");
       await work.began;
       ofA.beats = how;
-      // One failed heartbeat is enough; an unanswered one counts when the lease expires.
+      // A single failed heartbeat is enough; one without an answer counts when the lease expires.
       await pass(how === "fail" ? 1_200 : LEASE_MS);
       work.goOn();
       await pass(LEASE_MS);
@@ -228,7 +228,7 @@ test.each([
   },
 );
 
-test("a run that is stopped while it waits for authority makes no further call", async () => {
+test("a run that is stopped while it waits for its right to execute makes no further call", async () => {
   const { world, cluster, pass, until } = await openStage();
   const lost = Promise.withResolvers<unknown>();
   const work = midway(async (handle) => {
@@ -248,7 +248,7 @@ test("a run that is stopped while it waits for authority makes no further call",
   await until(() => ended(a, runId));
 });
 
-test("a run starts only with a recently renewed lease: an older lease is renewed first", async () => {
+test("a run starts only with a recently renewed lease, and an older lease is renewed first", async () => {
   const { world, cluster, pass, until } = await openStage();
   const ofA = link();
   const a = await cluster.join({ plays: {} }, world, ofA.through);
@@ -263,7 +263,7 @@ test("a run starts only with a recently renewed lease: an older lease is renewed
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });
 
-test("a model is called only after the run's authority is confirmed", async () => {
+test("a model is called only after the process has confirmed its right to execute the run", async () => {
   const gate = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const app = await openTurnApp({

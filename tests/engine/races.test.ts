@@ -1,4 +1,4 @@
-// Races of an end with a wait, a stop with a claim, and an abort with a running call.
+// Races of a run's end with a wait, a stop with a claim, and an abort with a running call.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
@@ -23,7 +23,7 @@ import { fakeWorld } from "../kit/world.ts";
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
 type Opened = Awaited<ReturnType<typeof openTestEngine>>;
 
-/** Lets this number of pending steps happen. */
+/** Lets this many pending steps happen. */
 async function ticks(count: number): Promise<void> {
   for (let at = 0; at < count; at += 1) await null;
 }
@@ -49,7 +49,7 @@ async function tell({ engine }: Opened, sessionKey: string, timeoutMs = 0): Prom
   return accepted.value.run.runId;
 }
 
-/** Accepts a run in `to` and waits for it, as one call of the current run. */
+/** Accepts a run in `to` and waits for it, as a tool call of the current run. */
 function ask({ engine }: Opened, handle: LaneHandle, to: string, waitMs = 60_000) {
   const callId = `${handle.run.runId}:${to}`;
   return handle.duringCall(async () => {
@@ -86,7 +86,7 @@ test("a lane that waited for a slot and has no work left passes the slot on", as
   expect((await endOf(opened.engine, waiting, 2_000)).state).toBe("ok");
 });
 
-test("I2: a lane whose head is aborted during its claim continues without waiting for a slot", async () => {
+test("I2: a lane whose first run is aborted during its claim continues without waiting for a slot", async () => {
   const started = Promise.withResolvers<void>();
   const opened = await openTestEngine({
     settings: { maxConcurrent: 1 },
@@ -139,7 +139,7 @@ test("I2: a stop at any time during an acceptance leaves no run running, and cou
   }
 });
 
-test("a target that ends after the deadline, just before its waiter gives up, counts as a time-out", async () => {
+test("a target that ends after the deadline, just before its waiting caller gives up, counts as a timeout", async () => {
   const world = fakeWorld();
   const finish = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -170,7 +170,7 @@ test("a target that ends after the deadline, just before its waiter gives up, co
   expect(answered, "the outcome comes as a notice, so not from the wait").toBe(false);
 });
 
-test("I6: a call that outlives its run takes no slot", async () => {
+test("I6: a tool call that outlives its run takes no slot", async () => {
   const inB = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   let left: Promise<unknown> = Promise.resolve();
@@ -195,7 +195,7 @@ test("I6: a call that outlives its run takes no slot", async () => {
   expect((await opened.engine.load()).slots.taken).toBe(0);
 });
 
-test("a time-out while a message is being stored keeps its text once", async () => {
+test("a timeout while a message is being stored stores its text once", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();
   const go = Promise.withResolvers<void>();
@@ -250,7 +250,7 @@ test("an aborted run has a result for every call, even if a provider repeats an 
   expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult"]);
 });
 
-test("L2: lanes that wait for a slot get one in order, also when a run is accepted as a slot is freed", async () => {
+test("L2: lanes that wait for a slot get one in order, even if a run is accepted while a slot becomes free", async () => {
   for (let delay = 0; delay < 12; delay += 1) {
     const begun: string[] = [];
     const started = Promise.withResolvers<void>();
@@ -282,7 +282,7 @@ test("L2: lanes that wait for a slot get one in order, also when a run is accept
   }
 });
 
-test("L4: a run whose successors fail again and again still ends, and its lane continues", async () => {
+test("L4: a run whose successors fail repeatedly still ends, and its lane continues", async () => {
   const world = fakeWorld();
   const { engine, store } = await openTestEngine({
     world,
@@ -298,7 +298,7 @@ test("L4: a run whose successors fail again and again still ends, and its lane c
   expect(await runRow(store, second.value.run.runId)).toMatchObject({ state: "ok" });
 });
 
-test("DD2: a deadline whose handler fails is postponed, and those behind it are handled", async () => {
+test("DD2: a deadline whose handler fails is postponed, and later deadlines are handled", async () => {
   const world = fakeWorld();
   const worked: string[] = [];
   const { engine, store } = await openTestEngine({
@@ -358,7 +358,7 @@ test("a run survives a full disk: its entry is stored when there is space again"
   expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
 });
 
-test("U3: a lock that others hold for long does not end a run", async () => {
+test("U3: a lock that another program holds for long does not end a run", async () => {
   let conflicts = 0;
   const { engine, store } = await openTestEngine({
     async execute(handle) {
@@ -382,7 +382,7 @@ test("U3: a lock that others hold for long does not end a run", async () => {
   expect(await endOf(engine, run.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
 });
 
-test("U4: an action after a commit that throws neither fails the transaction nor stops the next action", async () => {
+test("U4: if an action after a commit throws, the transaction succeeds and the next action runs", async () => {
   const { engine, store } = await openTestEngine({ execute: async () => ok("done") });
   let told = 0;
   const value = await engine.commit(async (unit) => {

@@ -1,5 +1,5 @@
-// Random actions of people, agents, disk and process, in any order. At the end, everything accepted has ended
-// once, and every caller was answered once. A failure prints its seed: `storyOf(SEED)` repeats the run.
+// Random actions of people, agents, disk and process, in any order. At the end every accepted run has ended
+// once, and every caller has one answer. A failure prints its seed: `storyOf(SEED)` repeats the run.
 
 import { expect, test } from "vitest";
 import { getWait } from "../../src/store/queries/runs/waits.ts";
@@ -12,8 +12,8 @@ import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/en
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 /**
- * Few cases, because the simulation (`tests/sim`) runs many more over whole gateways. These find faults of
- * the engine alone.
+ * Few, because the simulation (`tests/sim`) plays many more stories of whole gateways. These find faults
+ * of the engine alone.
  */
 const SEEDS = 60;
 /** Fewer slots than sessions, so that lanes wait. */
@@ -21,11 +21,11 @@ const SLOTS = 2;
 const STEPS_OF_A_LIFE = 14;
 const SETTLING_ROUNDS_MAX = 600;
 
-/** Survives a process in this test: the disk, the clock, and the observations. */
+/** The state that survives the crash of a process in the test: the disk, the clock, and the observations. */
 interface Story extends Talk {
   readonly dir: string;
   readonly world: FakeWorld;
-  /** The sender's result, by call id. */
+  /** The sender's result, by id of the tool call. */
   readonly results: Map<string, Record<string, unknown>>;
   readonly wrong: string[];
 }
@@ -64,7 +64,7 @@ async function open(story: Story, life: Process, crashAt?: number): Promise<Flow
   });
 }
 
-/** Runs a process from its start to its crash or planned stop. */
+/** Runs a process from its start until it crashes or stops. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
   const life = newProcess();
@@ -104,7 +104,7 @@ async function stopInOrder(story: Story, app: FlowApp, life: Process): Promise<v
 async function settle(story: Story, life: Process): Promise<FlowApp> {
   const app = await open(story, life);
   for (let round = 0; round < SETTLING_ROUNDS_MAX; round += 1) {
-    // Short steps while runs wait for each other, long ones while a delivery backs off.
+    // Short steps while runs wait for each other, long ones while a delivery waits for its retry.
     await story.world.advance(round < 200 ? 20 : 1_000);
     if (round % 5 === 0 && (await app.isQuiet())) break;
   }
@@ -157,7 +157,7 @@ async function storyOf(seed: number): Promise<void> {
   await inTime(world, life, "stop", last.stop(0));
 }
 
-test("I1-I8: after random faults everything accepted has ended once and every caller was answered once", async () => {
+test("I1-I8: after random faults every accepted run has ended once and every caller was answered once", async () => {
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     try {
       await storyOf(seed);

@@ -1,4 +1,4 @@
-// Runs that wait for runs of other sessions: without a slot, never in a cycle, across a crash.
+// Runs that wait for runs of other sessions: they hold no slot, form no cycle, and continue after a crash.
 
 import { expect, test } from "vitest";
 import { optional } from "../../src/core/optional.ts";
@@ -16,7 +16,7 @@ type Script = (handle: LaneHandle, engine: Engine) => Promise<EndFacts>;
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
 
-/** Sends into another session as the current run and waits, like the send flow. */
+/** Sends to another session from the current run and waits, as `sessions_send` does. */
 async function sendAndWait(
   handle: LaneHandle,
   engine: Engine,
@@ -74,7 +74,7 @@ async function tell(engine: Engine, sessionKey: string, text = "go"): Promise<Ru
   return accepted.value.run;
 }
 
-test("I6: with one slot, a chain of waiting runs still gets through", async () => {
+test("I6: with one slot, a chain of waiting runs still finishes", async () => {
   const { engine } = await open(
     {
       a: async (handle, e) => ok(await sendAndWait(handle, e, { to: "b", text: "hi" })),
@@ -88,7 +88,7 @@ test("I6: with one slot, a chain of waiting runs still gets through", async () =
   expect((await engine.load()).slots.taken).toBe(0);
 });
 
-test("publishes a change of the session when its run begins to wait and when it continues", async () => {
+test("a change of the session is published when its run begins to wait and when it continues", async () => {
   const asked = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const { engine, store } = await open({
@@ -104,7 +104,7 @@ test("publishes a change of the session when its run begins to wait and when it 
   const waits = Promise.withResolvers<void>();
   engine.bus.subscribe((event) => {
     if (event.kind !== "session" || event.sessionKey !== "a" || event.change !== "state") return;
-    // Like the page: it reads the row when a change is published.
+    // Reads the row when a change is published, as the web page does.
     const read = activityOf(store.db, ["a"]).then((found) => {
       const state = found.get("a")?.state ?? "";
       seen.push(state);
@@ -125,7 +125,7 @@ test("publishes a change of the session when its run begins to wait and when it 
   expect(seen.at(-1)).toBe("idle");
 });
 
-test("I6: a fan-out waits for all at once, holds no slot meanwhile, and is shown as waiting", async () => {
+test("I6: a run with several parallel sends waits for all of them, holds no slot meanwhile, and is shown as waiting", async () => {
   const release = Promise.withResolvers<void>();
   const inside = new Set<string>();
   const both = Promise.withResolvers<void>();
@@ -154,7 +154,7 @@ test("I6: a fan-out waits for all at once, holds no slot meanwhile, and is shown
   expect((await endOf(engine, run.runId)).reply).toBe("ok b,ok c");
 });
 
-test("I7: a wait that closes a cycle is refused, names the cycle, and its message is not enqueued", async () => {
+test("I7: a wait that would close a cycle is refused, and its message is not queued", async () => {
   const { engine, store } = await open({
     a: async (handle, e) => ok(await sendAndWait(handle, e, { to: "b", text: "question" })),
     b: async (handle, e) => ok(await sendAndWait(handle, e, { to: "c", text: "question" })),
@@ -172,7 +172,7 @@ test("I7: a wait that closes a cycle is refused, names the cycle, and its messag
   expect(rows).toHaveLength(1);
 });
 
-test("I7: waiting for oneself is a cycle", async () => {
+test("I7: a wait for the own session is a cycle", async () => {
   const { engine } = await open({
     a: async (handle, e) => ok(await sendAndWait(handle, e, { to: "a", text: "me" })),
   });
@@ -180,7 +180,7 @@ test("I7: waiting for oneself is a cycle", async () => {
   expect((await endOf(engine, run.runId)).reply).toContain("a -> a");
 });
 
-test("I7: of two opposite sends at the same instant exactly one is refused", async () => {
+test("I7: of two opposite sends at the same moment exactly one is refused", async () => {
   for (let round = 0; round < 20; round += 1) {
     const arrived: (() => void)[] = [];
     const meet = async (): Promise<void> => {
@@ -223,7 +223,7 @@ test("a wait that ends first does not affect the awaited run, and is recorded as
   expect((await endOf(engine, wait?.targetRunId ?? "")).reply).toBe("late");
 });
 
-test("aborting a waiting run ends its wait; the peer continues", async () => {
+test("aborting a waiting run ends its wait, and the other run continues", async () => {
   const release = Promise.withResolvers<void>();
   const started = Promise.withResolvers<string>();
   const { engine, store } = await open({
@@ -238,12 +238,12 @@ test("aborting a waiting run ends its wait; the peer continues", async () => {
   const peer = await started.promise;
   expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toMatchObject({ aborted: true });
   expect((await getWait(store.db, `${run.runId}:b`))?.state).toBe("ended");
-  // Without the wait there is no edge, so b may wait for a.
+  // Without that wait, b may wait for a.
   release.resolve();
   expect((await endOf(engine, peer)).state).toBe("ok");
 });
 
-test("a run resumed after a crash continues to wait for its peer's run, with the first deadline", async () => {
+test("a run that is resumed after a crash continues to wait for the other run, with its original deadline", async () => {
   let answer = false;
   const started = Promise.withResolvers<void>();
   const scripts: Record<string, Script> = {

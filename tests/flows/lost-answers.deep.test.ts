@@ -1,4 +1,4 @@
-// Lost answers to commits of PostgreSQL. Slow, because each story makes its own schema.
+// Loses answers to commits of PostgreSQL. Slow, because each case creates its own schema.
 
 import { lostAnswersContract } from "./lost-answers.ts";
 

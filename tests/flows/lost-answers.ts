@@ -1,5 +1,5 @@
-// Loses the answer to each commit in turn while the process stays alive. Checks that each step still happens
-// once and each end is published once (I2, I4, I5).
+// Loses the answer to each commit in turn, while the process continues. Checks that each step still happens
+// once and that each end is published once (I2, I4, I5).
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
@@ -14,7 +14,7 @@ import { begin, checkFinished, scenario } from "./conversation/story.ts";
 import { fanOut } from "./job/fan-out-story.ts";
 
 const COMMITS_MAX = 120;
-/** Stories in parallel: most of the time they wait to retry. */
+/** Number of cases in parallel, because each mostly waits for a retry. */
 const AT_ONCE = 6;
 const PATIENCE_MS = 240_000;
 
@@ -28,7 +28,7 @@ interface App {
 
 interface Story<A extends App> {
   open(disk: Store, crash: { commit: number; when: "lost" }): Promise<A>;
-  /** Repeats the request like a client without an answer. */
+  /** Sends the request repeatedly, as a client without an answer does. */
   begin(app: A): Promise<unknown>;
   check(app: A): Promise<void>;
 }
@@ -56,7 +56,10 @@ const job: Story<Awaited<ReturnType<typeof openSpawnApp>>> = {
   },
 };
 
-/** Checks that each end was published exactly once. The last ones may follow when everything is at rest. */
+/**
+ * Checks that each end was published exactly once. The last ones may be published after all work has
+ * ended.
+ */
 async function checkTold(app: App): Promise<void> {
   const rows = await app.store.db.selectFrom("runs").select("run_id").execute();
   const runIds = rows.map((row) => row.run_id).toSorted();
@@ -66,14 +69,14 @@ async function checkTold(app: App): Promise<void> {
   expect(told()).toEqual(runIds);
 }
 
-/** Runs a story in which one answer is lost. Returns false if the story ended before that commit. */
+/** Runs a case in which one answer is lost. Returns false if it ended before that commit. */
 async function tell<A extends App>(kind: Store["kind"], story: Story<A>, commit: number): Promise<boolean> {
   const disk = await openStoreOn(kind, temporaryFolder());
   const app = await story.open(disk, { commit, when: "lost" }).catch((error: unknown) => {
     if (isInDoubt(error)) return undefined;
     throw error;
   });
-  // A start whose answer is lost fails, and is repeated.
+  // A start without the answer to its commit fails, and is repeated.
   if (app === undefined) return true;
   await story.begin(app);
   await app.quiet();

@@ -1,5 +1,5 @@
 // Engine, flows, tools and the real executor on a real store, with one scripted model: whole turns, and
-// crashes on request.
+// crashes at chosen commits.
 
 import { ok } from "../../src/core/shapes/errors.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -32,14 +32,14 @@ export interface TurnApp {
   readonly engine: Engine;
   readonly store: Store;
   readonly model: ScriptedModel;
-  /** Sends a person's message from a place, in a queue mode. */
+  /** Sends a person's message from a chat, in a queue mode. */
   says(text: string, at: Route, mode: QueueMode, more?: Partial<AcceptRequest>): Promise<Run>;
   runs(sessionKey: string): Promise<Run[]>;
   texts(sessionKey: string): Promise<string[]>;
-  /** Resolves when no run is unfinished. */
+  /** Resolves when all runs have ended. */
   quiet(): Promise<void>;
   crashed(): Promise<void>;
-  /** Stops the process as planned. */
+  /** Shuts the process down gracefully. */
   stop(): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export interface TurnAppOptions {
   readonly sessionKey: string;
   readonly dir?: string;
   readonly crash?: CrashPoint;
-  /** Changes the handle that the executor gets. Default: no change. */
+  /** Wraps the handle that the executor gets. Default: unchanged. */
   readonly handed?: (handle: LaneHandle) => LaneHandle;
 }
 

@@ -1,12 +1,12 @@
-// Runs every fuzz target on its corpus, which holds the inputs that once failed, and on a few new inputs.
-// fuzz.deep.test.ts tries many.
+// Runs every fuzz target on its corpus (inputs that once failed), and on a few new inputs. fuzz.deep.test.ts
+// tries many.
 
 import { expect, test } from "vitest";
 import { drive } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
 const NEW_INPUTS = 3;
-/** Ends a target that hangs. */
+/** Time limit of a target, in case that it hangs. */
 const TARGET_MAX_MS = 120_000;
 
 test.each(TARGETS)(

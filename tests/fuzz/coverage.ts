@@ -1,5 +1,5 @@
-// Reports the executed lines of our sources, from Node's own coverage (NODE_V8_COVERAGE). Run by hand, it
-// shows code that no fuzz input reached.
+// Reports the lines of our sources that were executed, from Node's own coverage (NODE_V8_COVERAGE). It shows
+// code that no fuzz input reached.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -26,7 +26,7 @@ export interface FileCoverage {
 
 const SOURCES = new URL("../../src/", import.meta.url).href;
 
-/** Run count of each character: an inner range overrides the ranges around it. */
+/** Returns how often each character was executed: an inner range overrides the ranges around it. */
 function countsOf(source: string, script: Script): Uint8Array {
   const ran = new Uint8Array(source.length).fill(1);
   const ranges = script.functions.flatMap((one) => one.ranges);
@@ -38,7 +38,7 @@ function countsOf(source: string, script: Script): Uint8Array {
 
 function coverageOf(script: Script): FileCoverage {
   const source = readFileSync(fileURLToPath(script.url), "utf8");
-  // Types and comments do not run, so they are blanked.
+  // Types and comments are not executed, so they are replaced by blanks.
   const code = stripTypeScriptTypes(source).replace(/\/\*[\s\S]*?\*\/|(?<![:"'`\\])\/\/.*$/gm, (comment) =>
     comment.replace(/[^\n]/g, " "),
   );
@@ -56,7 +56,7 @@ function coverageOf(script: Script): FileCoverage {
   return { file: script.url.slice(SOURCES.length), lines, covered };
 }
 
-/** Coverage of each of our sources, from the newest report in a folder. */
+/** Reads the coverage of each of our sources from the newest report in a folder. */
 export function readCoverage(folder: string): FileCoverage[] {
   const reports = readdirSync(folder).map(
     (name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as { result: Script[] },

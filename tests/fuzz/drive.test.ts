@@ -1,5 +1,4 @@
-// Tests the fuzz harness: it finds planted targets that fail in every way, and reports how to repeat the
-// failure.
+// Tests the fuzz harness: it finds every kind of failure in example targets, and reports how to repeat it.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -23,14 +22,14 @@ function planted(
 
 const once = { seed: 1, enough: () => true };
 
-test("a property that holds for every input passes, the corpus first", async () => {
+test("a property that is true for every input passes, and the corpus is tried first", async () => {
   const seen: number[] = [];
   const target = planted((input) => void seen.push(input));
   expect(await drive(target, once)).toEqual({ target: "planted", runs: 200, corpus: 2 });
   expect(seen.slice(0, 2)).toEqual([7, 4_000]);
 });
 
-test("an input that breaks the property is reported with the seed and path that repeat it", async () => {
+test("an input that violates the property is reported with the seed and path that repeat it", async () => {
   const target = planted((input) => must(input < 900 || input > 1_000, `${input} is large`));
   const { failure = "" } = await drive(target, once);
   const [, seed, path] = /--target planted --seed (\d+) --path "([\d:]+)"/.exec(failure) ?? [];
@@ -66,7 +65,7 @@ test("uncaught errors, unhandled rejections and a changed prototype are failures
   }
 });
 
-test("a property that breaks at the end of a round fails the round", async () => {
+test("a property that fails when it is closed fails the round", async () => {
   const leaking = planted(
     () => {},
     async () => must(false, "something is held"),

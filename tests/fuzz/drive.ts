@@ -1,6 +1,6 @@
 // Runs a target: first its corpus, then rounds of generated inputs until the budget is used up.
 // DR1: a failure is reported with the seed and path that repeat it, and with the input.
-// DR2: besides breaking its property, an input fails if it leaves an unhandled rejection, an uncaught error,
+// DR2: besides violating its property, an input fails if it causes an unhandled rejection, an uncaught error,
 //      a changed prototype, or a run that does not end.
 
 import { readFileSync } from "node:fs";
@@ -8,18 +8,18 @@ import fc, { type RunDetails } from "fast-check";
 import { type FuzzTarget, must, type Property } from "./target.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
-/** Time limit of one asynchronous run. The watchdog ends runs that block. */
+/** Time limit of one asynchronous run. A watchdog process ends runs that block. */
 const RUN_MAX_MS = 60_000;
 /** Time limit for shrinking a failing input. */
 const SHRINK_MAX_MS = 120_000;
 const INPUT_SHOWN_CHARS = 3_000;
 
 export interface Budget {
-  /** Number of inputs after which no further round begins, or a function that decides it. */
+  /** Returns whether enough inputs have run, so that no further round begins. */
   enough(runs: number): boolean;
-  /** Seed of the first round; later rounds count on from it. */
+  /** Seed of the first round; each later round adds one. */
   readonly seed: number;
-  /** Repeats one failure: runs only this input of the round. */
+  /** Runs only this input of the round, to repeat a failure. */
   readonly path?: string;
   /** Maximum number of inputs in one round. */
   readonly runsMax?: number;
@@ -38,14 +38,14 @@ const PROTOTYPES = [Object, Array, String, Number, Function, Promise, Map].map(
   (made) => made.prototype as object,
 );
 
-/** Names on the prototypes that an input could have reached. */
+/** Returns the number of properties of each prototype that an input could have changed. */
 function prototypeNames(): string {
   return PROTOTYPES.map((one) => Reflect.ownKeys(one).length).join(" ");
 }
 
-/** Errors outside of any property. */
+/** Errors that no property has caught. */
 interface Strays {
-  /** Throws the first recorded error, if any. */
+  /** Throws the first error, if any. */
   refuse(): void;
   end(): void;
 }
@@ -69,7 +69,7 @@ function watchStrays(): Strays {
   };
 }
 
-/** In a corpus `<<ab x3>>` means `ababab`, so long inputs stay short in the file. */
+/** Matches `<<ab x3>>` in a corpus, which means `ababab`, so that long inputs are short in the file. */
 const REPEATED = /<<([\s\S]+?) x(\d+)>>/g;
 
 function corpusOf(name: string): readonly unknown[] {
@@ -123,7 +123,7 @@ async function tryOne(
   strays.refuse();
 }
 
-/** Opens, works and closes. A failure of the work hides a failure of the close. */
+/** Opens the property, runs `work` and closes it. A failure of `work` hides a failure while closing. */
 async function opened<T>(driver: Driver, work: (property: Property<unknown>) => Promise<T>): Promise<T> {
   const property = await driver.target.open();
   let done: T;
@@ -139,7 +139,7 @@ async function opened<T>(driver: Driver, work: (property: Property<unknown>) => 
   return done;
 }
 
-/** Runs the corpus. The message names the input that failed by its number. */
+/** Runs the corpus. A failure names the input by its number. */
 async function tryCorpus(driver: Driver, corpus: readonly unknown[]): Promise<void> {
   const { name } = driver.target;
   driver.watchdog.watch(`${name}, corpus/${name}.json`);
@@ -156,7 +156,7 @@ async function tryCorpus(driver: Driver, corpus: readonly unknown[]): Promise<vo
   });
 }
 
-/** Runs one round of generated inputs. Returns the text of a failure, if there was one. */
+/** Runs one round of generated inputs. Returns the description of a failure, or undefined. */
 async function tryRound(
   driver: Driver,
   round: { readonly runs: number; readonly seed: number; readonly path?: string | undefined },
@@ -175,7 +175,7 @@ async function tryRound(
   });
 }
 
-/** Runs one target until its budget is used up, or until it fails. */
+/** Runs one target until its budget is used up or an input fails. */
 export async function drive(target: FuzzTarget<unknown>, budget: Budget): Promise<Report> {
   const driver: Driver = { target, watchdog: startWatchdog(), strays: watchStrays() };
   const corpus = corpusOf(target.name);
@@ -185,7 +185,7 @@ export async function drive(target: FuzzTarget<unknown>, budget: Budget): Promis
     await tryCorpus(driver, corpus);
     for (let round = 0; round === 0 || !budget.enough(runs); round += 1) {
       const count = Math.min(target.roundRuns, (budget.runsMax ?? Number.POSITIVE_INFINITY) - runs);
-      // Seeds are 32-bit numbers with a sign.
+      // Seeds are signed 32-bit numbers.
       const seed = (budget.seed + round) | 0;
       const failure = await tryRound(driver, { runs: count, seed, path: budget.path });
       runs += count;

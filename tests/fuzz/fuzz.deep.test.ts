@@ -1,12 +1,12 @@
-// Runs every fuzz target for a few seconds: its corpus, and inputs from a new seed. For longer runs: npm
-// run fuzz -- --minutes 60.
+// Runs every fuzz target for a few seconds: its corpus, and inputs from a new seed. Longer runs: npm run fuzz
+// -- --minutes 60.
 
 import { expect, test } from "vitest";
 import { dice } from "../kit/dice.ts";
 import { drive } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
-/** The number of runs is counted, not timed. This limit ends a target that hangs. */
+/** Time limit of a target that hangs; a target is otherwise limited by its number of runs. */
 const TARGET_MAX_MS = 240_000;
 const SEEDS = 1_000_000_000;
 const seed = dice(process.env.PARLEY_SEED ?? String(Date.now())).below(SEEDS);

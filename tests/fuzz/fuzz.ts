@@ -1,5 +1,5 @@
-// Fuzzes by hand. Prints a line for each target and exits with 1 if one fails. If NODE_V8_COVERAGE names an
-// empty folder, it also prints the coverage of each of our sources.
+// Runs fuzz targets by hand. Prints a line for each target and exits with 1 if one fails. If NODE_V8_COVERAGE
+// names an empty folder, it also prints the coverage of each source file.
 
 import { takeCoverage } from "node:v8";
 import { optional } from "../../src/core/optional.ts";
@@ -8,7 +8,7 @@ import { readCoverage } from "./coverage.ts";
 import { type Budget, drive, type Report } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
-/** Seeds stay small, because people type them. */
+/** Maximum seed, small because people type it. */
 const SEEDS = 1_000_000_000;
 
 const USAGE = `npm run fuzz -- [options]

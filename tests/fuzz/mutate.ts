@@ -1,10 +1,9 @@
-// Damages valid texts, bytes and trees. The results are close enough to valid input to pass the first
-// checks.
+// Damages valid texts, bytes and JSON trees slightly, so that they pass the first checks.
 
 import fc, { type Arbitrary } from "fast-check";
 import { nastyName, nastyNumber, nastyText, nastyValue, objectOf } from "./nasty.ts";
 
-/** A position as a share of the whole, so that it fits any length. */
+/** A position as a fraction of the length, so that it is valid for any length. */
 const place = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 type TextEdit =
@@ -51,14 +50,14 @@ function editText(text: string, edit: TextEdit): string {
   }
 }
 
-/** The unchanged text, or the text with a few edits. */
+/** Generates the unchanged text, or the text with a few edits. */
 export function damagedText(valid: Arbitrary<string>, editsMax = 3): Arbitrary<string> {
   return fc
     .tuple(valid, fc.array(textEdit, { maxLength: editsMax }))
     .map(([text, edits]) => edits.reduce(editText, text));
 }
 
-/** Edits to bytes. `at` is a position as a share of them. */
+/** An edit of bytes. `at`: the position as a fraction of the length. */
 export type BytesEdit =
   | { readonly kind: "cut"; readonly at: number }
   | { readonly kind: "flip"; readonly at: number; readonly bit: number }
@@ -140,7 +139,7 @@ function isParent(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Paths of all nodes of a tree, the root first, down to the depth of the edits. */
+/** Returns the paths of all nodes of a tree, the root first, up to the depth of the edits. */
 function pathsIn(value: unknown, above: Path = []): Path[] {
   if (!isParent(value) || above.length >= DEPTH_MAX) return [above];
   const inner = Object.entries(value).flatMap(([name, child]) => pathsIn(child, [...above, name]));
@@ -148,7 +147,7 @@ function pathsIn(value: unknown, above: Path = []): Path[] {
 }
 
 /**
- * Copies the tree with the value at `path` replaced by the result of `change`. A result of `[]` removes the
+ * Copies the tree and replaces the value at `path` by the result of `change`. The result `[]` removes the
  * entry.
  */
 function changed(
@@ -198,8 +197,8 @@ function added(parent: object, name: string, value: unknown): unknown {
 }
 
 /**
- * The unchanged tree, or the tree with a few edits. `names` are keys that may be inserted. JSON in, JSON
- * out.
+ * Generates the unchanged tree, or the tree with a few edits. `names`: keys that may be inserted. Input
+ * and output are JSON.
  */
 export function damagedTree(
   valid: Arbitrary<unknown>,

@@ -1,8 +1,8 @@
-// Texts, numbers, names and trees that often break programs.
+// Texts, numbers, names and trees that are likely to break programs.
 
 import fc, { type Arbitrary } from "fast-check";
 
-/** Names that every object inherits. A careless copy assigns them to all objects. */
+/** Names that every object inherits: careless code would assign to the shared prototype. */
 export const PROTOTYPE_NAMES = [
   "__proto__",
   "constructor",
@@ -66,7 +66,7 @@ const SPECIAL_TEXTS: readonly string[] = [
   ...PROTOTYPE_NAMES,
 ];
 
-/** One character: a special one, or any of Unicode. */
+/** Generates one character: a special one, or any of Unicode. */
 const sign: Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(..."abcxyzAZ019_-. :%/\\\"'`{}[]()<>,;=*|#~\n\t".split("")) },
   {
@@ -86,7 +86,7 @@ const sign: Arbitrary<string> = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: "binary", minLength: 1, maxLength: 1 }) },
 );
 
-/** A text of few or many characters, or a special one; sometimes up to a megabyte. */
+/** Generates a short text, a long text (up to a megabyte), or a special text. */
 export function nastyText(maxLength = 1 << 20): Arbitrary<string> {
   const piece = fc.oneof(fc.constantFrom(...SPECIAL_TEXTS), fc.string({ unit: sign, maxLength: 6 }));
   const long = fc
@@ -122,7 +122,7 @@ export const nastyNumber: Arbitrary<number> = fc.oneof(
   fc.integer({ min: -5, max: 1_000 }),
 );
 
-/** Nested arrays or nested objects. */
+/** Generates deeply nested arrays or objects. */
 const deep: Arbitrary<unknown> = fc.tuple(fc.nat(3_000), fc.boolean()).map(([depth, inArrays]) => {
   let value: unknown = null;
   for (let level = 0; level < depth; level += 1) value = inArrays ? [value] : { a: value };
@@ -131,7 +131,7 @@ const deep: Arbitrary<unknown> = fc.tuple(fc.nat(3_000), fc.boolean()).map(([dep
 
 const name: Arbitrary<string> = fc.oneof(fc.constantFrom(...PROTOTYPE_NAMES), nastyText(200));
 
-/** An object as `JSON.parse` returns it: `__proto__` is an ordinary key. */
+/** Makes an object as `JSON.parse` does: `__proto__` is an ordinary key. */
 export function objectOf(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   const made: Record<string, unknown> = {};
   for (const [key, value] of entries) {
@@ -140,7 +140,7 @@ export function objectOf(entries: readonly (readonly [string, unknown])[]): Reco
   return made;
 }
 
-/** Any JSON value. `depth` limits the nesting. */
+/** Generates any JSON value. `depth` limits the nesting. */
 export function nastyValue(depth = 2): Arbitrary<unknown> {
   const flat: Arbitrary<unknown> = fc.oneof(
     { weight: 4, arbitrary: nastyText(20_000) },

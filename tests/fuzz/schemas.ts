@@ -1,16 +1,18 @@
-// Generates values close to one of our JSON Schemas: of its types, with words that have a meaning.
+// Generates values that are close to one of our JSON Schemas: with its types, and with meaningful words.
 
 import fc, { type Arbitrary } from "fast-check";
 import type { JsonSchema } from "../../src/core/shapes/tool.ts";
 import { nastyNumber, nastyText, nastyValue } from "./nasty.ts";
 
-/** Values with a meaning: by property name, and for any name. */
+/** Meaningful values, by property name and for any name. */
 export interface Vocabulary {
   readonly names: Readonly<Record<string, readonly unknown[]>>;
   readonly words: readonly string[];
 }
 
-/** A value of the type in the schema, so that it passes the first check and reaches the next ones. */
+/**
+ * Generates a value with the type of the schema, so that it passes the first check and reaches later code.
+ */
 export function typed(schema: JsonSchema, known: Vocabulary): Arbitrary<unknown> {
   if (Array.isArray(schema.enum)) return fc.constantFrom(...(schema.enum as unknown[]));
   const [type] = [schema.type].flat();

@@ -1,34 +1,34 @@
-// Defines a fuzz target: a kind of untrusted input, and the property that must hold for every input.
+// A fuzz target: a kind of untrusted input, and the property that must be true for every input.
 
 import type { Arbitrary } from "fast-check";
 
-/** The opened real parts, and the check of one input. */
+/** The parts that a round uses, and the check of one input. */
 export interface Property<Input> {
   /**
-   * Throws or rejects if the input breaks the property. The corpus is written by hand, so any input may
-   * arrive.
+   * Throws or rejects if the input violates the property. It must accept any value, because the corpus is
+   * written by hand.
    */
   check(input: Input): void | Promise<void>;
-  /** Runs after the last input of a round: closes the parts and checks what must hold for the whole round. */
+  /** Runs after the last input of a round: closes the parts and checks the whole round. */
   close?(): Promise<void>;
 }
 
 export interface FuzzTarget<Input> {
   readonly name: string;
-  /** The property that holds for every input, in a sentence. */
+  /** The property in one sentence. */
   readonly proves: string;
   readonly inputs: Arbitrary<Input>;
-  /** Number of inputs of a round. The parts are opened again for each round. */
+  /** Number of inputs in a round. Each round opens the parts again. */
   readonly roundRuns: number;
-  /** Number of inputs in CI without the corpus. All targets together take about a minute. */
+  /** Number of inputs in CI, not counting the corpus. All targets together take about a minute. */
   readonly ciRuns: number;
   open(): Property<Input> | Promise<Property<Input>>;
 }
 
-/** Thrown by a property if the input breaks it. */
+/** Thrown by a property that an input violates. */
 class Broken extends Error {}
 
-/** Throws unless the condition holds. `text` is read by the developer who looks for the bug. */
+/** Throws unless the condition is true. `text`: explains the failure to a developer. */
 export function must(holds: boolean, text: string | (() => string)): asserts holds {
   if (!holds) throw new Broken(typeof text === "string" ? text : text());
 }

@@ -1,15 +1,16 @@
-// Ends a run that never ends: a thread watches the progress of the fuzzing.
-// WD1: a run that blocks the process (an endless loop, a backtracking regular expression) is named with its
-//      seed, and the process is killed, because nothing in it can stop the run.
-// WD2: the thread counts its own ticks instead of reading a clock, so a slow machine kills no run.
+// Stops fuzzing that hangs: a thread watches its progress.
+// WD1: if a run blocks the process (an endless loop, a backtracking regular expression), its seed is printed
+// and
+//      the process is killed, because no code in it can stop the run.
+// WD2: the thread counts its own ticks and reads no clock, so that it kills no run on a slow machine.
 
 import { Worker } from "node:worker_threads";
 
-/** Ticks of a second without progress after which a run counts as hung. */
+/** Number of ticks (one per second) without progress after which a run counts as hanging. */
 const TICKS_MAX = 90;
 const NAME_MAX_BYTES = 1_000;
 
-/** The code of the thread, as text, so that it needs no loader. */
+/** The code of the thread. It is a text, so that it needs no module loader. */
 const WATCH = `
   const { workerData } = require("node:worker_threads");
   const { writeSync } = require("node:fs");
@@ -30,11 +31,11 @@ const WATCH = `
 `;
 
 export interface Watchdog {
-  /** Starts to expect runs. `name` identifies them in the report, with the seed. */
+  /** Starts watching. `name` is printed together with the seed. */
   watch(name: string): void;
-  /** Records progress: a run begins. */
+  /** Reports progress: a run begins. */
   beat(): void;
-  /** Stops to expect runs until the next `watch`. */
+  /** Stops watching until the next `watch`. */
   rest(): void;
   end(): Promise<void>;
 }

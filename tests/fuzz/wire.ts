@@ -1,4 +1,4 @@
-// A gateway that is fuzzed over its wire: tokens with few rights, sessions of two agents, sockets of
+// A real gateway for fuzzing over the network: tokens with few rights, sessions of two agents, sockets of
 // clients.
 
 import { once } from "node:events";
@@ -26,16 +26,19 @@ const token = (text: string, scopes: readonly TokenScope[], sessions?: readonly 
   ...optional({ sessions }),
 });
 
-/** Token with full rights to the sessions of the agent `main` only. */
+/** A token with full rights, but only for the sessions of the agent `main`. */
 export const MAIN_TOKEN = "token-of-main";
-/** Token that may only read. */
+/** A token that may only read. */
 export const READER_TOKEN = "token-of-a-reader";
-/** A session that the reader's token covers and the token of `main` does not. */
+/** A session that the reader's token covers, but not the token of `main`. */
 export const OTHER = "agent:research:main";
-/** Length of one window of the limit on wrong tokens. */
+/** Time after which the gateway forgets wrong tokens. */
 const FORGIVEN_AFTER_MS = 120_000;
 
-/** A clock that can be advanced, so that the count of wrong tokens is reset between two inputs. */
+/**
+ * Returns a world whose clock can be advanced, so that the gateway forgets wrong tokens between two
+ * inputs.
+ */
 function movableWorld(): World & { moveOn(): void } {
   const real = realWorld({ level: "silent" });
   let aheadMs = 0;
@@ -53,12 +56,12 @@ function movableWorld(): World & { moveOn(): void } {
 }
 
 export interface FuzzedHouse extends House {
-  /** Resets the count of wrong tokens. */
+  /** Makes the gateway forget wrong tokens. */
   forgive(): void;
   close(): Promise<void>;
 }
 
-/** Token of incoming web hooks. */
+/** The token of incoming web hooks. */
 export const HOOK_TOKEN = "token-of-the-fuzzed-hooks";
 const signed: HookMapping = {
   id: "signed",
@@ -68,7 +71,10 @@ const signed: HookMapping = {
   message: "{{body}}",
 };
 
-/** A gateway with three agents whose tools run no command and write into a temporary folder. */
+/**
+ * Opens a gateway with three agents. Their tools execute no commands and write only into a temporary
+ * folder.
+ */
 export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): Promise<FuzzedHouse> {
   const base = mkdtempSync(join(tmpdir(), "parley-fuzz-house-"));
   const workspace = join(base, "workspace");
@@ -102,13 +108,13 @@ export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): P
   };
 }
 
-/** More sessions, each with messages and a pending delivery. */
+/** Adds sessions, each with messages and a pending delivery. */
 export async function fillHouse(house: House, keys: readonly string[]): Promise<void> {
   await house.store.transaction(async (tx) => {
     for (const [index, key] of keys.entries()) {
       const sessionId = `id-${index}`;
       const agentId = key.split(":")[1] ?? "";
-      // Neighbours of the same age: a cursor must distinguish them by key.
+      // Several sessions have the same time, so that a cursor must distinguish them by key.
       const row = sessionRow(key, {
         sessionId,
         agentId,
@@ -133,15 +139,15 @@ export async function fillHouse(house: House, keys: readonly string[]): Promise<
   });
 }
 
-/** The socket of one input: sends given frames and keeps received ones. */
+/** The socket of one input: it sends the given frames and stores the received ones. */
 export interface Caller {
   readonly socket: WebSocket;
   readonly frames: Frame[];
   /** Resolves with the close code; 1006 if there was no close frame. */
   readonly closed: Promise<number>;
   /**
-   * Resolves when `done` is true for the received frames, or when the socket is closed. Checked at every
-   * frame.
+   * Resolves when `done` returns true for the received frames, or when the socket is closed. It is called
+   * for every frame.
    */
   until(done: (frames: readonly Frame[]) => boolean): Promise<void>;
 }
@@ -187,14 +193,14 @@ export function asker(house: House, withToken: string): Promise<Asker> {
   return askGateway(house.url, withToken);
 }
 
-/** Connects to any address. */
+/** Connects to a gateway at any address. */
 export async function askGateway(url: string, withToken: string): Promise<Asker> {
   const raw = await joined({ url }, { auth: { token: withToken } });
   let asked = 0;
   return {
     raw,
     async ask(method, params) {
-      // Frames that were received before are dropped.
+      // Drops the frames of earlier requests.
       raw.frames.length = 0;
       asked += 1;
       const id = `ask-${asked}`;

@@ -1,5 +1,5 @@
-// Compares the state before and after an input, to find unwanted writes: rows of the store, files of a
-// folder.
+// Detects unwanted writes: it compares the rows of the store and the files of a folder before and after an
+// input.
 
 import { type Dirent, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import type { Store } from "../../src/store/sql.ts";
 import { must } from "./target.ts";
 
-/** Tables with the work of people and agents. Rows of the gateway itself (beats, slots) come and go. */
+/** Tables with data of people and agents. The gateway changes others itself, such as heartbeats and slots. */
 const TABLES = [
   "sessions",
   "session_ids",
@@ -22,17 +22,20 @@ const TABLES = [
   "idempotency",
 ] as const;
 
-/** Reads until two readings in a row are equal. */
+/** Maximum number of readings until two consecutive ones are equal. */
 const LOOKS_MAX = 50;
 
-/** Row count of each table, without the rows of some sessions. */
+/** Returns the number of rows in each table, without those of some sessions. */
 export async function rowCounts(store: Store): Promise<string> {
   const counts = TABLES.map((table) => sql`select count(*) as n from ${sql.table(table)}`);
   const { rows } = await sql<{ n: number }>`${sql.join(counts, sql` union all `)}`.execute(store.db);
   return TABLES.map((table, index) => `${table}: ${rows[index]?.n}`).join(", ");
 }
 
-/** The same after all changes have ended. Requests of closed connections may still be running. */
+/**
+ * Returns the same after all changes have ended, because requests of closed connections may still be
+ * running.
+ */
 export async function settledCounts(store: Store): Promise<string> {
   let last = "";
   for (let look = 0; look < LOOKS_MAX; look += 1) {
@@ -44,7 +47,7 @@ export async function settledCounts(store: Store): Promise<string> {
   return last;
 }
 
-/** All data of one session: its row, its messages, its runs. */
+/** Returns all data of a session: its row, its messages, its runs. */
 export async function rowsOfSession(store: Store, key: string): Promise<string> {
   const { db } = store;
   const session = await db.selectFrom("sessions").selectAll().where("key", "=", key).execute();
@@ -69,7 +72,7 @@ export async function rowsOfSession(store: Store, key: string): Promise<string> 
 const ACTIVE = ["queued", "running", "waiting"];
 const TURNS_MAX = 2_000_000;
 
-/** Waits until no run is active. A run that never ends is a failure. */
+/** Waits until no run is active. Fails if a run never ends. */
 export async function untilIdle(store: Store): Promise<void> {
   for (let turn = 0; ; turn += 1) {
     const active = await store.db
@@ -83,7 +86,7 @@ export async function untilIdle(store: Store): Promise<void> {
   }
 }
 
-/** Turns of the event loop in which a request that outlives its connection can end. */
+/** Number of turns of the event loop in which requests of closed connections can end. */
 const SETTLING_TURNS = 25;
 
 /** Waits until no run is active and the requests of closed connections have ended. */
@@ -91,7 +94,7 @@ export async function untilSettled(store: Store): Promise<void> {
   await untilIdle(store);
   for (let turn = 0; turn < SETTLING_TURNS; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
-    // Waiting writers run before this.
+    // Waits for earlier transactions, because transactions run one after the other.
     await store.transaction(async () => {});
   }
   await untilIdle(store);
@@ -105,7 +108,7 @@ function describe(path: string, entry: Dirent): string {
     : `${size} bytes, ${mode.toString(8)}, ${mtimeMs}`;
 }
 
-/** All files of a folder, at any depth, with sizes and times. */
+/** Returns all files of a folder, at any depth, with sizes and times. */
 export function filesIn(folder: string, above = ""): string[] {
   return readdirSync(join(folder, above), { withFileTypes: true }).flatMap((entry) => {
     const shown = join(above, entry.name);

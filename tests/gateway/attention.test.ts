@@ -1,5 +1,5 @@
-// The list of what needs a person: its groups, the rights of its readers, the decisions about a failed run, and
-// its hints, on both stores.
+// The attention list (sessions that need a person): its groups, the rights of its readers, the decisions
+// about a failed run, and its change hints, on both stores.
 
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -36,7 +36,7 @@ const question = (sessionKey: string): PermissionQuestion => ({
   ...{ askedAt: 5, expiresAt: 9_000_000_000_000 },
 });
 
-/** Fails, asks or holds as the message says. */
+/** Returns a play that fails, asks a question or waits, as the message says. */
 function player() {
   const held = Promise.withResolvers<void>();
   let mends = false;
@@ -58,7 +58,7 @@ async function say(house: House, sessionKey: string, text: string): Promise<stri
   return accepted.value.run.runId;
 }
 
-/** Returns the items of the list by group, without empty groups. */
+/** Returns the items of the attention list by group, without empty groups. */
 async function listed(client: GatewayClient): Promise<Record<string, readonly AttentionItem[]>> {
   const { groups } = await client.request("attention.list", {});
   for (const { count, items } of groups) expect(count).toBe(items.length);
@@ -82,7 +82,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     return openHouse({ disk: await ground.open(world), world, gateway: { tokens: TOKENS }, ...options });
   };
 
-  test("AT1: puts each session into one group by its last turn, and a failed one leaves with its next turn", async () => {
+  test("AT1: a session is in one group, by its last turn, and a failed session leaves the list with its next turn", async () => {
     const { play, release } = player();
     const house = await open({ play });
     const client = await house.client();
@@ -110,7 +110,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     });
   });
 
-  test("AT3: two tokens with different rights get different items and actions; a decision is made once", async () => {
+  test("AT3: two tokens with different rights get different items and actions, and each decision is made once", async () => {
     const { play, mend } = player();
     const permissions = { list: () => [question(MAIN), question(RESEARCH)], answer: () => true };
     const house = await open({ play, permissions });
@@ -174,7 +174,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(runs).toHaveLength(3);
   });
 
-  test("a retry under a key gets one answer, and decisions survive a restart", async () => {
+  test("a retry with an idempotency key gets the first answer, and decisions survive a restart", async () => {
     const ground = await openGround();
     const world = quietWorld();
     const { play, mend } = player();
@@ -196,7 +196,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(short(await listed(again))).toEqual({ failed: [`run ${key}: `], done: [`run ${MAIN}: `] });
   });
 
-  test("tells for whom a run waits, and names no session that the reader may not see", async () => {
+  test("the list says for which session a run waits, unless the reader may not see it", async () => {
     const held = Promise.withResolvers<void>();
     const here = Promise.withResolvers<void>();
     const model = talkingModel((input) => {
@@ -209,7 +209,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     const [admin, half] = [await house.client(), await house.client({ token: "half" })];
     await say(house, MAIN, doing(sending(RESEARCH, "a long question")));
     await here.promise;
-    // The sender gives back its slot beside the start of the other run.
+    // The sender releases its slot while the other run starts.
     await expect
       .poll(async () => (await listed(admin)).waiting)
       .toMatchObject([{ sessionKey: MAIN, waitingFor: [RESEARCH], waitingForCount: 1 }]);
@@ -223,7 +223,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect((await listed(admin)).waiting).toBeUndefined();
   });
 
-  test("hints only connections whose list may have changed, and gathers hints", async () => {
+  test("a change hint goes only to connections whose list may have changed, and several changes give one hint", async () => {
     const house = await open({ play: player().play });
     const [admin, scoped] = [await house.client(), await house.client({ token: "scoped" })];
     const heard = { admin: 0, scoped: 0 };
@@ -250,7 +250,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
   });
 });
 
-test("AT1, AT2: the group of a last turn follows from its end, its step and the decision about it", () => {
+test("AT1, AT2: the group of a session follows from the end of its last turn, the step, and the decision about it", () => {
   const turn = { state: "error", tail: "", dismissed: false } as const;
   const place = (more: object) => Object.values(placeOfTurn({ ...turn, ...more })).join(" ");
   expect([
@@ -276,7 +276,7 @@ test("AT1, AT2: the group of a last turn follows from its end, its step and the 
   ]);
 });
 
-test("a reply asks its person if it ends with a question mark, whatever markup closes it", () => {
+test("an answer asks a question if it ends with a question mark, even if closing markup follows", () => {
   const asked = ["Shall I?", "**Shall I?**", 'He said "why?"', "Darf ich？\n", "`ok?`"];
   const said = ["Done.", "Why? Because.", "REPLY_SKIP", "", "see https://example.com/?a=1"];
   expect([...asked, ...said].map(asksPerson)).toEqual([...asked.map(() => true), ...said.map(() => false)]);

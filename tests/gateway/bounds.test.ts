@@ -1,5 +1,5 @@
-// Limits of tables that strangers, tokens and agents can fill: each is bounded, and nobody can take all of
-// it.
+// Limits of tables that unknown clients, tokens and agents can fill: each has a maximum size, and none can be
+// used up by one of them.
 
 import { expect, test } from "vitest";
 import { PermissionDesk } from "../../src/agent/acp/permission.ts";
@@ -7,7 +7,7 @@ import { createGuessLimit } from "../../src/gateway/auth.ts";
 import { Exchanges } from "../../src/gateway/mcp/streams.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("counts wrong tokens for ten thousand addresses, and forgets the oldest first", () => {
+test("wrong tokens are counted for ten thousand addresses, of which the oldest are dropped first", () => {
   const { clock } = fakeWorld();
   const limit = createGuessLimit(clock);
   const guess = (address: string): void => {
@@ -19,7 +19,7 @@ test("counts wrong tokens for ten thousand addresses, and forgets the oldest fir
   expect([limit.check("first").ok, limit.check("second").ok]).toEqual([true, false]);
 });
 
-test("an agent with endless permission requests is denied, and leaves room for the others", async () => {
+test("an agent with endless permission requests is refused, so that others can ask", async () => {
   const told: string[] = [];
   const desk = new PermissionDesk(fakeWorld(), (sessionKey) => told.push(sessionKey));
   const stop = new AbortController();
@@ -41,11 +41,11 @@ test("an agent with endless permission requests is denied, and leaves room for t
   expect(desk.list()).toHaveLength(200);
   stop.abort();
   expect(desk.list()).toEqual([]);
-  // Each request is told twice: when it opens, and when it is settled.
+  // Each request gives two events: one when it opens, one when it is decided.
   expect(told.filter((key) => key === "one")).toHaveLength(40);
 });
 
-test("MX2: one token has at most 512 MCP requests under way, all tokens 1,000; each finished request frees a place", () => {
+test("MX2: one token has at most 512 concurrent MCP requests, all tokens 1,000; finished requests free a place", () => {
   const exchanges = new Exchanges(fakeWorld().clock);
   const begin = (caller: string, count: number) =>
     Array.from({ length: count }, () => exchanges.begin(caller)).filter((one) => one.ok);

@@ -1,5 +1,5 @@
-// Budgets at each model call, on both stores, with the real loop and engine and a model that uses its whole
-// limit.
+// Budgets are checked at each model call, on both stores: the real loop and engine, and a model that uses its
+// whole limit.
 
 import { describe, expect, test } from "vitest";
 import type { ModelPort } from "../../src/agent/model/model.ts";
@@ -52,7 +52,10 @@ function houseWith({ agentToAgent, budget, ...more }: Options): Promise<House> {
   });
 }
 
-/** Uses its whole output limit at each call and never finishes. `before`: a delay before the answer. */
+/**
+ * Returns a model that uses its whole output limit at each call and never finishes. `before`: a delay
+ * before the answer.
+ */
 function greedy(before: (call: number) => Promise<void> = async () => {}) {
   const limits: number[] = [];
   const port: ModelPort = {
@@ -86,7 +89,7 @@ async function say(house: House, sessionKey = MAIN) {
 }
 
 describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
-  test("I8: a run with maxChainCost 0.01 costs no more: its answer is shortened, its next call refused", async () => {
+  test("I8: a run costs at most maxChainCost: its answer is shortened, its next call refused", async () => {
     const model = greedy();
     const house = await houseWith({
       disk: await storeOn(kind),
@@ -106,7 +109,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(lines.filter((line) => line.includes("No further run of this conversation"))).toHaveLength(1);
   });
 
-  test("parallel runs of one agent together stay within its daily budget of tokens", async () => {
+  test("parallel runs of one agent together stay within its daily token budget", async () => {
     const model = greedy();
     const house = await houseWith({
       disk: await storeOn(kind),
@@ -126,7 +129,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(used).toBeLessThanOrEqual(60_000);
   });
 
-  test("the reservation of a run whose process died does not block others, and its end frees all of it", async () => {
+  test("the reservation of a run whose process died does not block others, and is released when the run ends", async () => {
     const disk = await storeOn(kind);
     const asked = Promise.withResolvers<void>();
     const hanging = greedy(async () => {

@@ -1,4 +1,4 @@
-// A transcript with damaged rows: every caller gets an answer, and nothing hangs.
+// A transcript with damaged rows: every caller gets an answer, and no request hangs.
 
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/shapes/run.ts";
@@ -6,7 +6,7 @@ import { endOf } from "../kit/engine/engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { type House, joined, openHouse, type Raw } from "./kit.ts";
 
-/** Cuts stored values in half, like a disk that lost data. */
+/** Cuts stored values in half, as after a loss of data on the disk. */
 async function damage(house: House, where: { sessionKey: string; runId?: string }): Promise<void> {
   await house.store.transaction((tx) => {
     let rows = tx.updateTable("messages").where("session_key", "=", where.sessionKey);
@@ -21,7 +21,7 @@ async function ask(raw: Raw, method: string, params: object) {
   return raw.res(id);
 }
 
-/** A session with messages, and a socket to it. */
+/** Opens a session with messages, and a socket that is connected to it. */
 async function talking(answer: (call: number) => ScriptedAnswer | Promise<ScriptedAnswer>) {
   const house: House = await openHouse({ model: scriptedModel((_, call) => answer(call)) });
   const raw = await joined(house);
@@ -32,7 +32,7 @@ async function talking(answer: (call: number) => ScriptedAnswer | Promise<Script
   return { house, raw, sessionKey, send };
 }
 
-test("reads a damaged transcript as far as possible, and still lists the other sessions", async () => {
+test("a damaged transcript is read as far as possible, and the other sessions are still listed", async () => {
   const { house, raw, sessionKey, send } = await talking(() => "alpha");
   await send("one");
   await endOf(house.engine, "one");
@@ -52,7 +52,7 @@ test("reads a damaged transcript as far as possible, and still lists the other s
   expect(await endOf(house.engine, "two")).toMatchObject({ state: "ok", reply: "alpha" });
 });
 
-test("a run ends even if its own rows are damaged meanwhile", async () => {
+test("a run ends even if its own rows are damaged while it executes", async () => {
   const { house, sessionKey, send } = await talking(async (call) => {
     await damage(house, { sessionKey, runId: "one" });
     return call === 0 ? { toolCalls: [{ name: "sessions_list" }] } : { error: "the provider said no" };
@@ -62,7 +62,7 @@ test("a run ends even if its own rows are damaged meanwhile", async () => {
   expect(run).toMatchObject({ state: "error", error: "the provider said no" });
 });
 
-test("a session with a damaged running run can be reset and deleted", async () => {
+test("a session can be reset and deleted even if its current run has damaged rows", async () => {
   const asked = Promise.withResolvers<void>();
   const { house, raw, sessionKey, send } = await talking(() => {
     asked.resolve();

@@ -1,4 +1,4 @@
-// Kit for gateway tests: a real gateway on a real engine and store, on port 0, with functions in place of
+// Helpers for gateway tests: a real gateway with engine and store on a free port, functions in place of
 // models, and raw sockets.
 
 import { once } from "node:events";
@@ -41,10 +41,10 @@ import { checkEvent } from "../kit/event-check.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
 
 export const TOKEN = "main-token-of-all-the-tests";
-/** Where tests/setup.ts has built the web page. */
+/** The folder into which tests/setup.ts has built the web page. */
 const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 
-/** The answer of a session; a thrown error fails the run. */
+/** Answers for a session with a text. An exception fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
 
 export interface House {
@@ -56,7 +56,7 @@ export interface House {
   readonly store: Store;
   readonly settings: Settings;
   readonly gateway: Gateway;
-  /** A client that is closed after the test. */
+  /** Connects a client, which is closed after the test. */
   client(more?: Partial<ConnectOptions>): Promise<GatewayClient>;
   /** Stops gateway, engine and store, as a restart would. */
   stop(): Promise<void>;
@@ -64,22 +64,22 @@ export interface House {
 
 export interface HouseOptions {
   readonly play?: Play;
-  /** Uses the real agent loop with this model instead of a scripted run (`play`). */
+  /** Uses the real agent loop with this model instead of a `play`. */
   readonly model?: ModelPort;
   readonly choices?: Choices;
   readonly gateway?: Partial<Settings["gateway"]>;
   readonly dir?: string;
   readonly world?: World;
-  /** An open store that others may share. Default: an embedded one in `dir`. */
+  /** A store that is already open and may be shared. Default: an embedded one in `dir`. */
   readonly disk?: Store;
   readonly openDemo?: OpenDemo;
-  /** Reads the configuration file again. */
+  /** Returns the check of the configuration file on disk. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
-  /** Permission requests of agents to operators. Default: none. */
+  /** The queue of agents' permission requests to operators. Default: none. */
   readonly permissions?: GatewayDeps["permissions"];
-  /** Further channels besides webchat. */
+  /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
-  /** Whether the test ends it like a killed process: only its sockets are closed. */
+  /** The test simulates a killed process: the clean-up only closes its sockets. */
   readonly dies?: boolean;
 }
 
@@ -107,7 +107,7 @@ function executorOf(
   return createExecutor({ settings, store, world, port, sandboxFor: async () => ok(undefined), ...more });
 }
 
-/** Engine, flows, outbox and webchat over a store. */
+/** Opens engine, flows, outbox and webchat over a store. */
 async function openWorkers(
   options: HouseOptions,
   settings: Settings,
@@ -166,7 +166,7 @@ async function openWorkers(
   return { engine, outbox, channels, nodes };
 }
 
-/** The only model. */
+/** The configuration of the only model. */
 const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
   models: () => [
     { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
@@ -263,7 +263,7 @@ export interface Frame {
 export interface Raw {
   readonly socket: WebSocket;
   readonly frames: Frame[];
-  /** Waits for the first matching frame, including received ones. */
+  /** Waits for the first matching frame, past or future. */
   next(fits: (frame: Frame) => boolean): Promise<Frame>;
   res(id: string): Promise<Frame>;
   send(frame: unknown): void;
@@ -327,7 +327,7 @@ export function connectParams(more: Record<string, unknown> = {}): Record<string
   };
 }
 
-/** Opens a socket and connects it. */
+/** Opens a socket and sends `connect`. */
 export async function joined(house: Pick<House, "url">, more: Record<string, unknown> = {}): Promise<Raw> {
   const raw = await openRaw(house.url);
   raw.send({ type: "req", id: "hello", method: "connect", params: connectParams(more) });
@@ -336,7 +336,7 @@ export async function joined(house: Pick<House, "url">, more: Record<string, unk
   return raw;
 }
 
-/** Resolves when no run is unfinished. */
+/** Resolves when all runs have ended. */
 export async function quiet({ store, engine }: House): Promise<void> {
   for (;;) {
     const open = await store.db

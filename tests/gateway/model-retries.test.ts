@@ -1,4 +1,4 @@
-// A provider that fails temporarily: watchers of the run are notified of each retry.
+// A provider that fails temporarily: clients that follow the run are told of each retry.
 
 import { expect, test } from "vitest";
 import { openModelPort } from "../../src/agent/model/port.ts";
@@ -10,7 +10,7 @@ import { joined, openHouse } from "./kit.ts";
 
 const KEY = "sk-proj-Abc123Def456Ghi789Jkl012";
 
-test("publishes each retry of a model call as an event: its number, the maximum, and when", async () => {
+test("each retry of a model call is published as an event with its number, the maximum and its time", async () => {
   let calls = 0;
   const served = await startModelServer(() => {
     calls += 1;
@@ -50,7 +50,7 @@ test("publishes each retry of a model call as an event: its number, the maximum,
   expect(JSON.stringify(told)).not.toContain(KEY);
 });
 
-test("describes a retry in words: its number, the maximum, when, and why", () => {
+test("a retry is described in words: its number, the maximum, its time and the reason", () => {
   const words = retryWords({ attempt: 2, of: 3, delayMs: 3_200, error: "529 overloaded" });
   expect(words).toBe("retrying, 2 of 3, in 4 s: 529 overloaded");
 });

@@ -1,11 +1,11 @@
-// Gateways that are opened one after another on one store, of either kind.
+// Opens gateways one after another on one store, of either kind.
 
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { emptyUrl } from "../store/transfer/moves.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 
-/** Opens a gateway like a restart, on an embedded store or on PostgreSQL. */
+/** Returns a function that opens a gateway, as after a restart, on an embedded store or on PostgreSQL. */
 export async function openerOf(kind: string): Promise<(options?: HouseOptions) => Promise<House>> {
   const dir = temporaryFolder();
   const url = kind === "PostgreSQL" ? await emptyUrl() : undefined;

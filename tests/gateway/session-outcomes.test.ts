@@ -1,4 +1,4 @@
-// Rows of the session list tell the outcome of the last turn, and the states of a session's jobs.
+// Rows of the session list contain the outcome of the last turn, and the states of the session's jobs.
 
 import type { KyselyPlugin } from "kysely";
 import { expect, test } from "vitest";
@@ -34,7 +34,7 @@ const failsOn: Play = ({ run: { input } }) => {
   return "done";
 };
 
-test("a failed last turn stays in its row with its redacted reason, past a restart, until the next turn ends", async () => {
+test("a failed last turn stays in its row with the redacted reason, also after a restart, until the next turn ends", async () => {
   const house = await openHouse({ play: failsOn });
   expect(await mainRow(house)).not.toHaveProperty("failure");
   await say(house, "fail");
@@ -73,7 +73,7 @@ test("I9: the reason names no session that the token does not cover", async () =
   expect(row?.failure?.reason).not.toContain("secret");
 });
 
-test("a reset clears the failure, and a session that works again shows none", async () => {
+test("a reset clears the failure, and so does a session's next work", async () => {
   let release = () => {};
   const play: Play = async (handle) => {
     if (handle.run.input.text === "long") await new Promise<void>((resolve) => (release = resolve));
@@ -92,7 +92,7 @@ test("a reset clears the failure, and a session that works again shows none", as
   expect(await mainRow(house)).not.toHaveProperty("failure");
 });
 
-test("I9: counts jobs by state, only those that the token covers", async () => {
+test("I9: jobs are counted by state, but only those that the token covers", async () => {
   const narrow = {
     ...{ token: "narrow", role: "operator" as const, scopes: ["operator.read" as const] },
     sessions: [MAIN, "agent:research:*"],
@@ -125,7 +125,7 @@ test("I9: counts jobs by state, only those that the token covers", async () => {
   expect(childless).not.toHaveProperty("jobs");
 });
 
-test("I9: lists and counts running, failed and own sessions, each token its own", async () => {
+test("I9: running, failed and own sessions are listed and counted for each token separately", async () => {
   const tokens = [
     { token: "writer", role: "operator" as const, scopes: ["operator.write" as const] },
     {
@@ -152,7 +152,7 @@ test("I9: lists and counts running, failed and own sessions, each token its own"
   expect(await answer("failed", "narrow")).toEqual({ keys: [], counts: none });
 });
 
-test("a page of any length, with failures and parents of jobs, takes the same number of statements", async () => {
+test("a page of any length, with failures and parents of jobs, needs the same number of SQL statements", async () => {
   const world = quietWorld();
   const dir = temporaryFolder();
   const store = await openStore(dir, world);

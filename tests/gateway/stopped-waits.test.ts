@@ -1,5 +1,5 @@
-// A client that waits for an answer while the gateway stops: it gets an error, and finds the answer in its
-// inbox, once.
+// A client that waits for an answer while the gateway stops: it gets an error, and later finds the answer in
+// its inbox, once.
 
 import { expect, test } from "vitest";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -19,7 +19,7 @@ async function inbox(peer: Peer): Promise<string[]> {
 const notice = (runId: string, answer: string): string =>
   `Notice from the gateway about your earlier message to main (run ${runId}): it was answered:\n\n${answer}`;
 
-/** A client that waits for a model that has not answered. */
+/** Starts a client that waits for a model without an answer yet. */
 async function waiting(speaker: (typeof SPEAKERS)[number]) {
   const model = heldModel();
   const dir = temporaryFolder();
@@ -31,7 +31,7 @@ async function waiting(speaker: (typeof SPEAKERS)[number]) {
 }
 
 test.each(SPEAKERS)(
-  "%s: a planned stop notifies a waiting client, and leaves the answer in its inbox",
+  "%s: a planned stop tells a waiting client, and its answer arrives in its inbox",
   async (speaker) => {
     const { dir, house, sent } = await waiting(speaker);
     const stopping = house.stop();
@@ -52,7 +52,7 @@ test.each(SPEAKERS)(
   },
 );
 
-/** Sends as a client, and returns the answer before it is reported as written to the connection. */
+/** Sends as a client, and returns before its answer is reported as written to the connection. */
 async function answered(house: House): Promise<string> {
   await openPeer(house, "version 1", ME);
   const { db } = house.store;
@@ -73,7 +73,7 @@ async function notices(house: House): Promise<string[]> {
   return texts.filter((text) => text.startsWith("Notice"));
 }
 
-test("an answer that a killed gateway had not written to the client's connection goes to its inbox, once", async () => {
+test("an answer that a killed gateway had not written to the client's connection arrives in its inbox, once", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);
@@ -85,7 +85,7 @@ test("an answer that a killed gateway had not written to the client's connection
   }
 });
 
-test("a client that leaves before its answer is written finds it in its inbox, once; a written answer leaves no notice", async () => {
+test("a client that disconnects before its answer is written finds it in its inbox, once; a written answer gives no notice", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);

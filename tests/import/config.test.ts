@@ -1,4 +1,4 @@
-// The source's configuration as one of ours: the result, its file, and a start with it.
+// An imported configuration: the result, its file, and a gateway that starts with it.
 
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -76,7 +76,7 @@ const FULL = {
   env: { vars: { note: "${lower} and $${ESCAPED}" } },
 };
 
-test("agents, tools, session, models and channels become a configuration that Parley starts with", async () => {
+test("agents, tools, session, models and channels become a configuration with which Parley starts", async () => {
   const dir = sourceWith({ config: FULL });
   const before = hashOf(dir);
   const { home, imported } = await stage("embedded");
@@ -111,7 +111,7 @@ test("agents, tools, session, models and channels become a configuration that Pa
   expect(settings.subagents).toMatchObject({ maxConcurrent: 3, archiveAfterMinutes: 30 });
   expect(readFileSync(path, "utf8")).toContain(KEY);
 
-  // Settings without a counterpart are reported; values never are.
+  // Settings without an equivalent are reported; values never are.
   const told = JSON.stringify(report);
   for (const secret of [KEY, BOT]) expect(told).not.toContain(secret);
   const notes = report.config.notes.join("\n");
@@ -129,7 +129,7 @@ test("agents, tools, session, models and channels become a configuration that Pa
   ]);
 });
 
-test("never changes an existing configuration: writes a proposal beside it, once", async () => {
+test("an existing configuration is never changed: a proposal is written beside it, once", async () => {
   const dir = sourceWith({ config: FULL });
   const mine = { agents: { list: [{ id: "mine" }] } };
   const { home, imported } = await stage("embedded", mine);
@@ -146,7 +146,7 @@ test("never changes an existing configuration: writes a proposal beside it, once
   expect(readFileSync(proposal, "utf8")).toContain("by hand");
 });
 
-test("removes and reports settings that prevent a start; a broken file counts as none", async () => {
+test("settings that prevent a start are removed and reported, and a file that cannot be parsed is ignored", async () => {
   const config = {
     agents: {
       defaults: { model: "nowhere/none", maxConcurrent: -5, thinkingDefault: "telepathy" },
@@ -161,7 +161,7 @@ test("removes and reports settings that prevent a start; a broken file counts as
   expect(report.config.kind).toBe("written");
   const { settings } = good(loadSettings({ env: {}, home }));
   expect(settings.agents.map(({ id }) => id)).toEqual(["a", "b", "c"]);
-  // A limit that cannot be read becomes a denial.
+  // A filter that cannot be read becomes a denial.
   expect(settings.tools.filter.deny).toEqual(["*"]);
   expect(report.config.notes.join("\n")).toContain("left out: agents.defaults.model");
 
@@ -172,7 +172,7 @@ test("removes and reports settings that prevent a start; a broken file counts as
   expect(existsSync(join(other.home, ".parley", "parley.json5"))).toBe(false);
 });
 
-test("reads included files in the directory only; cycles end", async () => {
+test("included files are read in the source folder only, and cycles end", async () => {
   const dir = sourceWith({ config: { $include: "parts/a.json5", session: { mainKey: "own" } } });
   put(dir, "parts/a.json5", "{ $include: './b.json5', agents: { list: [{ id: 'one' }] } }");
   put(
@@ -187,7 +187,7 @@ test("reads included files in the directory only; cycles end", async () => {
   expect(settings.agents.map(({ id }) => id).sort()).toEqual(["one", "two"]);
 });
 
-test("an earlier layout is read too, and the same source gives the same file", () => {
+test("an older layout can be read, too, and the same source gives the same file", () => {
   const early = {
     agent: { model: "anthropic/claude-sonnet-5", workspace: "~/w" },
     routing: { agentToAgent: { enabled: true } },

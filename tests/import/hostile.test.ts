@@ -1,5 +1,5 @@
-// Hostile or broken content of a source directory. Hard cases: links out of it, names that are paths, bombs,
-// huge lines, invalid UTF-8, pipes, a million items, keys of every version, ids that another session has.
+// Hostile or broken content of a source folder, such as links out of it, names that are paths, huge lines,
+// invalid UTF-8, pipes, a million items, keys of every version, and ids that another session has.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ function hello(text = "hello"): Talk {
   return talk;
 }
 
-test("no link is followed, wherever it stands; the directory itself may be one", async () => {
+test("no symbolic link is followed, except the source folder itself", async () => {
   const outside = temporaryFolder();
   put(
     outside,
@@ -77,14 +77,14 @@ test("ids and file names that are paths are not followed", async () => {
   await imported(dir);
   for (const number of [1, 2, 3, 4]) {
     const found = await session(`agent:main:discord:channel:${number}`);
-    // The id names a file of the readable copy, so it must not be a path.
+    // The id names the file of the JSONL copy, so it must not be a path.
     expect(found?.sessionId).toMatch(/^[0-9a-f-]{36}$/);
     expect(await said(found?.key ?? "")).toEqual([]);
   }
 });
 
 for (const kind of ["embedded", "postgres"] satisfies Kind[]) {
-  test(`${kind}: bombs, huge lines, invalid UTF-8 and unstorable characters affect only themselves`, async () => {
+  test(`${kind}: decompression bombs, huge lines, invalid UTF-8 and unstorable characters affect only themselves`, async () => {
     const talk = hello();
     talk.raw("[".repeat(100_000));
     talk.raw(`{"type":"message","id":"deep","message":${'{"a":'.repeat(300)}1${"}".repeat(300)}}`);
@@ -129,7 +129,7 @@ for (const kind of ["embedded", "postgres"] satisfies Kind[]) {
   });
 }
 
-test("reports invalid stores, transcripts that are folders or pipes, and sessions without a transcript", async () => {
+test("invalid stores, transcripts that are folders or pipes, and sessions without a transcript are reported", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -178,7 +178,7 @@ test("two sessions with one transcript id stay separate, and one session under t
   expect(await imported(dir)).toMatchObject({ entries: 0, sessions: { added: 0, unchanged: 2 } });
 });
 
-test("handles spawners in a cycle, and refuses a source without data", async () => {
+test("spawners in a cycle are handled, and a source without data is refused", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -207,7 +207,7 @@ test("handles spawners in a cycle, and refuses a source without data", async () 
   expect(words(await attempt(join(home, ".parley")))).toContain("which an import must not change");
 });
 
-test("maps every version's keys to our form", () => {
+test("keys of every version are converted to our form", () => {
   const table: [string, string][] = [
     ["main", "agent:main:main"],
     ["agent:main:haupt", "agent:main:main"],
@@ -258,7 +258,7 @@ test("maps every version's keys to our form", () => {
   });
 });
 
-test("any key becomes a canonical or reserved key, always the same", () => {
+test("any key becomes a canonical or reserved key, always the same one", () => {
   const word = fc.oneof(
     fc.string(),
     fc.constantFrom("agent", "main", "group", "dm", "thread", "cron", "global", "node-", "%", ""),
@@ -281,7 +281,7 @@ test("any key becomes a canonical or reserved key, always the same", () => {
   );
 });
 
-test("reads a transcript that is larger than the memory line by line", async () => {
+test("a transcript that is larger than the memory is read line by line", async () => {
   const talk = new Talk();
   const filler = "y".repeat(2_000_000);
   for (let turn = 0; turn < 32; turn += 1) talk.user(`${turn} ${filler}`);
@@ -297,6 +297,6 @@ test("reads a transcript that is larger than the memory line by line", async () 
     const report = await importState({ dir, home, env: {}, dryRun: true, world, signal, progress() {} });
     console.log(report.value.entries);`;
   const argv = ["--max-old-space-size=48", "--input-type=module", "-e", script, dir, temporaryFolder()];
-  // 64 MB of text with 48 MB of memory.
+  // 64 MB of text, read with 48 MB of memory.
   expect(execFileSync(process.execPath, argv, { encoding: "utf8" }).trim()).toBe("32");
 });

@@ -1,4 +1,4 @@
-// Import of sessions and transcripts on both stores: the result, how it reads, and repeated imports.
+// Import of sessions and transcripts on both stores: the result, how it can be read, and repeated imports.
 
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -111,7 +111,7 @@ for (const kind of KINDS) {
     expect(await earlier.session("agent:main:work")).toBeUndefined();
   });
 
-  test(`${kind}: sessions come with keys, settings, routes and a transcript that can be read; the source stays as it is`, async () => {
+  test(`${kind}: sessions are imported with keys, settings, routes and a readable transcript; the source stays unchanged`, async () => {
     const dir = small();
     const before = hashOf(dir);
     const { imported, session, said } = await stage(kind);
@@ -170,7 +170,7 @@ for (const kind of KINDS) {
     expect(remark(report, "without a session (from")).toMatchObject({ count: 1 });
   });
 
-  test(`${kind}: a second import adds nothing; a third one adds what was said in the source meanwhile`, async () => {
+  test(`${kind}: a second import adds nothing; a third one adds messages that are new in the source`, async () => {
     const dir = small();
     const { imported, said } = await stage(kind);
     await imported(dir);
@@ -211,7 +211,7 @@ for (const kind of KINDS) {
     expect(await said("agent:main:main")).toEqual(whole);
   });
 
-  test(`${kind}: sessions that were used or changed here, or have another conversation, stay unchanged and are reported`, async () => {
+  test(`${kind}: sessions that were used or changed in Parley, or have another transcript, are kept and reported`, async () => {
     const dir = small();
     const { imported, inStore, said } = await stage(kind);
     await imported(dir);
@@ -247,7 +247,7 @@ for (const kind of KINDS) {
   });
 }
 
-test("makes a transcript valid: each call has one result, broken lines and other branches are skipped", async () => {
+test("an imported transcript is valid: each call has one result, and broken lines and other branches are skipped", async () => {
   const talk = new Talk();
   const first = talk.user("one");
   talk.assistant("a branch that was left");
@@ -296,7 +296,7 @@ test("makes a transcript valid: each call has one result, broken lines and other
   expect(remark(report, "role wizard")).toMatchObject({ count: 1 });
 });
 
-test("a call keeps its first result, even if a later one follows", async () => {
+test("a call keeps its first result, even if a second one follows", async () => {
   const talk = new Talk();
   talk.user("one");
   talk.call("c1");
@@ -324,7 +324,7 @@ test("a call keeps its first result, even if a later one follows", async () => {
   ]);
 });
 
-test("after a compaction the model sees the summary and the kept messages; history has everything", async () => {
+test("after a compaction the model sees the summary and the kept messages; history contains everything", async () => {
   const talk = new Talk();
   talk.user("old");
   talk.assistant("old answer");
@@ -341,7 +341,7 @@ test("after a compaction the model sees the summary and the kept messages; histo
   await imported(dir);
   expect(await said("agent:main:main")).toHaveLength(6);
   const seen = await inStore((store) => readContext(store.db, MAIN_ID));
-  // A result is never separated from its call: the kept part begins with the next message.
+  // A result is never separated from its call, so the kept part begins with the next message.
   expect(seen.map((entry) => ("role" in entry ? entry.role : entry.summary))).toEqual([
     "they talked",
     "user",
@@ -349,7 +349,7 @@ test("after a compaction the model sees the summary and the kept messages; histo
   ]);
 });
 
-test("replaces an unused session that a gateway's start created, but not a used one", async () => {
+test("an unused session that a gateway's start created is replaced, but not a used one", async () => {
   const dir = small();
   const { imported, inStore, said, session } = await stage("embedded", {
     agents: { list: [{ id: "main" }] },

@@ -1,6 +1,6 @@
-// A state directory as OpenClaw and Clawdbot leave it: one folder for each agent with `sessions.json` (a map from
-// session key to entry) and one JSONL file for each transcript: a header line, then entries that form a tree by
-// `id` and `parentId`.
+// A state folder as OpenClaw and Clawdbot leave it. Each agent has a folder with `sessions.json` (a map from
+// session key to entry) and one JSONL file for each transcript: a header line, then entries that form a tree
+// by `id` and `parentId`.
 
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
@@ -11,16 +11,16 @@ export const START = Date.parse("2026-01-20T10:00:00.000Z");
 
 export type Line = Record<string, unknown> | string;
 
-/** Writes a file into the directory and creates its folders. */
+/** Writes a file and creates its folders. */
 export function put(dir: string, path: string, text: string | Buffer): void {
   mkdirSync(dirname(join(dir, path)), { recursive: true });
   writeFileSync(join(dir, path), text);
 }
 
 export interface SourceWanted {
-  /** By agent: entries of `sessions.json`. */
+  /** By agent: the entries of `sessions.json`. */
   readonly agents?: Record<string, Record<string, unknown>>;
-  /** By path below `agents/`, without `.jsonl`: lines behind the header. */
+  /** By path below `agents/`, without `.jsonl`: the lines after the header. */
   readonly transcripts?: Record<string, readonly Line[]>;
   readonly config?: Record<string, unknown>;
 }
@@ -50,7 +50,9 @@ export function putTranscript(dir: string, path: string, lines: readonly Line[])
 
 const iso = (minute: number): string => new Date(START + minute * 60_000).toISOString();
 
-/** The lines of a conversation: each entry follows the one before, unless it names another parent. */
+/**
+ * Builds the lines of a conversation. Each entry follows the previous one, unless it names another parent.
+ */
 export class Talk {
   readonly lines: Line[] = [];
   #last: string | null = null;
@@ -113,7 +115,7 @@ export class Talk {
   }
 }
 
-/** Hashes everything in a folder: names, kinds, modes and contents. */
+/** Returns a hash of everything in a folder: names, types, modes and contents. */
 export function hashOf(dir: string): string {
   const hash = createHash("sha256");
   const walk = (at: string): void => {

@@ -1,4 +1,4 @@
-// Kit for import tests: a home, on either store, and access to the result.
+// Helpers for import tests: a home with either store, and access to the result.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,13 +20,13 @@ export interface Stage {
   imported(dir: string, more?: Partial<ImportOptions>): Promise<ImportReport>;
   inStore<T>(work: (store: Store) => Promise<T>): Promise<T>;
   session(key: string): Promise<Session | undefined>;
-  /** Messages of a session as `sessions_history` has them, tool results too. */
+  /** Returns the messages of a session as `sessions_history` does, including tool results. */
   history(key: string): Promise<readonly Message[]>;
-  /** The history as short lines with role and text. */
+  /** Returns the history as short lines with role and text. */
   said(key: string): Promise<string[]>;
 }
 
-/** `config`: Parley's own configuration. Absent: none. */
+/** Makes the home. `config`: Parley's own configuration. Absent: none. */
 export async function stage(kind: Kind, config?: Record<string, unknown>): Promise<Stage> {
   const home = temporaryFolder();
   const url = kind === "postgres" ? await freshUrl() : undefined;
@@ -69,7 +69,7 @@ function line(message: Message): string {
   return `${from}: ${words.join(" ")}`;
 }
 
-/** Returns the remark of one kind in a report. */
+/** Returns the remark about this part of the configuration in a report. */
 export function remark(report: ImportReport, part: string): ImportReport["remarks"][number] | undefined {
   return report.remarks.find(({ what }) => what.includes(part));
 }

@@ -157,8 +157,8 @@ class Agent {
         await this.#say(client, id, JSON.stringify(texts));
         return end;
       case "servers":
-        // The gateway redacts session tokens in answers, so the agent sends the token in parts and the test
-        // joins them.
+        // The gateway redacts session tokens (`pass.…`) in answers, so this changes their prefix, which the
+        // test restores.
         await this.#say(client, id, JSON.stringify(session.servers).replaceAll("pass.", "pass~"));
         return end;
       case "env":

@@ -25,7 +25,7 @@ export function spawning(task: string, more: Record<string, unknown> = {}): Scri
   return { name: "sessions_spawn", arguments: { task, ...more } };
 }
 
-/** Returns the part of a tool call's result that tests compare. */
+/** Returns the reply in a tool call's result, or else its code or status. */
 function gistOf(text: string): string {
   const { reply, code, status } = JSON.parse(text) as Record<string, string>;
   return reply ?? code ?? status ?? "";

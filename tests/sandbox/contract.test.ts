@@ -1,4 +1,4 @@
-// The guarantees of every backend, tested on each one that works here.
+// The guarantees of every sandbox backend, tested with each backend that works on this machine.
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +8,9 @@ import { Box, running, whyNot } from "./kit.ts";
 
 const missing = { bubblewrap: await whyNot("bubblewrap"), docker: await whyNot("docker") };
 
-// Skipped if the backend does not work here; `whyNot` reports it, and CI must have bubblewrap.
+// Skipped if the backend does not work here; `whyNot` reports the reason. CI must have bubblewrap.
 describe.skipIf(missing.bubblewrap !== undefined)("bubblewrap", () => contract("bubblewrap"));
-// The same for docker, which CI may lack.
+// Skipped if docker does not work here, even in CI.
 describe.skipIf(missing.docker !== undefined)("docker", () => contract("docker"));
 
 function contract(backend: "bubblewrap" | "docker"): void {
@@ -29,7 +29,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect((await box.sandbox()).kind).toBe(backend);
   });
 
-  test("S1, S2: only the workspace is writable, the system is read-only, and nothing else of the host exists", async () => {
+  test("S1, S2: only the workspace is writable, the system is read-only, and the rest of the host is invisible", async () => {
     expect(await box.says("echo x > made; cat made")).toBe("x");
     expect(existsSync(join(box.workspace, "made"))).toBe(true);
     expect(await box.says("echo x > /usr/x || echo no; echo x > /x || echo no; true")).toMatch(/no[\s\S]*no/);
@@ -38,7 +38,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect(await box.says(`test ! -e ${box.outside} && echo none`)).toBe("none");
   });
 
-  test("I14: nothing of the gateway's environment is visible, and there is no input", async () => {
+  test("I14: the gateway's environment is invisible, and standard input is empty", async () => {
     process.env.PARLEY_TEST_SECRET = "s3cret";
     try {
       expect(await box.says("env; cat")).not.toContain("s3cret");
@@ -59,7 +59,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
   });
 
-  test("S5: background processes end with the program; a time limit and an abort end everything", async () => {
+  test("S5: background processes end with the program, and a time limit or an abort ends everything", async () => {
     const marker = `86401.${process.pid}`;
     await box.says(`setsid sleep ${marker} >/dev/null 2>&1 & echo started`);
     expect(running(marker)).toEqual([]);
@@ -74,7 +74,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect(running(marker)).toEqual([]);
   });
 
-  test("S6: a workspace over its quota can only shrink", async () => {
+  test("S6: a workspace that exceeds its quota can only shrink", async () => {
     writeFileSync(join(box.workspace, "big"), Buffer.alloc(52 << 20, 1));
     const needs = { diskMb: 48 };
     const more = await box.run("(echo x > more) 2>/dev/null || echo refused; rm big", { needs });
@@ -104,7 +104,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     });
   });
 
-  test("compiled code of our scripts is kept for each workspace separately, so that none can tamper with another's", async () => {
+  test("compiled code of our scripts is cached for each workspace separately, so that none can change another's", async () => {
     const other = join(box.folder, "other");
     await box.tool("write", { path: "a", content: "" });
     await box.tool("write", { path: "a", content: "" }, { workspace: other });
@@ -124,7 +124,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
   });
 
   test.each(["with space", `quo'te"s`, "comma,colon", "-leading ✓"])(
-    "a workspace named %j works",
+    "a workspace with the name %j works",
     async (name) => {
       const place = join(box.folder, name);
       expect(await box.says("touch made; pwd", { workspace: place })).toBe(place);

@@ -1,5 +1,5 @@
-// Escapes from a sandbox that hostile commands try. Every bomb is bounded by a limit.
-// Tests write to the kernel's settings only their current value, so that a leak does no harm.
+// Attempts of hostile commands to escape from a sandbox. A limit bounds every bomb. Tests write only the
+// current value to kernel settings, so that an escape does no harm.
 
 import { spawn } from "node:child_process";
 import {
@@ -21,7 +21,7 @@ import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 const NODE = "/run/parley/node";
 const missing = await whyNot("bubblewrap");
 
-// Skipped if bubblewrap does not work here; whyNot reports it, and fails in CI.
+// Skipped if bubblewrap does not work here; `whyNot` reports the reason, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
   let box: Box;
   let secret: string;
@@ -36,7 +36,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     secret = join(box.outside, "token");
     writeFileSync(secret, "s3cret");
     tests += 1;
-    // A number of seconds that no other process on this machine sleeps.
+    // A sleep time in seconds that no other process on this machine uses, to find the test's processes.
     marker = `86400.${process.pid}${String(tests).padStart(3, "0")}`;
   });
   afterEach(() => {
@@ -52,7 +52,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     });
 
   describe("S1, S2: files", () => {
-    test("a symbolic link leads nowhere outside, for exec, read, write and edit", async () => {
+    test("a symbolic link leads to no file outside, for exec, read, write and edit", async () => {
       symlinkSync(secret, join(box.workspace, "link"));
       symlinkSync(box.outside, join(box.workspace, "folder"));
       const tried = await box.run(
@@ -83,7 +83,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(existsSync(join(box.outside, "new"))).toBe(false);
     });
 
-    test("a folder that is replaced by a link while the file tools work leads nowhere outside", async () => {
+    test("a folder that is replaced by a link while the file tools work leads to no file outside", async () => {
       mkdirSync(join(box.workspace, "real"));
       writeFileSync(join(box.workspace, "real/token"), "harmless");
       symlinkSync(box.outside, join(box.workspace, "evil"));
@@ -114,7 +114,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("cat given")).toBe("s3cret");
     });
 
-    test("the gateway's store, its token and every home do not exist inside", async () => {
+    test("the gateway's store, its token and every home are invisible inside", async () => {
       const tried = await box.run(
         `cat ${secret}; ls ${box.outside}; ls ~root /home/*; ls -A / /home ~root /var /mnt /opt /srv`,
       );
@@ -146,7 +146,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("test ! -e /tmp/a -a ! -e /dev/shm/b -a -e c && echo fresh")).toBe("fresh");
     });
 
-    test("open files inherited by the gateway are closed inside", async () => {
+    test("files that the gateway has inherited as open are closed inside", async () => {
       const script = `exec 9< ${box.outside}; exec "$@"`;
       const code = gatewayProgram(
         box,
@@ -171,7 +171,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S2, S4: processes and privileges", () => {
-    test("/proc shows only its own processes, and /proc/1 is one of them", async () => {
+    test("/proc shows only the processes of the sandbox, and /proc/1 is one of them", async () => {
       const outside = spawn("sleep", [marker], { env: { ...process.env, PLANTED: "s3cret" } });
       closers.push(() => outside.kill("SIGKILL"));
       process.env.PLANTED = "s3cret";
@@ -199,7 +199,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([outside.pid]);
     });
 
-    test("the kernel's settings cannot be written, whichever user runs the gateway", async () => {
+    test("kernel settings cannot be written, whichever user runs the gateway", async () => {
       const same =
         'v=$(cat /proc/sys/kernel/core_pattern); (echo "$v" > /proc/sys/kernel/core_pattern) 2>/dev/null || echo no';
       expect(await box.says(same)).toBe("no");
@@ -208,7 +208,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       );
     });
 
-    test("SV2: only harmless files and readable settings remain of /proc's part about the machine", async () => {
+    test("SV2: of the machine's files in /proc, only harmless ones and readable settings are visible", async () => {
       const whole = "for p in /proc/[!0-9]*; do test -L $p";
       const files = await box.says(`${whole} || { test -f $p && stat -c %a $p; }; done; true`);
       expect([...new Set(files.split("\n"))]).toEqual(["444"]);
@@ -217,7 +217,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("cat /proc/cmdline /proc/kallsyms /proc/keys 2>/dev/null | wc -c")).toBe("0");
     });
 
-    test("the sandbox has no capabilities, no new privileges, a filter on system calls, and one ordinary user", async () => {
+    test("the sandbox has no capabilities, no new privileges, a system call filter, and one ordinary user", async () => {
       const status = await box.says("cat /proc/self/status; id -u");
       expect(status.match(/^Cap\w+:\s+0+$/gm)).toHaveLength(5);
       expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
@@ -225,14 +225,14 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(status).toMatch(/\n1000$/);
     });
 
-    test("a setuid program gives no rights: mounts forbid it, and it runs as its caller", async () => {
+    test("a setuid program gives no rights, because mounts forbid it and it runs as its caller", async () => {
       copyFileSync("/usr/bin/id", join(box.workspace, "id"));
       chmodSync(join(box.workspace, "id"), 0o6755);
       expect(await box.says("./id -u; ./id -ru; ./id -g")).toBe("1000\n1000\n1000");
       expect(await box.says("grep -v nosuid /proc/self/mounts || true")).toBe("");
     });
 
-    // The filter of system calls knows the numbers of these machines only.
+    // The system call filter knows only the numbers of these processor architectures.
     test.runIf(["x64", "arm64"].includes(process.arch))(
       "no file with a setuid or setgid bit can be left behind",
       async () => {
@@ -245,7 +245,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
           "cp -p $PWD/set h && test ! -u h",
           "python3 unnamed.py",
         ];
-        // A file without a name that gets a name later.
+        // Creates a file without a name, which gets a name later.
         const unnamed = [
           "import ctypes, os",
           "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755)",
@@ -283,7 +283,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(tried).toBe("done");
     });
 
-    test("the sandbox has no terminal for injected keys, not even the gateway's", async () => {
+    test("no terminal is available for injecting key presses, not even the gateway's", async () => {
       expect(await box.says("(exec 3<>/dev/tty) 2>/dev/null || echo none; readlink /proc/self/fd/0")).toBe(
         "none\n/dev/null",
       );
@@ -322,7 +322,7 @@ for family in ${JSON.stringify(tries)}:
       },
     );
 
-    test("a port on this machine's loopback and an abstract socket are unreachable", async () => {
+    test("a port on this machine's loopback address and an abstract socket are unreachable", async () => {
       const [tcp, abstract] = [createServer(), createServer()];
       let met = 0;
       for (const server of [tcp, abstract])

@@ -1,4 +1,4 @@
-// The choice of a backend, and the message if none works. The backends' programs are fakes on a search path.
+// The choice of a backend, and the error if none works. The backends' programs are fakes on a search path.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Creates a program on the search path that runs this script. */
+/** Writes a script as a program on the search path. */
 function plant(name: string, script: string): void {
   writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
   chmodSync(join(folder, name), 0o755);
@@ -47,21 +47,24 @@ test("FB3: if no backend works, the error gives the reason for each, and how to 
   }
 });
 
-test("a configured backend is the only one that is probed", async () => {
+test("a configured backend is the only one that is tried", async () => {
   const found = await finder().find({ ...NEEDS, backend: "docker" }, workspace());
   expect((found as { error: string }).error).toBe("no sandbox works here: docker is not installed");
 });
 
-// Only Linux has bubblewrap; elsewhere its probe stops before this check.
-test.runIf(process.platform === "linux")("an old bubblewrap is refused by its version", async () => {
-  plant("bwrap", "echo bubblewrap 0.6.1");
-  const probe = await finder().probe("bubblewrap");
-  expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
-});
-
-// Only Linux has bubblewrap; elsewhere its probe stops before this check.
+// Only Linux has bubblewrap; on other systems the check stops earlier.
 test.runIf(process.platform === "linux")(
-  "FB1: a bubblewrap that is installed but forbidden is not usable",
+  "a bubblewrap that is too old is refused by its version",
+  async () => {
+    plant("bwrap", "echo bubblewrap 0.6.1");
+    const probe = await finder().probe("bubblewrap");
+    expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
+  },
+);
+
+// Only Linux has bubblewrap; on other systems the check stops earlier.
+test.runIf(process.platform === "linux")(
+  "FB1: a bubblewrap that is installed but forbidden is not used",
   async () => {
     const refusal = "bwrap: Creating new namespace failed: Operation not permitted";
     plant("bwrap", `[ "$1" = --version ] && echo bubblewrap 0.11.0 && exit; echo ${refusal} >&2; exit 1`);
@@ -71,7 +74,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("docker without a daemon, or without the image, reports which is missing", async () => {
+test("if docker has no daemon, or lacks the image, the error says which is missing", async () => {
   plant("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1");
   expect(await finder().probe("docker")).toMatchObject({
     why: "has no running daemon (Cannot connect to the Docker daemon)",
@@ -82,7 +85,7 @@ test("docker without a daemon, or without the image, reports which is missing", 
   });
 });
 
-test("FB2: a working backend is probed once; a failed one is probed again after a while", async () => {
+test("FB2: a backend that works is tried once; one that failed is tried again after a while", async () => {
   const one = finder();
   expect((await one.probe("docker")).usable).toBe(false);
   plant("docker", "echo fine");
@@ -94,7 +97,7 @@ test("FB2: a working backend is probed once; a failed one is probed again after 
   expect((await one.probe("docker")).usable).toBe(true);
 });
 
-test("docker gets every limit explicitly, and no name can break out of a mount", () => {
+test("docker gets every limit explicitly, and no name can inject an option into a mount", () => {
   const place = `/a b,c"d:e`;
   const ground = { needs: NEEDS, workspace: place, namedWorkspace: place, node: "/node", code: "/code" };
   const limits = { timeoutMs: 1_500 };
@@ -120,7 +123,7 @@ test("docker gets every limit explicitly, and no name can break out of a mount",
   expect(args.join(" ")).not.toContain("privileged");
 });
 
-test("SV3: a workspace that contains another agent's is refused, even if that is missing; a sibling is not", async () => {
+test("SV3: a workspace that contains another agent's workspace is refused, even a missing one; a sibling is accepted", async () => {
   const outer = join(folder, "ws");
   const inner = join(outer, "deep/inner");
   const parts = { world: realWorld({ level: "silent" }), keepOut: [], environment: { PATH: folder } };
@@ -139,7 +142,7 @@ test("SV3: a workspace that contains another agent's is refused, even if that is
   for (const fine of [inner, `${outer}-2`]) expect(await errorOf(fine)).toMatch(/docker is not installed/);
 });
 
-test("S7: there is no sandbox while a store or configuration is in a folder that every sandbox shows", async () => {
+test("S7: there is no sandbox while a store or configuration is in a folder that every sandbox can see", async () => {
   const world = realWorld({ level: "silent" });
   const one = createSandboxFinder({
     world,

@@ -1,4 +1,4 @@
-// A sandbox on its own workspace, its tools, and functions that look at it from outside.
+// A sandbox with its own workspace and tools, and functions that inspect it from outside.
 
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ export function finderWith(keepOut: readonly string[] = [], cacheDir?: string): 
   });
 }
 
-/** Explains why tests of a backend cannot run here. In CI a missing sandbox is a failure, never a skip. */
+/** Returns the reason why a backend's tests cannot run here. In CI a missing sandbox is a failure. */
 export async function whyNot(backend: "bubblewrap" | "docker"): Promise<string | undefined> {
   const probe = await finderWith().probe(backend);
   if (probe.usable) return undefined;
@@ -56,7 +56,7 @@ export interface Shown {
   readonly text: string;
 }
 
-/** The setup of one test, in its own folder. */
+/** The environment of one test, in its own folder. */
 export class Box {
   readonly folder: string;
   readonly workspace: string;
@@ -84,7 +84,7 @@ export class Box {
     return shown(await sandbox.run({ kind: "shell", command }, limitsOf(shell.limits)));
   }
 
-  /** Returns the output of a command that must succeed. */
+  /** Runs a command that must succeed, and returns its output. */
   async says(command: string, shell: Shell = {}): Promise<string> {
     const { ending, exitCode, text } = await this.run(command, shell);
     expect({ ending, exitCode, text }).toMatchObject({ ending: "ended", exitCode: 0 });
@@ -120,9 +120,7 @@ export function shown(end: Result<ContainedEnd>): Shown {
   return { ending, exitCode, full, text: output.read().text };
 }
 
-/**
- * Returns processes of this machine whose command line contains a text, as seen from outside; zombies do not count.
- */
+/** Returns the ids of processes on this machine whose command line contains a text, without zombies. */
 export function running(text: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -137,7 +135,7 @@ export function running(text: string): number[] {
     });
 }
 
-/** A program that creates this test's sandbox in a separate process. */
+/** Returns a program that creates the sandbox of this test in a separate process. */
 export function gatewayProgram(box: Box, body: string): string {
   const kit = fileURLToPath(new URL("../../src/sandbox/find.ts", import.meta.url));
   const world = fileURLToPath(new URL("../../src/world.ts", import.meta.url));

@@ -1,5 +1,5 @@
-// The limits of a sandbox and its clean-up: every process ends, every bomb meets its limit, and no name of a
-// workspace changes that. Every bomb also has a time limit.
+// The limits of a sandbox and its clean-up: every process ends, and every bomb reaches its limit, whatever
+// the name of the workspace. Every bomb also has a time limit.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
 const missing = await whyNot("bubblewrap");
 
-// Skipped if bubblewrap does not work here; whyNot reports it, and fails in CI.
+// Skipped if bubblewrap does not work here; `whyNot` reports the reason, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
   let box: Box;
   const closers: (() => void)[] = [];
@@ -23,7 +23,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     mkdirSync(box.workspace);
     mkdirSync(box.outside);
     tests += 1;
-    // A number of seconds that no other process on this machine sleeps.
+    // A sleep time in seconds that no other process on this machine uses, to find the test's processes.
     marker = `86400.${process.pid}${String(tests).padStart(3, "0")}`;
   });
   afterEach(() => {
@@ -33,7 +33,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S5: end of processes", () => {
-    test("a background process in its own session has exited when the answer arrives", async () => {
+    test("a background process in its own session has exited when the tool answers", async () => {
       const text = await box.says(
         `setsid nohup sleep ${marker} >/dev/null 2>&1 & (sleep ${marker} &) ; echo started`,
       );
@@ -41,7 +41,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("after an abort is answered, every process has exited", async () => {
+    test("when an abort is answered, every process has exited", async () => {
       const stop = new AbortController();
       const going = box.run(`trap '' TERM HUP INT; setsid sleep ${marker} & sleep ${marker}`, {
         limits: { signal: stop.signal },
@@ -52,7 +52,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("an abort in the first moment leaves no process", async () => {
+    test("an abort directly after the start leaves no process", async () => {
       for (let round = 0; round < 10; round++) {
         const stop = new AbortController();
         const going = box.run(`sleep ${marker}`, { limits: { signal: stop.signal } });
@@ -63,7 +63,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       }
     });
 
-    test("when the gateway is killed, its sandboxed programs exit, too", async () => {
+    test("if the gateway is killed, its sandboxed programs also exit", async () => {
       const code = gatewayProgram(box, `await box.run("sleep ${marker} & setsid sleep ${marker}");`);
       const gateway = spawn(process.execPath, ["--input-type=module", "-e", code]);
       await until(() => running(`sleep\0${marker}`).length === 2);
@@ -82,7 +82,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
 
   describe("S6: limits", () => {
     test("a fork bomb reaches its limit and is killed", async () => {
-      // A shell that cannot fork retries for 15 s: once the bomb runs, this one forks nothing.
+      // A shell that cannot fork retries for 15 s, so this one forks nothing while the bomb runs.
       const wait = "while ((SECONDS < 2)); do :; done";
       const bomb = `bomb() { bomb | bomb & }; bomb 2>errors; : ${marker}; ${wait}`;
       const end = await box.run(bomb, { needs: { processesMax: 32 } });
@@ -106,7 +106,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       }
     });
 
-    test("temporary files are bounded", async () => {
+    test("the size of temporary files is limited", async () => {
       const command = "i=0; while head -c 8M /dev/zero > /tmp/f$i 2>/dev/null; do i=$((i+1)); done; echo $i";
       expect(Number(await box.says(command, { needs: { memoryMb: 64 } }))).toBeLessThan(5);
       const shm = "i=0; while head -c 8M /dev/zero > /dev/shm/f$i 2>/dev/null; do i=$((i+1)); done; echo $i";
@@ -149,7 +149,7 @@ print("done")`;
       expect(text).toBe("done");
     });
 
-    test("endless output is stopped", async () => {
+    test("a program with endless output is stopped", async () => {
       expect((await box.run("yes")).ending).toBe("output");
     });
 
@@ -165,7 +165,7 @@ print("done")`;
       expect(await box.run("echo more > more", { needs })).toMatchObject({ full: false, exitCode: 0 });
     });
 
-    test("tools report a full workspace: exec in a note, write as an error", async () => {
+    test("a full workspace is reported: by exec in a note, by write as an error", async () => {
       const needs = { diskMb: 48 };
       writeFileSync(join(box.workspace, "big"), Buffer.alloc(52 << 20, 1));
       const result = await box.tool("exec", { command: "echo hi" }, { needs });
@@ -181,7 +181,7 @@ print("done")`;
       expect(Number(end.text.trim().split("\n").at(-1) || 0)).toBeLessThanOrEqual(16 << 20);
     });
 
-    test("Q3: a workspace that is filled with empty files is full", async () => {
+    test("Q3: a workspace with too many empty files counts as full", async () => {
       const many = "mkdir many; cd many; for i in $(seq 200000); do : > $i; done; echo made all";
       const end = await box.run(many, { needs: { diskMb: 16 } });
       expect(end).toMatchObject({ ending: "disk", text: "" });
@@ -189,7 +189,7 @@ print("done")`;
       expect(await box.run("true", { needs: { diskMb: 16 } })).toMatchObject({ full: false });
     });
 
-    test("Q4: a workspace that is removed during a command affects only that command", async () => {
+    test("Q4: removing a workspace during a command affects only that command", async () => {
       const going = box.run("touch started; while test ! -e stop; do sleep 0.01; done; sleep 0.3; echo end");
       await until(() => existsSync(join(box.workspace, "started")));
       renameSync(box.workspace, join(box.folder, "elsewhere"));
@@ -197,7 +197,7 @@ print("done")`;
       expect((await going).text).toBe("end\n");
     });
 
-    test("a disk that is filled by deleted files that are still open is noticed", async () => {
+    test("a disk that is filled by open files that were deleted is noticed", async () => {
       const needs = { diskMb: 16 };
       const hide =
         'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 20';
@@ -215,7 +215,7 @@ print("done")`;
       "comma,colon:$HOME `id`",
       "new\nline",
     ];
-    test.each(names)("a workspace named %j works like any other", async (name) => {
+    test.each(names)("a workspace with the name %j works like any other", async (name) => {
       const workspace = join(box.folder, name);
       expect(await box.says('touch made; printf %s "$PWD"; test "$PWD" = "$HOME"', { workspace })).toBe(
         workspace,
@@ -228,7 +228,7 @@ print("done")`;
       expect(read).toMatchObject({ status: "ok", path: "deep/er/file", text: "text" });
     });
 
-    test("a workspace that is a link is reachable by both names inside", async () => {
+    test("a workspace that is a symbolic link can be used by both names inside", async () => {
       const named = join(box.folder, "named");
       symlinkSync(box.workspace, named);
       expect(await box.says(`pwd; echo x > ${named}/x; cat ${box.workspace}/x`, { workspace: named })).toBe(
@@ -277,7 +277,7 @@ print("done")`;
       expect(names.trim()).toBe("HOME LANG PATH PWD SHLVL TERM TMPDIR _");
     });
 
-    test("a command at the limit of its length runs", async () => {
+    test("a command with the maximum length runs", async () => {
       expect(await box.tool("exec", { command: `: ${"x".repeat(99_000)}; echo ran` })).toMatchObject({
         output: "ran\n",
       });

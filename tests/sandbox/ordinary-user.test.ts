@@ -1,4 +1,4 @@
-// The sandbox of a gateway of an ordinary user, tested from tests that run as root.
+// The sandbox of a gateway that an ordinary user runs; these tests run as root.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
@@ -12,7 +12,7 @@ const NOBODY = 65_534;
 const missing = await whyNot("bubblewrap");
 const asNobody = { uid: NOBODY, gid: NOBODY, encoding: "utf8", env: {} } as const;
 const source = (path: string): string => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
-/** Whether this process may act as another user, who can read Node and the sources. */
+/** Whether this process may act as another user who can read Node and the sources. */
 const canPlay =
   missing === undefined &&
   process.getuid?.() === 0 &&
@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs sandboxed commands in a process of that user, and returns how each ended. */
+/** Runs sandboxed commands in a process of that user, and returns the result of each. */
 function contained(
   commands: readonly string[],
   network = false,
@@ -36,7 +36,7 @@ function contained(
     import { createSandboxFinder } from ${JSON.stringify(source("sandbox/find.ts"))};
     import { realWorld } from ${JSON.stringify(source("world.ts"))};
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
-    // Others write to this disk, too: their share must stay below twice the quota.
+    // Others write to this disk, too, but must write less than twice the quota.
     const needs = { backend: "bubblewrap", network: ${network}, memoryMb: 96, processesMax: 24, diskMb: 96 };
     const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
     if (!found.ok) throw new Error(found.error);
@@ -54,9 +54,9 @@ function contained(
   return JSON.parse(stdout);
 }
 
-// For an ordinary user, the escape suite itself is this test.
+// Skipped for an ordinary user, for whom the escape suite is this test.
 test.skipIf(!canPlay)(
-  "an ordinary user's sandbox gives the same guarantees: files, privileges, processes, memory, disk",
+  "the sandbox of an ordinary user gives the same guarantees: files, privileges, processes, memory, disk",
   () => {
     const ends = contained([
       "touch made; id -u; cat /etc/shadow 2>/dev/null || echo none; (unshare -U true) 2>/dev/null || echo no",
@@ -79,15 +79,15 @@ test.skipIf(!canPlay)(
 
 const READ_AND_WRITTEN_BY_ALL = 0o666;
 /**
- * Whether ordinary users may use a network carrier here: on most systems everybody may open the device, on some only
- * root.
+ * Whether ordinary users may use a network carrier: on most systems everybody may open its device, on some
+ * only root.
  */
 const canCarry =
   ((statSync("/dev/net/tun", { throwIfNoEntry: false })?.mode ?? 0) & 0o777) === READ_AND_WRITTEN_BY_ALL &&
   spawnSync("pasta", ["--version"]).status === 0;
 
-// Needs pasta, its device, and another user.
-test.skipIf(!canPlay || !canCarry)("UL1: an ordinary user's sandbox also has its own network", () => {
+// Needs the program pasta, its device, and another user.
+test.skipIf(!canPlay || !canCarry)("UL1: the sandbox of an ordinary user also has its own network", () => {
   const route = "grep -c '\\s00000000\\s.*\\s00000000\\s' /proc/net/route";
   expect(contained([route, "id -u; echo x > here; cat here"], true)).toMatchObject([
     { ending: "ended", text: "1\n" },

@@ -14,7 +14,7 @@ afterEach(() => {
   for (const wall of walls.splice(0)) wall?.remove();
 });
 
-/** Runs a program with the module as `wall` in another process, and returns its output. */
+/** Runs a program in another process, with the module as `wall`, and returns its output. */
 function elsewhere(body: string): string {
   const program = `import * as wall from ${JSON.stringify(source)};\n${body}`;
   const args = ["--no-warnings", "--input-type=module", "-e", program];
@@ -23,7 +23,7 @@ function elsewhere(body: string): string {
 
 // Only root can create control groups, and only if the system allows it.
 test.skipIf(tried === undefined)(
-  "PW3: no process removes an empty control group that another one is about to use (S2, S4)",
+  "PW3: no process removes an empty control group that another process is about to use (S2, S4)",
   () => {
     const wall = buildProcessWall("about-to-be-entered", 8);
     walls.push(wall);
@@ -36,7 +36,7 @@ test.skipIf(tried === undefined)(
 );
 
 // Only root can create control groups.
-test.skipIf(tried === undefined)("PW3: a control group of an exited process is removed", () => {
+test.skipIf(tried === undefined)("PW3: the control group of a process that has exited is removed", () => {
   const entrance = elsewhere('console.log(wall.buildProcessWall("left", 8).entrance);');
   expect(existsSync(entrance)).toBe(true);
   removeLeftWalls();

@@ -1,4 +1,4 @@
-// The git repository of a workspace: the access of sandboxed commands to it.
+// The git repository of a workspace, and the access of sandboxed commands to it.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { Box, limitsOf, running, whyNot } from "./kit.ts";
 
 const config = useConfigHome();
 
-test("a sandboxed agent writes the repository of its own workspace by default, and others only if configured", () => {
+test("by default a sandboxed agent may write to the repository of its own workspace, to others only if configured", () => {
   const gits = (agents: string): string[] =>
     config()
       .good(`{ agents: ${agents} }`)
@@ -31,7 +31,7 @@ test("a sandboxed agent writes the repository of its own workspace by default, a
 
 const missing = await whyNot("bubblewrap");
 
-// Skipped if bubblewrap does not work here; whyNot reports it, and fails in CI.
+// Skipped if bubblewrap does not work here; `whyNot` reports the reason, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
   let box: Box;
   beforeEach(() => {
@@ -42,7 +42,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
   afterEach(() => box.remove());
 
-  test("RE1: existing parts of a repository cannot be planted, moved or removed, but can be read", async () => {
+  test("RE1: existing parts of a repository can be read, but not replaced, moved or removed", async () => {
     const git = join(box.workspace, ".git");
     mkdirSync(join(git, "hooks"), { recursive: true });
     writeFileSync(join(git, "config"), "[core]\n");
@@ -87,9 +87,9 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   interface Layout {
     readonly name: string;
     make(): void;
-    /** Attempts of a sandboxed program to make the next git outside run `evil`. */
+    /** Commands by which a sandboxed program tries to make a later git outside run `evil`. */
     readonly tries: readonly string[];
-    /** Folder in which git runs outside. */
+    /** The folder in which git runs outside. */
     readonly where: string;
   }
   const layouts: readonly Layout[] = [
@@ -176,7 +176,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   ];
 
   test.each(layouts)(
-    "RE1: the next git outside runs nothing that a sandboxed program left: $name",
+    "RE1: git outside the sandbox runs nothing that a sandboxed program has left: $name",
     async (layout) => {
       layout.make();
       const mark = join(box.folder, "mark");
@@ -185,7 +185,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       git(join(box.workspace, layout.where), "status");
       git(join(box.workspace, layout.where), "commit", "-q", "--allow-empty", "-m", "last");
       expect(existsSync(mark)).toBe(false);
-      // An agent with write access to the repository succeeds with the first attempt.
+      // With write access to the repository, the first attempt succeeds.
       await box.run(layout.tries[0] ?? "", { needs: { git: "write" } });
       git(join(box.workspace, layout.where), "status");
       git(join(box.workspace, layout.where), "commit", "-q", "--allow-empty", "-m", "last");
@@ -193,7 +193,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     },
   );
 
-  test("RE3: missing hooks, or hooks behind a link, cannot be protected: the program is refused, with advice", async () => {
+  test("RE3: missing hooks, and hooks behind a link, cannot be protected, so the program is refused with advice", async () => {
     makeRepository(box.workspace);
     const sandbox = await box.sandbox();
     const tried = () => sandbox.run({ kind: "shell", command: "true" }, limitsOf());
@@ -213,7 +213,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     expect(await tried()).toMatchObject({ ok: true });
   });
 
-  test("RE2: the mount over .git never covers a link's target, even if the link is created during the start", async () => {
+  test("RE2: the mount over .git never covers the target of a link, even if the link is created during the start", async () => {
     symlinkSync(box.outside, join(box.workspace, ".git"));
     const sandbox = await box.sandbox();
     const program = { kind: "shell", command: "cat .git/token" } as const;
@@ -222,7 +222,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       code: "sandbox_unavailable",
     });
     rmSync(join(box.workspace, ".git"));
-    // A program that started before the repository existed can still replace it.
+    // A program that started before the repository was created can still replace it.
     const stop = new AbortController();
     const marker = `86402.${process.pid}`;
     const moves = "mv -T .git d; mv -T evil .git; mv -T .git evil; mv -T d .git";

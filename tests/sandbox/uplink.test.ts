@@ -1,4 +1,4 @@
-// The network of sandboxed programs: reachable addresses with each carrier, and the clean-up.
+// The network of sandboxed programs: reachable addresses with each network carrier, and the clean-up.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
@@ -33,7 +33,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Finds sandboxes on a machine that has only these programs. */
+/** Returns a sandbox finder for a machine that has only these programs. */
 function finderWith(programs: readonly string[]): SandboxFinder {
   const bin = join(folder, "bin");
   mkdirSync(bin);
@@ -76,12 +76,12 @@ function listen(
   });
 }
 
-/** An address of this machine that is visible in its network. */
+/** An address of this machine that other machines can reach. */
 const outer = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === "IPv4" && !one.internal)?.address;
 
-/** Returns the network carriers and holders below a process. */
+/** Returns the processes below a process that carry its network. */
 const carriersOf = (pid: number): number[] =>
   treeBelow(pid, 1_000)
     .processes.map(([first]) => Number(first))
@@ -93,10 +93,10 @@ const carriersOf = (pid: number): number[] =>
       }
     });
 
-/** In CI a missing carrier is a failure, never a skip. */
+/** In CI a missing carrier is a failure. */
 const canCarry = (carrier: string): boolean => process.env.CI !== undefined || which(carrier) !== "";
 
-// Skipped if bubblewrap does not work here; whyNot reports it, and fails in CI.
+// Skipped if bubblewrap does not work here; `whyNot` reports the reason, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
   describe.each(["pasta", "slirp4netns"].filter(canCarry))("%s", (carrier) => {
     test("UL1: network: true gives a separate network, without loopback and abstract sockets of the host", async () => {
@@ -122,13 +122,13 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(met.flatMap(({ sockets }) => sockets)).toEqual([]);
     });
 
-    test("UL3: the carrier exits with the program", async () => {
+    test("UL3: the network carrier exits with the program", async () => {
       await run(finderWith([...TOOLS, carrier]), "true");
       await until(() => carriersOf(process.pid).length === 0);
     });
   });
 
-  // A machine without a network has no address to connect to.
+  // Skipped on a machine without a network, which has no address to connect to.
   test.runIf(outer !== undefined && canCarry("slirp4netns"))(
     "traffic leaves through the carrier, and the gateway's port closes its connections",
     async () => {
@@ -152,7 +152,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     expect(hint).toContain("apt install passt");
   });
 
-  // Needs a carrier.
+  // Skipped without a network carrier.
   test.runIf(canCarry("pasta") || canCarry("slirp4netns"))(
     "UL3: a killed gateway leaves no carrier",
     async () => {

@@ -1,5 +1,4 @@
-// Chooses the tool calls of a scripted model: calls that its rights allow, calls that they forbid, and
-// invalid ones.
+// Chooses the tool calls of a scripted model: allowed calls, forbidden calls, and invalid calls.
 
 import type { FlowStep, Run } from "../../src/core/shapes/run.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
@@ -18,11 +17,14 @@ interface Caller {
   readonly luck: Dice;
   readonly settings: Settings;
   readonly run: Run;
-  /** The tools that the model was offered. */
+  /** The tools in the model's request. */
   readonly offered: readonly string[];
 }
 
-/** Returns a session to name: mostly a visible one, often a hidden one, sometimes the own one. */
+/**
+ * Returns the key of a session for a tool call: mostly a visible one, often a hidden one, sometimes the
+ * caller's own.
+ */
 function someSession({ story, luck, settings, run }: Caller): SessionFacts | undefined {
   if (luck.chance(0.07)) return story.known.get(run.sessionKey);
   const seen = [...sightOf(run.sessionKey, story.sessions, settings)].filter((key) => key !== run.sessionKey);
@@ -30,7 +32,7 @@ function someSession({ story, luck, settings, run }: Caller): SessionFacts | und
   return keys.length === 0 ? undefined : story.known.get(luck.of(keys));
 }
 
-/** Returns arguments that name a session, in one of the valid forms. */
+/** Returns arguments that select a session, by key, id or label. */
 function naming(caller: Caller): Record<string, unknown> {
   const { luck } = caller;
   const session = someSession(caller);
@@ -54,7 +56,7 @@ function send(caller: Caller): WantedCall {
   return { name: "sessions_send", arguments: { ...naming(caller), message, ...timeout } };
 }
 
-/** Optional arguments of a spawn besides its task. */
+/** Returns random optional arguments of a spawn. */
 function spawnWishes({ story, luck }: Caller): Record<string, unknown> {
   const wishes: Record<string, unknown> = {};
   if (luck.chance(0.3)) wishes.agentId = luck.of(["main", "research", "writer", "nobody", "Research"]);
@@ -119,12 +121,12 @@ function cancel(caller: Caller): WantedCall {
     .filter((one) => one.spawnedBy === run.sessionKey)
     .map((one) => one.key);
   const sessionKey = own.length > 0 && luck.chance(0.7) ? luck.of(own) : luck.of(["all", "agent:main:main"]);
-  // Noted before the call, because a crash may come before the result.
+  // Recorded before the call, because a crash may prevent the result.
   story.stopped.add(sessionKey);
   return { name: "subagents", arguments: { action: "cancel", sessionKey } };
 }
 
-/** A command in a sandbox. It must be executed at most once. */
+/** Returns a sandboxed command, which must be executed at most once. */
 function command({ story, luck }: Caller): WantedCall {
   const word = story.word("cmd");
   story.commands.set(word, 0);
@@ -163,10 +165,10 @@ function oneCall(caller: Caller): WantedCall {
   return luck.chance(0.5) ? nonsense(caller) : look(caller);
 }
 
-/** How likely a turn of a flow calls tools. */
+/** Probability of tool calls in a turn, by the step of the flow. */
 const EAGER: Readonly<Record<FlowStep, number>> = { round1: 0.7, task: 0.8, reply: 0.35, announce: 0.2 };
 
-/** Returns the calls of one model message; none: it answers. */
+/** Returns the tool calls of one model message. Empty: the model answers with text. */
 export function wantedCalls(caller: Caller, steps: number): WantedCall[] {
   const { luck, story, run } = caller;
   const { sends, spawns, looks } = story.plan.features;

@@ -1,4 +1,4 @@
-// Watches runs whose process died: how lost attempts are counted, and when the runs start again.
+// Checks runs whose process died: lost attempts are counted correctly, and the runs start again in time.
 
 import { cautionFor } from "../../src/core/rules/crash-policy.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -6,7 +6,7 @@ import { isSubagentKey } from "../../src/core/shapes/session-key.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Story } from "./story.ts";
 
-/** A run that a dead process held, and the expected counts of its row after the next start. */
+/** A run that a dead process executed, and the counts that its row must have after the next start. */
 interface LostRun {
   readonly runId: string;
   readonly crashes: number;
@@ -30,7 +30,7 @@ export async function heldRuns(story: Story): Promise<LostRun[]> {
   });
 }
 
-/** CP1: each lost attempt is counted, and progress resets the count. */
+/** CP1: checks that each lost attempt is counted, and that progress resets the count. */
 export async function checkCounted(story: Story, lost: readonly LostRun[]): Promise<void> {
   for (const { runId, crashes, inRow } of lost) {
     const query = "select crashes, crashes_in_row from runs where run_id = ?";
@@ -42,16 +42,16 @@ export async function checkCounted(story: Story, lost: readonly LostRun[]): Prom
 }
 
 /**
- * CP2: a crashed run does not start while a healthy run has waited for a slot since before this process was
- *      up. No rivals are a lane that a full disk made unreadable, which is read again later, and a run behind
- *      one that has ended in this process.
+ * CP2: checks that a crashed run does not start while a healthy run has waited for a slot since before the
+ * start of this process. Two kinds of runs are no rivals: those in a lane that a full disk made
+ * unreadable, and those behind a run that has ended in this process.
  */
 export async function checkStarts(
   story: Story,
   process: {
     readonly startedMs: number;
     readonly engine: Engine;
-    /** Sessions whose lane could not be read in this process. */
+    /** Sessions whose lane this process failed to read. */
     readonly unreadLanes: ReadonlySet<string>;
   },
   run: Run,

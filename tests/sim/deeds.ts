@@ -1,4 +1,4 @@
-// Actions of people, programs and machines on a gateway while it lives.
+// Random actions of people, client programs and machines on a running gateway.
 
 import { sendDirect } from "../../src/flows/conversation/direct.ts";
 import { acknowledge, offered } from "../../src/flows/conversation/inbox-receipts.ts";
@@ -14,12 +14,12 @@ import { textAround } from "./words.ts";
 import type { Client } from "./world/client.ts";
 import { Dead } from "./world/faults.ts";
 
-/** Failures in a story that are not faults of the product. */
+/** Returns whether a failure is caused by the story, and is no fault of the product. */
 export function isExpected(error: unknown): boolean {
   return error instanceof StoreProblem || error instanceof Dead || error instanceof Violation;
 }
 
-/** A message of a person on a channel. */
+/** Sends a message of a person on a channel. */
 async function write(story: Story, process: GatewayProcess): Promise<void> {
   const luck = story.luck("people");
   const keys = [...(await story.refresh()).keys()];
@@ -36,7 +36,7 @@ async function write(story: Story, process: GatewayProcess): Promise<void> {
   if (accepted.ok) story.promised.add(accepted.value.run.runId);
 }
 
-/** A request of a program in the same process: without a socket, through the same checks. */
+/** Sends the request of a client program in this process: without a socket, but through the same checks. */
 async function ask(story: Story, process: GatewayProcess, token: string, request: Request): Promise<void> {
   const caller = process.authority.admit("a program", { token });
   if (!caller.ok) return story.wrong("door", caller.error);
@@ -59,7 +59,7 @@ async function ask(story: Story, process: GatewayProcess, token: string, request
   if (second !== undefined) await checkAnswer(story, asked, second, true);
 }
 
-/** Repeats an earlier request under the same key. */
+/** Repeats an earlier request with the same idempotency key. */
 export function askAgain(
   story: Story,
   process: GatewayProcess,
@@ -73,7 +73,7 @@ export function askAgain(
   else void guarded(story, process, () => ask(story, process, old.token, request));
 }
 
-/** A failure of an action is the product's fault, unless the story has caused it. */
+/** Runs an action. A failure that the story has not caused is a fault of the product. */
 async function guarded(story: Story, process: GatewayProcess, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -100,9 +100,12 @@ function disturb(story: Story, process: GatewayProcess, clients: readonly Client
   else client.connect(process);
 }
 
-/** The program behind an inbox gets its messages, and says that it has read some: often twice. */
+/**
+ * Acts as the program that reads an inbox: it gets the messages and confirms that it has read some, often
+ * twice.
+ */
 async function readInbox(story: Story, process: GatewayProcess): Promise<void> {
-  // Dice of its own: a story whose inboxes are empty stays as it was.
+  // Separate random numbers, so that this action changes no story without messages in inboxes.
   const luck = story.luck("inbox");
   if (luck.chance(0.5)) return;
   const rows = await story.look("select run_id from inbox_marks order by run_id desc limit 5");
@@ -113,7 +116,7 @@ async function readInbox(story: Story, process: GatewayProcess): Promise<void> {
   if (luck.chance(0.5)) await acknowledge(process.engine, runIds);
 }
 
-/** Performs one random action. */
+/** Performs one random action of a person, a client program or the machine. */
 export async function doSomething(
   story: Story,
   process: GatewayProcess,
@@ -132,7 +135,7 @@ export async function doSomething(
   const client = ready.length > 0 && luck.chance(0.7) ? luck.of(ready) : undefined;
   if (client !== undefined) {
     client.ask(request);
-    // Several at once: they are accepted in order.
+    // Sometimes several at once: they must be accepted in order.
     const more = request.method === "chat.send" && luck.chance(0.4) ? 1 + luck.below(3) : 0;
     for (let at = 0; at < more; at += 1) {
       const again = { message: story.word("p"), idempotencyKey: story.word("run") };

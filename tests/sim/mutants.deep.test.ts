@@ -1,5 +1,5 @@
-// The simulation finds bugs: each deliberately broken variant of the source is found within a bounded number
-// of stories.
+// Checks that the simulation finds bugs: it must find each mutant (a broken variant of the source) within a
+// bounded number of stories.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine/engine.ts";
@@ -8,13 +8,13 @@ import type { Mutant } from "./mutants/mutant.ts";
 import { MUTANTS } from "./mutants.ts";
 import { tellAll } from "./workers.ts";
 
-/** Maximum number of stories until a mutant is found. */
+/** Maximum number of stories in the search for a mutant. */
 const STORIES_MAX = 2_000;
-/** Number of mutants hunted at once. */
+/** Number of mutants for which stories search at the same time. */
 const HUNTS = 2;
 const PATIENCE_MS = 900_000;
 
-/** Returns whether a story finds the mutant. Tries the seed that found it before, then all. */
+/** Returns whether a story finds the mutant. Tries the seed that found it before, then all seeds. */
 async function hunt({ name }: Mutant, cacheDir: string): Promise<boolean> {
   const known = FOUND_AT[name];
   const again = known && (await tellAll({ from: known, count: 1, mutant: name, cacheDir }));
@@ -24,7 +24,7 @@ async function hunt({ name }: Mutant, cacheDir: string): Promise<boolean> {
   return wrong !== undefined;
 }
 
-test(`each mutant is found within ${STORIES_MAX} stories`, { timeout: PATIENCE_MS }, async () => {
+test(`the stories find each mutant within ${STORIES_MAX} attempts`, { timeout: PATIENCE_MS }, async () => {
   const cacheDir = temporaryFolder();
   const left = [...MUTANTS];
   const missed: string[] = [];

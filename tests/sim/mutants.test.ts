@@ -1,5 +1,5 @@
-// Checks that each mutant still matches the source. mutants.deep.test.ts and cluster.deep.test.ts let the
-// simulation find each of them.
+// Checks that each mutant still fits the source. mutants.deep.test.ts and cluster.deep.test.ts check that the
+// simulation finds it.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { CLUSTER_MUTANTS, MUTANTS } from "./mutants.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-test("each mutant has a unique name and changes one place of the source", () => {
+test("each mutant has a unique name, and its text occurs once in the source", () => {
   expect(new Set(MUTANTS.map((mutant) => mutant.name)).size).toBe(MUTANTS.length);
   const places = MUTANTS.map(({ name, file, from, to }) => {
     return [name, readFileSync(ROOT + file, "utf8").split(from).length - 1, from !== to];
@@ -18,7 +18,7 @@ test("each mutant has a unique name and changes one place of the source", () => 
   expect(Object.keys(FOUND_AT).filter((name) => !MUTANTS.some((mutant) => mutant.name === name))).toEqual([]);
 });
 
-test("each mutant of the cluster has a unique name and changes one place of the source", () => {
+test("each mutant of the cluster has a unique name, and its text occurs once in the source", () => {
   expect(new Set(CLUSTER_MUTANTS.map((mutant) => mutant.name)).size).toBe(CLUSTER_MUTANTS.length);
   const places = CLUSTER_MUTANTS.map(({ name, file, from, to }) => {
     return [name, readFileSync(ROOT + file, "utf8").split(from).length - 1, from !== to];

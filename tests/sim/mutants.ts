@@ -1,4 +1,5 @@
-// The list of deliberately broken variants. The simulation must find each of them (mutants.deep.test.ts).
+// The list of mutants: broken variants of the source. The simulation must find each of them
+// (mutants.deep.test.ts).
 
 import { CLUSTER_MUTANTS } from "./mutants/cluster.ts";
 import { COMMIT_MUTANTS } from "./mutants/commits.ts";
@@ -16,5 +17,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...COMMIT_MUTANTS,
 ];
 
-/** Mutants that stories of several processes find. */
+/** Mutants that only stories of several processes can find. */
 export { CLUSTER_MUTANTS };

@@ -1,5 +1,5 @@
-// Derives the plan of a story from its seed: its faults, and the settings of each process. A story has only a
-// few of the features, because with all of them at once none would occur often.
+// Derives the plan of a story from its seed: its faults, and the settings of each process. A story uses only
+// a few of the features, because each would be rare in a story with all of them.
 
 import type { Settings, TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
@@ -11,50 +11,53 @@ export const OWNER_TOKEN = "owner-token-of-the-story";
 
 /** The features of a story. */
 export interface Features {
-  /** `operations`: dies at a step of the store; `moments`: dies at a time; `stops`: only planned stops. */
+  /**
+   * Kind of the crashes. `operations`: at an operation of the store; `moments`: at a point in time;
+   * `stops`: no crash, only planned stops.
+   */
   readonly ends: "operations" | "moments" | "stops";
   readonly slowStore: boolean;
   readonly fullDisk: boolean;
-  /** Answers to commits are lost: the commit was made, and the process does not learn of it. */
+  /** Whether answers to commits are lost: the commit succeeds, but the process does not know. */
   readonly lostAnswers: boolean;
-  /** Transactions wait briefly for others that share their commit. */
+  /** Whether transactions wait briefly for others, to share a commit. */
   readonly groups: boolean;
-  /** Ids of messages and runs rise with time, like those of a real process. */
+  /** Whether ids of messages and runs increase with time, as in a real process. */
   readonly orderedIds: boolean;
   readonly lateTimers: boolean;
   readonly pauses: boolean;
   readonly clients: boolean;
-  /** Readable copies and attachments, on a real disk. */
+  /** Whether JSONL copies and attachments are on a real disk. */
   readonly files: boolean;
   readonly aborts: boolean;
   readonly resets: boolean;
   readonly secrets: boolean;
-  /** Settings change between processes. */
+  /** Whether settings change between two processes. */
   readonly newSettings: boolean;
-  /** All sessions ask each other, and wait. */
+  /** Whether all sessions send to each other and wait for the answers. */
   readonly tangle: boolean;
-  /** How often models call each tool; the rest is the share of turns without a call. */
+  /** Share of turns in which a model sends; the following fields are the shares of other tools. */
   readonly sends: number;
   readonly spawns: number;
   readonly looks: number;
   /** Share of model calls that fail. */
   readonly failures: number;
-  /** Share of attempts that a channel refuses. */
+  /** Share of delivery attempts that a channel refuses. */
   readonly channelTrouble: number;
 }
 
-/** One life of a process. */
+/** The plan of one process from its start to its end. */
 export interface LifePlan {
   readonly settings: Settings;
   readonly dieAt?: DeathPlan;
   readonly dieAfterMs?: number;
   readonly stopAfterMs: number;
-  /** Time without faults and actions before it stops, so that it can recover. */
+  /** Time without faults and actions at its end, in which it can recover. */
   readonly calmMs: number;
   readonly graceMs: number;
-  /** Time without a process afterwards. */
+  /** Time without a process after its end. */
   readonly downMs: number;
-  /** Number of actions of people and programs. */
+  /** Number of random actions of people and client programs. */
   readonly deeds: number;
 }
 
@@ -62,9 +65,9 @@ export interface StoryPlan {
   readonly seed: number;
   readonly features: Features;
   readonly lives: readonly LifePlan[];
-  /** For the last process, which finishes all work. */
+  /** Settings of the last process, which finishes all work. */
   readonly lastSettings: Settings;
-  /** The sessions besides the main ones. */
+  /** Keys of the sessions besides the main sessions. */
   readonly sessions: readonly string[];
 }
 
@@ -77,7 +80,10 @@ const EXTRA_SESSIONS = [
   "agent:writer:mcp:outside",
 ];
 
-/** Faults that were added later. Separate dice keep the stories without them unchanged. */
+/**
+ * Chooses features that were added later, with separate random numbers: stories without these features
+ * stay unchanged.
+ */
 function laterFaults(roll: Dice): Pick<Features, "lostAnswers" | "groups" | "orderedIds"> {
   const share = roll.chance(0.2) ? 0.6 : 0;
   return {
@@ -113,7 +119,7 @@ function featuresOf(roll: Dice, later: Dice): Features {
   };
 }
 
-/** The tokens of clients. Only the owner's covers everything. */
+/** The tokens of clients. Only the owner's token covers all sessions. */
 const TOKENS: readonly TokenSettings[] = [
   { token: "main-only", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
   { token: "research-reader", role: "operator", scopes: ["operator.read"], sessions: ["agent:research:*"] },
@@ -128,7 +134,7 @@ const TOKENS: readonly TokenSettings[] = [
 
 const MODEL = { maxOutputTokens: 500, reasoning: false, images: false };
 
-/** A model with a large window, and one whose window is soon full. */
+/** One model has a large context window, the other one a window that is soon full. */
 const PROVIDER = {
   id: "fake",
   api: "openai-completions",
@@ -154,7 +160,7 @@ const PROVIDER = {
   ],
 } as const;
 
-/** Tools of sub-agents when the rule that removes their session tools is replaced. */
+/** Tools of sub-agents in stories that replace the default, which denies them the session tools. */
 const CHILD_TOOLS = ["sessions_*", "agents_list", "session_status", "subagents", "exec", "edit"];
 
 function agentOf(id: string, roll: Dice, workspace: string, boxed: boolean) {
@@ -228,7 +234,7 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
       maxChildren: roll.of([1, 2, 4]),
       maxSpawnDepth: 1 + roll.below(3),
       runTimeoutSeconds: roll.of([0, 0, 0.05, 1]),
-      // The shortest delay passes while a process lives.
+      // The shortest delay ends while a process runs.
       archiveAfterMinutes: roll.of([0, 0.002, 1, 60]),
       announce: roll.of(["post", "wake"] as const),
       ...(roll.chance(0.2) ? { model: "fake/narrow" } : {}),
@@ -238,7 +244,7 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
   };
 }
 
-/** Rare writes get as many crashes as frequent ones. */
+/** Crashes are distributed over these tables, so that rare writes get as many as frequent ones. */
 const TABLES = [
   "deadlines",
   "deadlines",
@@ -250,7 +256,7 @@ const TABLES = [
   "sessions",
 ];
 
-/** Anywhere, at any commit, or at a commit of one table. */
+/** Returns the point of a crash: any operation, any commit, or a commit that writes into one table. */
 function placeOf(roll: Dice): DeathPlan {
   const place = roll.of(["commit", "committed", "committed"] as const);
   switch (roll.below(3)) {
@@ -263,7 +269,7 @@ function placeOf(roll: Dice): DeathPlan {
   }
 }
 
-/** Must exceed the time that checking a commit without an answer takes. */
+/** Must be longer than a process takes to check whether a commit without an answer was made. */
 const CALM_MS = 6_000;
 
 function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
@@ -281,7 +287,7 @@ function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
   };
 }
 
-/** `dir`: the store's folder; `workspace`: shared by all agents. */
+/** Returns the plan of a seed. `dir`: the store's folder; `workspace`: the folder that all agents share. */
 export function planOf(seed: number, dir: string, workspace: string): StoryPlan {
   const roll = dice(`plan ${seed}`);
   const features = featuresOf(roll, dice(`faults ${seed}`));

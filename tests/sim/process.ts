@@ -1,5 +1,5 @@
 // One gateway process of a story: built like `src/app.ts`, over a store with faults, with fake channels and
-// models. It starts, stops as planned, pauses, or dies.
+// models. It can start, stop, pause and die.
 
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -40,7 +40,7 @@ import { createSandbox } from "./world/sandbox.ts";
 
 const POOL = "subagents";
 
-/** The greeting for clients of a story, which ignore it. */
+/** A paired node, in case that a client of a story connects as one. */
 const NODE = {
   ...{ id: "some-node", name: "some node", platform: "story", version: "1", publicKey: "" },
   ...{ caps: [], commands: [], pairedAt: 0 },
@@ -72,10 +72,10 @@ export class GatewayProcess {
   dispatcher!: Dispatcher;
   fanout!: Fanout;
   authority!: Authority;
-  /** When it began to resume runs. */
+  /** The time at which it began to resume runs. */
   startedMs = 0;
   readonly unreadLanes = new Set<string>();
-  /** Since when it has been up and awake. */
+  /** The time since which it has been running without a pause. */
   awakeMs = 0;
   state: "starting" | "up" | "stopping" | "stopped" | "dead" = "starting";
   readonly #story: Story;
@@ -138,8 +138,8 @@ export class GatewayProcess {
   }
 
   /**
-   * How transactions wait for others; fails sometimes. Undefined: only those that are ready at once share a
-   * commit.
+   * Returns a function that waits for transactions that share a commit, and sometimes fails. Undefined:
+   * only transactions that are ready at the same time share a commit.
    */
   #gather(): (() => Promise<void>) | undefined {
     const { time, plan } = this.#story;
@@ -151,7 +151,7 @@ export class GatewayProcess {
     };
   }
 
-  /** Stops it as planned. */
+  /** Shuts it down gracefully. */
   async stop(graceMs: number): Promise<void> {
     const story = this.#story;
     await this.#become("stopping");
@@ -169,14 +169,15 @@ export class GatewayProcess {
     story.trace.add(`${this.name} has stopped after ${this.faults.operations} operations`);
   }
 
-  /** A process that has died meanwhile is left alone. */
+  /** Changes the state, unless the process has died meanwhile. */
   async #become(state: GatewayProcess["state"]): Promise<void> {
     if (!this.alive()) await new Promise(() => {});
     this.state = state;
   }
 
   /**
-   * A planned stop must not count as a crash: no run is held afterwards, unless the disk refused the release.
+   * Checks that a planned stop does not count as a crash: afterwards no run is held, unless a full disk
+   * prevented the release.
    */
   async #checkParked(): Promise<void> {
     const story = this.#story;
@@ -201,7 +202,7 @@ export class GatewayProcess {
     this.#died.resolve();
   }
 
-  /** Pauses it, like a machine that sleeps: no timer fires, and no operation continues. */
+  /** Pauses it like a sleeping machine: no timer fires, and no operation continues. */
   pause(): void {
     this.#story.trace.add(`${this.name} stands still`);
     this.#paused = true;
@@ -241,7 +242,7 @@ export class GatewayProcess {
     };
   }
 
-  /** An error in the log must be caused by the story; otherwise it is a fault of the product. */
+  /** Reports an error in the log as a fault of the product, unless the story has caused it. */
   #logged(level: "warn" | "error", fields: object, text: string): void {
     if (!this.alive()) return;
     const { err, sessionKey } = fields as { err?: unknown; sessionKey?: string };
@@ -311,7 +312,7 @@ export class GatewayProcess {
     Object.assign(this, door);
   }
 
-  /** Serves a socket like one from the network. */
+  /** Serves a simulated socket as if it came from the network. */
   serve(socket: ConstructorParameters<typeof Connection>[1]["socket"]): void {
     const { world, authority, settings, dispatcher } = this;
     const parts = {
@@ -319,7 +320,7 @@ export class GatewayProcess {
       authority,
       shares: createShares(),
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
-      // No device is paired in a story: a node may do nothing.
+      // Stories have no paired devices, so a node has no rights.
       admitNode: async () => ok(NODE),
       renewDeviceToken: async () => ok(undefined),
       hello: async () => HELLO,
@@ -340,8 +341,8 @@ export class GatewayProcess {
   }
 
   /**
-   * I13: a session that must be contained is. Here the others are, too, so that no command of a story really
-   *      runs.
+   * I13: checks that a session that must be sandboxed is. All other sessions get a sandbox here, too, so
+   * that no command of a story runs on the machine.
    */
   #sandboxFor(): SandboxFor {
     const story = this.#story;
@@ -374,7 +375,7 @@ export class GatewayProcess {
       trace.add(`${event.sessionKey} ${event.change}`);
   }
 
-  /** U3: published ends are on disk. */
+  /** U3: checks that a published end of a run is on disk. */
   async #checkHeard(runId: string): Promise<void> {
     const [row] = await this.#story.look(
       "select 1 from runs where run_id = ? and ended_at is not null",
@@ -393,7 +394,7 @@ export class GatewayProcess {
   #executor(): Executor {
     const story = this.#story;
     const { settings } = this;
-    // Stories have no channel tools and no nodes, so no session is offered a tool for them.
+    // Stories have neither channel tools nor nodes, so the tools `message` and `nodes` are never offered.
     const names = toolNames().filter((name) => !["message", "nodes"].includes(name));
     const real = createExecutor({
       settings,
@@ -406,7 +407,7 @@ export class GatewayProcess {
     return {
       execute: async (handle) => {
         const sessions = await story.refresh();
-        // It died meanwhile: nothing of it continues.
+        // If the process died meanwhile, this call never returns.
         if (!this.alive()) await new Promise(() => {});
         const { sessionKey } = handle.run;
         const tools = names.filter((name) => hasTool(sessionKey, name, sessions, settings)).join();

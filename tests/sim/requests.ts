@@ -1,4 +1,4 @@
-// Requests of people and programs to a gateway, and the checks of its answers (I2, I4, I9, I12, I14).
+// Requests of people and client programs to a gateway, and checks of the answers (I2, I4, I9, I12, I14).
 
 import { optional } from "../../src/core/optional.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
@@ -14,7 +14,7 @@ export interface Request {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** Returns a session, preferably one with work under way. */
+/** Returns the key of a session, preferably of one with unfinished work. */
 function busyKey(story: Story, luck: Dice): string {
   const works = [...story.works];
   return works.length > 0 && luck.chance(0.6) ? luck.of(works).run.sessionKey : someKey(story, luck);
@@ -37,7 +37,7 @@ async function someRun(story: Story, luck: Dice, sessionKey: string): Promise<st
   return rows.length === 0 ? undefined : String(luck.of(rows).run_id);
 }
 
-/** A message of a person or a program. */
+/** Returns a request that sends a message of a person or a program. */
 function message(story: Story, luck: Dice): Request {
   const sessionKey = someKey(story, luck);
   const text = textAround(story, luck, story.word("p"));
@@ -82,7 +82,7 @@ function end(story: Story, luck: Dice): Request {
   return { method: "sessions.delete", params };
 }
 
-/** A tool call on behalf of a session. */
+/** Returns a request that calls a tool on behalf of a session. */
 function tool(story: Story, luck: Dice): Request {
   const sessionKey = someKey(story, luck);
   const target = someKey(story, luck);
@@ -154,23 +154,23 @@ export async function someRequest(story: Story, luck: Dice): Promise<Request> {
   return write(story, luck);
 }
 
-/** Repeats the request under its key, or sends another one under the same key. */
+/** Returns the same request with its idempotency key, or a different one with the same key. */
 export function repeated(request: Request, luck: Dice, story: Story): Request {
   if (luck.chance(0.75) || request.params.message === undefined) return request;
   return { ...request, params: { ...request.params, message: story.word("other") } };
 }
 
-/** One pending request. */
+/** A request without an answer. */
 export interface Asked {
   readonly token: string;
   readonly request: Request;
-  /** When it was sent, and the sessions at that time. */
+  /** The time at which it was sent, and the sessions at that time. */
   readonly atMs: number;
   readonly sessions: SessionMap;
   readonly keyed: KeyedRequest | undefined;
 }
 
-/** Notes a request before it is sent: the work it may stop, and its key. */
+/** Records a request before it is sent: its idempotency key, and the work that it may stop. */
 export function noteAsked(story: Story, token: string, request: Request): Asked {
   const { method, params } = request;
   const { key, sessionKey, runId, idempotencyKey } = params;
@@ -210,13 +210,13 @@ function patternsOf(story: Story, token: string): readonly string[] | undefined 
   return story.plan.lastSettings.gateway.tokens.find((one) => one.token === token)?.sessions ?? [];
 }
 
-/** Whether a token covers a session. */
+/** Returns whether a token covers a session. */
 export function covers(story: Story, token: string, key: string): boolean {
   const patterns = patternsOf(story, token);
   return patterns === undefined || patterns.some((pattern) => fits(pattern, key));
 }
 
-/** I4: a key has one answer, and no other request gets it. */
+/** I4: checks that an idempotency key has one answer, which no other request gets. */
 function checkKeyed(story: Story, { keyed: known, request }: Asked, answer: string): void {
   if (known === undefined) return;
   const about = `${request.method} under the key ${known.key}`;
@@ -240,7 +240,7 @@ async function checkStatus(story: Story, value: Record<string, unknown>): Promis
     story.wrong("I12", `a client is told ${JSON.stringify(value)} of a run that is ${String(row.state)}`);
 }
 
-/** Binds the keys as JSON to the query's first value. */
+/** SQL for a list of keys: the query's first value contains them as JSON. */
 const LISTED = "(select value from json_each(?1))";
 
 async function openConversation(story: Story, keys: string, beforeMs: number): Promise<string | undefined> {
@@ -254,8 +254,7 @@ async function openConversation(story: Story, keys: string, beforeMs: number): P
 }
 
 /**
- * Checks that earlier accepted work, and the work it started, has ended when an abort, reset or deletion is
- * answered.
+ * Checks that after an abort, reset or deletion the earlier work has ended, with all work that it started.
  */
 async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked): Promise<void> {
   const { method, params } = request;
@@ -286,7 +285,7 @@ async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked
     story.wrong("CN1", `${method} of ${key} leaves the job of ${String(job.target_key)}`);
 }
 
-/** Checks an answer. `second`: the second answer of `agent`, when its run has ended. */
+/** Checks an answer. `second`: the second answer to `agent`, sent when its run has ended. */
 export async function checkAnswer(
   story: Story,
   asked: Asked,
@@ -327,7 +326,7 @@ export async function checkAnswer(
     const moments = [asked.sessions, await story.refresh()];
     const sessionKey = String(params.sessionKey);
     const settings = story.settingsAt(story.time.now());
-    // A repeated request gets its first answer again.
+    // A repeated request gets its first answer, which may be older than later changes.
     if ((asked.keyed?.sinceMs ?? asked.atMs) < asked.atMs) return;
     const returned = { sessionKey, settings, moments, name: String(params.name), args: params.arguments };
     await checkReturned(story, returned, text);

@@ -1,5 +1,5 @@
-// Stories of whole gateways, made from seeds. I1-I14 must hold for any actions of people, models, channels
-// and disks, and for any crashes. A failure prints its seed: `npm run sim -- --seed X` repeats the story with
+// Plays random stories of whole gateways. I1-I14 must hold, whatever people, models, channels and disks do,
+// and wherever a process crashes. A failure prints its seed: `npm run sim -- --seed X` repeats the story with
 // its trace.
 
 import { beforeAll, expect, test } from "vitest";
@@ -9,9 +9,9 @@ import { tellAll } from "./workers.ts";
 
 const STORIES = 1_500;
 const WORKERS = 2;
-/** A sample large enough for every feature, including those on a real disk. */
+/** Number of stories that are played twice. They use every feature, including a real disk. */
 const TOLD_TWICE = 60;
-/** Far more time than needed. */
+/** Time limit; the stories need far less. */
 const PATIENCE_MS = 900_000;
 
 const told = new Map<number, TellingLine>();
@@ -29,7 +29,7 @@ test(`I1-I14 hold in ${STORIES} stories`, () => {
   expect(runs, "the stories have runs").toBeGreaterThan(STORIES * 5);
 });
 
-test("a seed repeats its story, regardless of earlier stories", {
+test("a seed gives the same story again, whatever stories were played before", {
   timeout: PATIENCE_MS,
 }, async () => {
   const tell = async (from: number, count: number): Promise<(readonly [number, string])[]> => {
@@ -37,7 +37,7 @@ test("a seed repeats its story, regardless of earlier stories", {
     await tellAll({ from, count }, ({ seed, mark }) => marks.push([seed, mark]));
     return marks;
   };
-  // The first time each worker played every other story.
+  // In the first round, each of two workers played every second story; now one worker plays all.
   const first = Array.from({ length: TOLD_TWICE }, (_, at) => [at + 1, told.get(at + 1)?.mark]);
   expect(await tell(1, TOLD_TWICE)).toEqual(first);
   expect(await tell(TOLD_TWICE, 1)).toEqual(first.slice(-1));

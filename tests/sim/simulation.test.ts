@@ -1,16 +1,16 @@
-// The first stories of a whole gateway, each played twice. simulation.deep.test.ts plays many more.
+// Plays the first stories of a whole gateway, each of them twice. simulation.deep.test.ts plays many more.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { tellAll } from "./workers.ts";
 
-/** simulation.deep.test.ts plays 60 of them twice. */
+/** Number of stories; simulation.deep.test.ts plays 60 stories twice. */
 const STORIES = 6;
 const WORKERS = 2;
-/** Far more time than needed. */
+/** Time limit; the stories need far less. */
 const PATIENCE_MS = 300_000;
 
-test("I1-I14 hold in the first stories, and a seed repeats its story, regardless of earlier stories", {
+test("I1-I14 hold in the first stories, and a seed gives the same story again, whatever stories were played before", {
   timeout: PATIENCE_MS,
 }, async () => {
   const cacheDir = temporaryFolder();
@@ -28,7 +28,7 @@ test("I1-I14 hold in the first stories, and a seed repeats its story, regardless
     expect(wrong, `SEED=${wrong?.seed}: npm run sim -- --seed ${wrong?.seed}`).toBeUndefined();
     return marks.toSorted(([one], [other]) => one - other);
   };
-  // With two workers each plays every other story.
+  // Two workers play every second story each; later one worker plays all.
   const first = await tell(1, STORIES, WORKERS);
   expect(runs, "the stories have runs").toBeGreaterThan(STORIES * 5);
   expect(await tell(1, STORIES, 1)).toEqual(first);

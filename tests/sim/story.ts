@@ -1,5 +1,5 @@
-// The state of a story outside of the database: which process executes which run, accepted requests, planted
-// secrets, and received texts.
+// The state of a story outside the database: running work, accepted requests, planted secrets, and texts that
+// people received.
 
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
@@ -12,16 +12,16 @@ import { VirtualTime } from "./world/time.ts";
 
 const START_MS = 1_767_225_600_000;
 
-/** A run that executes in a process. */
+/** A run that a process executes. */
 export interface Work {
   readonly process: string;
   readonly run: Run;
   readonly beganMs: number;
-  /** The tools that it had a right to when it began. */
+  /** The tools that it was allowed to use when it began. */
   readonly tools: string;
-  /** Number of model calls under way: 0 or 1. */
+  /** Number of running model calls: 0 or 1. */
   thinking: number;
-  /** Number of tool calls under way. */
+  /** Number of running tool calls. */
   calling: number;
 }
 
@@ -33,11 +33,11 @@ export interface KeyedRequest {
   readonly params: Readonly<Record<string, unknown>>;
   /** Time at which the request was first sent. */
   readonly sinceMs: number;
-  /** Its successful answer, as JSON; undefined: none yet. */
+  /** Its successful answer, as JSON. Undefined: none yet. */
   answer: string | undefined;
-  /** Another request used the same key, and may have been the first. */
+  /** Whether another request used the same key. Then either of them may have been executed. */
   contested: boolean;
-  /** No client waits for this answer: the client's process or connection is gone. */
+  /** No client can receive the answer, because its process or connection is gone. */
   lost: boolean;
 }
 
@@ -49,7 +49,7 @@ export interface Shown {
   readonly route: string;
 }
 
-/** A channel's answer to an attempt. */
+/** A channel's answer to a delivery attempt. */
 export interface Attempt {
   readonly deliveryId: string;
   readonly part: number;
@@ -62,48 +62,51 @@ export class Story {
   readonly database: Database;
   readonly time = new VirtualTime(START_MS);
   readonly trace = new Trace(() => this.time.now());
-  /** The last process runs: all delays are short. */
+  /** Whether the last process runs, for which all delays are short. */
   settling = false;
-  /** The first violation. */
+  /** The first violation of the story, if any. */
   violation: Violation | undefined;
 
   readonly works = new Set<Work>();
-  /** The sessions as last read. */
+  /** The sessions at the last reading. */
   sessions = new Map<string, SessionFacts>();
-  /** Every session that ever existed, in its last state. */
+  /** Every session that has existed, in its last state. */
   readonly known = new Map<string, SessionFacts>();
   /** By session: lane numbers in the order in which turns began. */
   readonly begun = new Map<string, { laneSeq: number; runId: string }[]>();
-  /** By connection: messages accepted on it, each with its position among all requests. */
+  /** By connection: the messages accepted on it, each with its position among all requests. */
   readonly said = new Map<string, readonly { readonly at: number; readonly runId: string }[]>();
-  /** Run ids that were returned to a caller. */
+  /** Ids of runs that a caller has received. */
   readonly promised = new Set<string>();
   readonly keyed = new Map<string, KeyedRequest>();
-  /** By run: errors that models and the story itself caused. */
+  /** By run: the errors that models and the story caused. */
   readonly failures = new Map<string, string[]>();
   /** Sessions and runs that were stopped, reset, deleted or cancelled. */
   readonly stopped = new Set<string>();
   /** Sub-agents whose cancellation was confirmed. */
   readonly cancelled = new Set<string>();
-  /** Texts that a redacted interface must not show. */
+  /** Texts that must be redacted in everything that leaves the gateway. */
   readonly secrets: string[] = [];
-  /** Contents of attachments, which must be in no transcript. */
+  /** Contents of attachments, which no transcript may contain. */
   readonly contents: string[] = [];
   readonly shown: Shown[] = [];
   readonly attempts: Attempt[] = [];
-  /** Deliveries whose attempt was open when their process died, on a channel that can't detect repeats. */
+  /**
+   * Ids of deliveries that were being sent when their process died, on a channel that cannot detect
+   * repetitions.
+   */
   readonly doubtful = new Set<string>();
   /** Archived sessions that were restored. */
   readonly restored = new Set<string>();
-  /** Where sessions were read before the story began. */
+  /** Routes of the sessions at the start of the story. */
   readonly firstRoutes = new Map<string, string>();
-  /** Processes that died. */
+  /** Number of processes that died. */
   deaths = 0;
-  /** Deliveries that an operator put back into the queue. */
+  /** Deliveries that an operator has requeued. */
   readonly retried = new Set<string>();
-  /** Number of executions of each command that must not be repeated, by its word. */
+  /** By unique word: how often a command that must not be repeated was executed. */
   readonly commands = new Map<string, number>();
-  /** Settings, each with its start time. */
+  /** All settings of the story, each with its start time. */
   readonly epochs: { readonly fromMs: number; readonly settings: Settings }[] = [];
 
   readonly #dice = new Map<string, Dice>();
@@ -118,14 +121,14 @@ export class Story {
     this.#ids = dice(`ids ${plan.seed}`);
   }
 
-  /** Separate dice for each purpose. */
+  /** Returns separate random numbers for each purpose. */
   luck(purpose: string): Dice {
     const found = this.#dice.get(purpose) ?? dice(`${purpose} ${this.plan.seed}`);
     this.#dice.set(purpose, found);
     return found;
   }
 
-  /** Makes ids without an order, so that no code can rely on one. */
+  /** Returns an id without any order, so that no code can rely on an order. */
   uuid(): string {
     const hex = (digits: number): string =>
       this.#ids
@@ -135,7 +138,7 @@ export class Story {
     return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(6)}${hex(6)}`;
   }
 
-  /** With `orderedIds` rises with time, like that of a real process. Ids of one time have no order. */
+  /** Returns an id. With `orderedIds`, ids increase with time; ids of the same time have no order. */
   orderedUuid(): string {
     if (!this.plan.features.orderedIds) return this.uuid();
     const at = Math.floor(this.time.now()).toString(16).padStart(12, "0");
@@ -155,7 +158,7 @@ export class Story {
     return secret;
   }
 
-  /** Ends the story, even if the caller catches the throw. */
+  /** Ends the story with a violation, even if the caller catches the exception. */
   wrong(invariant: string, text: string): never {
     this.violation ??= new Violation(invariant, text);
     throw this.violation;
@@ -165,7 +168,7 @@ export class Story {
     return this.database.look(query, ...values);
   }
 
-  /** Reads the sessions again. */
+  /** Reads the sessions from the database again. */
   async refresh(): Promise<Map<string, SessionFacts>> {
     const found = await this.look(FACTS_QUERY);
     if (found === this.#facts) return this.sessions;

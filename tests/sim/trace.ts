@@ -1,6 +1,6 @@
-// The trace of a story: its lines, and its first violation.
+// The trace of a story: its lines of text, and its first violation.
 
-/** A broken invariant. Ends the story. */
+/** A broken invariant. It ends the story. */
 export class Violation extends Error {
   readonly invariant: string;
   constructor(invariant: string, text: string) {
@@ -9,7 +9,7 @@ export class Violation extends Error {
   }
 }
 
-/** Maximum number of kept lines, so that an endless story does not fill the memory. */
+/** Maximum number of lines in memory; later ones are dropped. */
 const LINES_MAX = 20_000;
 
 export class Trace {
@@ -33,7 +33,7 @@ export class Trace {
     if (this.lines.length < LINES_MAX) this.lines.push(line);
   }
 
-  /** Two stories with the same mark have the same lines. */
+  /** Returns a hash of all lines. */
   mark(): string {
     return `${this.#count}-${(this.#mark >>> 0).toString(16)}`;
   }

@@ -1,4 +1,4 @@
-// Texts of people and models: each with a unique word, and sometimes with text that must have no effect:
+// Texts of people and models. Each contains a unique word, and sometimes text that must have no effect:
 // forged headings, false claims of success, credentials.
 
 import type { Dice } from "../kit/dice.ts";
@@ -24,7 +24,7 @@ export function textAround(story: Story, luck: Dice, word: string): string {
   return parts.join("\n");
 }
 
-/** Returns the end of a turn: text, silence, or nothing. */
+/** Returns the end of a turn: a text, a token such as REPLY_SKIP, or nothing. */
 export function finalText(story: Story, luck: Dice): string {
   if (luck.chance(0.14)) return luck.of(["REPLY_SKIP", "ANNOUNCE_SKIP", " ANNOUNCE_SKIP\n", ""]);
   return textAround(story, luck, story.word("w"));

@@ -1,4 +1,4 @@
-// Watches one run while a process of a story executes it.
+// Checks one run while a process of a story executes it.
 
 import {
   isCompaction,
@@ -12,7 +12,7 @@ import { argumentsOf, checkReturned } from "./checks/results.ts";
 import type { SessionMap } from "./checks/rights.ts";
 import type { Story, Work } from "./story.ts";
 
-/** Checks I1: one run of a session executes; and I3: runs begin in the order of the lane. */
+/** I1: checks that a session has one executing run. I3: checks that runs begin in the order of the lane. */
 export function noteBegin(story: Story, work: Work): void {
   const { run, process } = work;
   const other = [...story.works].find(
@@ -25,7 +25,10 @@ export function noteBegin(story: Story, work: Work): void {
   story.begun.set(run.sessionKey, begun);
 }
 
-/** The calls that a resumed run continues with. A dead process's late answer is not among them. */
+/**
+ * Returns the stored tool calls with which a resumed run continues. A late answer of the dead process is
+ * not among them.
+ */
 async function storedCalls(story: Story, runId: string): Promise<readonly ToolCallBlock[]> {
   const rows = await story.look(
     "select entry_json from messages where run_id = ? and role = 'assistant' order by seq",
@@ -34,7 +37,7 @@ async function storedCalls(story: Story, runId: string): Promise<readonly ToolCa
   return rows.flatMap((row) => toolCallsOf(JSON.parse(String(row.entry_json)) as Message));
 }
 
-/** Wraps the handle of a run to watch its use. */
+/** Wraps the handle of a run to check each use of it. */
 export function watched(story: Story, settings: Settings, work: Work, handle: LaneHandle): LaneHandle {
   let calls: readonly ToolCallBlock[] = [];
   let moments: SessionMap[] = [];

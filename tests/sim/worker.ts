@@ -1,6 +1,6 @@
-// A process that plays stories one after the other and prints a line of JSON for each. `from`, `step`,
-// `count`: the seeds. `mutant`: changes the source. `trace`: prints all events. `cluster`: stories of several
-// processes over one store.
+// A process that plays stories one after the other and prints a JSON line about each. `from`, `step`,
+// `count`: the seeds. `mutant`: a change of the source. `trace`: prints all events. `cluster`: stories of
+// several processes over one store.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -24,7 +24,7 @@ const { values } = parseArgs({
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Changes one file of the source while it is loaded; the disk stays unchanged. */
+/** Applies a mutant while the source is loaded; the file on the disk stays unchanged. */
 function mutate(name: string): void {
   const mutant = [...MUTANTS, ...CLUSTER_MUTANTS].find((one) => one.name === name);
   if (mutant === undefined) throw new Error(`there is no mutant ${name}`);
@@ -46,7 +46,7 @@ function mutate(name: string): void {
 }
 
 if (values.mutant !== undefined) mutate(values.mutant);
-// Only now: modules loaded from here on have the change.
+// Imported here, after `mutate`, so that the mutant takes effect.
 const { tell, noteUnhandled } = await import("./checks/tell.ts");
 const { tellCluster } = await import("./cluster/cluster.ts");
 const { sqliteDatabases } = await import("./world/sqlite-database.ts");
@@ -56,7 +56,7 @@ const { acceptedBy, TOOLS } = await import("../../src/contract/tools.ts");
 const { readArguments } = await import("../../src/tools/arguments.ts");
 
 process.on("unhandledRejection", (error) => noteUnhandled(error));
-// Compiles everything before the first story, so that all stories behave alike.
+// Compiles all schemas before the first story, so that this does not change the timing of one story.
 for (const name of Object.keys(METHODS)) await checkParams(name as keyof typeof METHODS, {});
 for (const name of Object.keys(TOOLS)) await readArguments(acceptedBy(name as keyof typeof TOOLS), {});
 

@@ -1,4 +1,4 @@
-// Starts worker processes: which seeds they play, how many in parallel, and how their output is read.
+// Starts worker processes, distributes the seeds among them, and reads their output.
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { TellingLine } from "./checks/telling-line.ts";
 
 const WORKER = fileURLToPath(new URL("./worker.ts", import.meta.url));
-/** Maximum length of a failing worker's last output. */
+/** Maximum number of characters of a failed worker's output that are kept. */
 const LAST_WORDS_CHARS = 4_000;
 
 export interface Order {
@@ -18,7 +18,7 @@ export interface Order {
   /** Plays stories of several processes over one store. */
   readonly cluster?: boolean;
   readonly trace?: boolean;
-  /** A folder for compiled code, so that all workers but the first start sooner. Default: none. */
+  /** A folder for compiled code, with which all workers but the first start faster. Default: none. */
   readonly cacheDir?: string;
 }
 
@@ -42,7 +42,7 @@ function work(
   const cache = order.cacheDir === undefined ? {} : { NODE_COMPILE_CACHE: order.cacheDir };
   const child = spawn(process.execPath, [WORKER, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    // One thread for files: they finish in order (`time.ts`).
+    // Node uses one thread for files, so that file operations finish in order (`time.ts`).
     env: { ...process.env, UV_THREADPOOL_SIZE: "1", ...cache },
     signal,
   });
@@ -60,7 +60,7 @@ function work(
   });
 }
 
-/** Plays stories until all are played or one fails. Resolves with the first failure. */
+/** Plays all stories, but stops at a failure. Resolves with the first failure. */
 export async function tellAll(
   order: Order,
   hear: (line: TellingLine) => void = () => {},

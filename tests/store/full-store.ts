@@ -1,5 +1,5 @@
-// Fills a store with values that are hard to copy, in every column of every table, and reads a store's
-// content for comparison.
+// Fills a store with values that are hard to copy, in every column of every table, and reads the contents of
+// a store for comparison.
 
 import { sql } from "kysely";
 import { optional } from "../../src/core/optional.ts";
@@ -12,14 +12,14 @@ import type { Dice } from "../kit/dice.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleSession, toolResult, userMessage } from "./samples.ts";
 
-/** Tables of a store, without the state of running processes. */
+/** The tables of a store, without those about running processes. */
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
   ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
   ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests", "device_tokens"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
-/** Numbers that every database generates, in the order of the rows. */
+/** Columns whose numbers the database generates, in the order of the rows. */
 const MADE = ["row_id", "seq"];
 
 const TEXTS = [
@@ -28,7 +28,7 @@ const TEXTS = [
   ...["\n\r\t", "NULL", "null", "1e400", "<b>", "%s", "\u2028", "\u007f", "ß", "İ"],
 ];
 const LONG = "long text of a row, ".repeat(5_000);
-/** Columns that may hold long texts: indexed columns may not. */
+/** Columns that may contain long texts; indexed columns may not. */
 const LONG_COLUMNS = [
   "input_json",
   "reply",
@@ -49,7 +49,7 @@ const STATES: Readonly<Record<string, readonly string[]>> = {
   inbound: ["pending", "done", "refused", "ignored"],
   channel_peers: ["pending", "approved", "blocked"],
 };
-/** Columns that must differ between rows. */
+/** Columns whose values must differ between rows. */
 const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   sessions: ["key", "session_id"],
   session_ids: ["session_id"],
@@ -89,7 +89,7 @@ function anyValue(chance: Dice, table: string, column: Column, number: number): 
   return LONG_COLUMNS.includes(name) && chance.chance(0.2) ? LONG : chance.of(TEXTS);
 }
 
-/** Inserts rows with random values in every column of an embedded store. */
+/** Inserts rows with random values into every column of an embedded store. */
 async function addAnything(tx: Tx, chance: Dice, rows: number): Promise<void> {
   for (const table of TABLES) {
     const query = sql<Column>`select * from pragma_table_xinfo(${table})`;
@@ -117,12 +117,12 @@ const SPOKEN = [
   ],
   ...["it's 'quoted' \\ and (so) on", "key sk-ant-api03-Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8", "😀 fox", ""],
 ];
-/** Searches that find some of the messages. */
+/** Search texts that find some of the messages. */
 export const QUESTIONS = ["fox", "quick bro", "東京", "zurich", "quoted", "here", "half", "key", "w39999"];
-/** More than one tsvector can hold, and more than one page of rows should. */
+/** A text that is too long for one tsvector and for one page of rows. */
 const HUGE = Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" ");
 
-/** Entries that are unreadable, or not in our format. */
+/** Entries of transcripts that are unreadable or not in our format. */
 const DAMAGED = [
   ...["", "{", "null", "[]", '"fox"', "{}", '{"id":"x","role":"user"}', '{"role":"user","content":[{}]}'],
   ...['{"role":"user","content":[{"type":"text","text":7}]}', '{"role":"user","content":"fox"}', "fox\0fox"],
@@ -169,7 +169,7 @@ async function addTranscripts(tx: Tx, chance: Dice): Promise<void> {
   }
 }
 
-/** Fills an embedded store. */
+/** Fills an embedded store with rows and transcripts. */
 export async function fillStore(store: Store, chance: Dice): Promise<void> {
   await store.transaction((tx) => addAnything(tx, chance, 60));
   await store.transaction((tx) => addTranscripts(tx, chance));
@@ -178,7 +178,7 @@ export async function fillStore(store: Store, chance: Dice): Promise<void> {
 type Rows = Record<string, readonly string[]>;
 
 /**
- * Returns all rows of a store as JSON, ordered where there is an order, without generated numbers.
+ * Returns all rows of a store as JSON, in a fixed order if there is one, without generated numbers.
  * `onServer`: as PostgreSQL stores them, without NUL.
  */
 export async function rowsOf(db: Db, how: { onServer: boolean }): Promise<Rows> {
@@ -200,7 +200,7 @@ export async function rowsOf(db: Db, how: { onServer: boolean }): Promise<Rows> 
   return all;
 }
 
-/** Returns the search results, in order. */
+/** Returns the search results for each search text, in order. */
 export async function foundIn(db: Db): Promise<Record<string, readonly string[]>> {
   const found: Record<string, string[]> = {};
   for (const query of QUESTIONS) {

@@ -1,4 +1,5 @@
-// Entries that are written in several steps because of their length: stored completely or not at all.
+// Transcript entries that are so long that they are written in several steps: they are stored completely or
+// not at all.
 
 import { cpSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -20,7 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => remove());
 
-/** A fake clock that makes each query seem long enough for a pause to be due after it. */
+/** A fake clock with which every query seems so long that a pause is due after it. */
 function slowClock() {
   let ms = 0;
   return {
@@ -45,7 +46,7 @@ async function found(store: Store, query: string): Promise<number> {
   return (await searchTranscripts(store.db, asked)).hits.length;
 }
 
-test("I2: a kill during a long entry leaves nothing of it, and a kill after the commit leaves all of it", async () => {
+test("I2: a kill during the write of a long entry leaves none of it, and a kill after the commit leaves all of it", async () => {
   const dir = join(parent, "store");
   const copies: string[] = [];
   let writing = false;
@@ -73,7 +74,7 @@ test("I2: a kill during a long entry leaves nothing of it, and a kill after the 
   expect(left.slice(0, -1)).toEqual(left.slice(1).map(() => [0, 0, 0]));
 });
 
-test("T3: reads a page of large messages in parts, and yields to other work between them", async () => {
+test("T3: a page of large messages is read in parts, and other work runs between them", async () => {
   const store = await openSqlite({ dir: join(parent, "store"), durability: "normal", log: silentLog });
   const messages = Array.from({ length: 6 }, (_, at) => userMessage(`m${at}`, `${at}`.repeat(600_000)));
   await append(store, messages);

@@ -1,4 +1,5 @@
-// Reads the database's plan of every query: no query reads a whole table or is planned again at each run.
+// Reads the database's plan of every query: none reads a whole table, and none is planned again at each
+// execution.
 
 import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
@@ -35,7 +36,7 @@ const TABLES =
   "sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency cron_jobs cron_runs".split(
     " ",
   );
-/** Indexes that hold only few rows. */
+/** Indexes with only a few rows, which may be read completely. */
 const SMALL = ["USING INDEX deliveries_open"];
 const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
@@ -68,36 +69,37 @@ afterAll(async () => {
   remove();
 });
 
-/** Returns the steps of a query's plan. */
+/** Returns the steps of a query plan. */
 function stepsOf({ sql, parameters }: (typeof queries)[number]): string[] {
   const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as string[]));
   return plan.map((row) => String(row.detail));
 }
 
-/** Returns plan steps that scan a table or an index from end to end. */
+/** Returns the steps that scan a whole table or index. */
 function fullScans(): string[] {
   return queries.flatMap((query) => {
     const steps = stepsOf(query);
-    // A query may read its intermediate results (a limited subquery, a recursive table) to the end.
+    // A query may scan its own intermediate results (a limited subquery, a recursive table).
     const own = new Set(steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []));
     return steps.filter((step) => {
       const [, scanned = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
       if (step === "SCAN CONSTANT ROW" || own.has(scanned) || SMALL.some((index) => rest.endsWith(index)))
         return false;
-      // A short name is a table alias.
+      // Tables also appear under aliases of one letter.
       return TABLES.includes(scanned) || scanned.length === 1;
     });
   });
 }
 
 /**
- * A full-text index prepares its own statements, and a change of a session writes to one. LIKE with a
- * parameter is planned each time by design: an index may help with some patterns.
+ * Queries that are planned at each execution: a full-text index prepares its own statements, and a change
+ * of a session writes to one. LIKE with a parameter is planned each time, because an index helps with some
+ * patterns.
  */
 const ALWAYS_PLANNED =
   /message_texts|session_names|(update|delete from) "(sessions|messages)"|(like|glob) \?/;
 
-/** Returns queries that SQLite plans again at each run (D3 of sqlite/driver.ts). */
+/** Returns queries that SQLite plans again at each execution (D3 of sqlite/driver.ts). */
 function plannedAgain(): string[] {
   let plannings = 0;
   raw.setAuthorizer(() => {
@@ -184,7 +186,7 @@ const filters: Record<string, Partial<SessionFilter>> = {
 };
 
 for (const [name, filter] of Object.entries(filters)) {
-  test(`a list by ${name} reads no whole table`, () =>
+  test(`the list by ${name} reads no whole table`, () =>
     planned((tx) => listSessions(tx, { scope: ALL, limit: 5, ...filter })));
 }
 
@@ -194,7 +196,7 @@ const scopes: Record<string, Scope> = {
   agents: { ...TREE, agentIds: ["main"] },
 };
 for (const [name, scope] of Object.entries(scopes)) {
-  test(`a search in ${name} reads no whole table`, () =>
+  test(`the search in ${name} reads no whole table`, () =>
     planned((tx) => searchTranscripts(tx, { query: "hello", scope, redactor: plainRedactor, limit: 5 })));
 }
 
@@ -329,10 +331,10 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   noteReply: (tx) => flows.noteReply(tx, "f", "reply", true),
 };
 for (const [name, work] of [...Object.entries(reads), ...Object.entries(writes)]) {
-  test(`${name} reads no whole table`, () => planned(work));
+  test(`the query ${name} reads no whole table`, () => planned(work));
 }
 
-test("finds unfinished runs of a lane by state, past any number of ended runs", async () => {
+test("unfinished runs of a lane are found by their state, however many runs have ended", async () => {
   await planned((tx) => claims.nextInLane(tx, KEY));
   await planned((tx) => runs.activeRuns(tx, KEY));
   const [query] = queries;
@@ -340,7 +342,7 @@ test("finds unfinished runs of a lane by state, past any number of ended runs", 
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("the attention list starts at sessions, and the count of running ones at unfinished runs", async () => {
+test("the query of the attention list begins with sessions, and the count of running sessions with unfinished runs", async () => {
   const planOf = async (work: (tx: Tx) => Promise<unknown>): Promise<string> => {
     await planned(work);
     return queries.flatMap(stepsOf).join("\n");
@@ -359,7 +361,7 @@ test("the attention list starts at sessions, and the count of running ones at un
   );
 });
 
-test("uses the index of keys if keys are given, whatever the other filters are", async () => {
+test("if keys are given, the index of keys is used, whatever the other filters are", async () => {
   await planned((tx) =>
     listSessions(tx, {
       scope: ALL,
@@ -372,14 +374,14 @@ test("uses the index of keys if keys are given, whatever the other filters are",
   expect(queries.flatMap(stepsOf).join()).toContain("USING INDEX sqlite_autoindex_sessions_1 (key=?)");
 });
 
-test("reads roots in the order of their index, past any number of sub-agents", async () => {
+test("roots are read in the order of their index, however many sub-agents there are", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, roots: true }));
   const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([expect.stringContaining("USING INDEX sessions_roots (archived=?)")]);
   expect(plans.join()).not.toContain("TEMP B-TREE");
 });
 
-test("LS3: reads an agent's sessions of a kind in the order of their index, also if they are few", async () => {
+test("LS3: an agent's sessions of a kind are read in the order of their index, even if there are few", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, agentId: "main", kinds: ["cron"] }));
   const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([

@@ -1,4 +1,4 @@
-// Sample rows for store tests: complete and plain, with the differences that a test names.
+// Sample rows for store tests: complete and minimal ones, with the differences that a test names.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ import { GROUND } from "../kit/cleanup.ts";
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** A log whose lines can be read. */
+/** Returns a log whose lines a test can read. */
 export function keptLog(): Log & { readonly lines: { level: string; text: string; fields: object }[] } {
   const lines: { level: string; text: string; fields: object }[] = [];
   const at = (level: string) => (fields: object, text: string) => void lines.push({ level, text, fields });
   return { lines, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** Makes a temporary directory, with a function that removes it. */
+/** Makes a temporary folder. `remove` deletes it. */
 export function temporaryDir(): { dir: string; remove(): void } {
   const dir = mkdtempSync(join(GROUND, "parley-store-"));
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };

@@ -1,4 +1,5 @@
-// Compares the two schemas and checks their histories, on which moved stores and mixed versions rely.
+// Compares the schemas of the two databases and checks their histories, on which moved stores and mixed
+// versions rely.
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -18,7 +19,7 @@ interface Column {
   readonly required: number;
 }
 
-test("every table that moves has the same columns, with the same required ones, on both databases", async () => {
+test("every table that is moved has the same columns, with the same required ones, on both databases", async () => {
   const embedded = await inEmbedded(temporaryFolder(), async ({ db }) => {
     const { rows } = await sql<Column>`select m.name as "table", c.name,
         case when c."notnull" = 1 or c.pk > 0 then 1 else 0 end as required
@@ -40,7 +41,10 @@ test("every table that moves has the same columns, with the same required ones, 
   expect(shown(shared)).toEqual(shown(embedded));
 });
 
-/** Returns the statements of a migration that the previous version, if still running, could not survive. */
+/**
+ * Returns the statements of a migration with which a running process of the previous version could not
+ * work.
+ */
 function takesAway(migration: string): string[] {
   const plain = migration.replace(/--.*$/gm, "");
   const words = [
@@ -69,15 +73,18 @@ test.each([
   ["alter table runs add column mood text; create index runs_by_mood on runs (mood)", 0],
   ["create table moods (name text not null primary key)", 0],
   ["-- nothing to drop table for", 0],
-])("planted: of %j the rule finds %i", (migration, found) => {
+])("bad example: in %j the rule finds %i", (migration, found) => {
   expect(takesAway(migration)).toHaveLength(found);
 });
 
-test("PG2: a migration that an older process meets only adds", () => {
+test("PG2: a migration that a running older process may meet only adds tables and columns", () => {
   expect(POSTGRES_MIGRATIONS.slice(1).flatMap(takesAway)).toEqual([]);
 });
 
-/** Sessions with usage, in the form before the cost of a session was stored; the second was reset since. */
+/**
+ * Sessions with usage, as stored before the cost of a session had its own column; the second was reset
+ * since.
+ */
 const SPENT = [
   ...["kept", "reset", "unused"].map(
     (
@@ -106,7 +113,7 @@ const SPENT_ROWS = [
 const spentRows = (db: Db) =>
   db.selectFrom("sessions").select(["key", "cost", "orphaned"]).orderBy("key").execute();
 
-test("a migrated session's cost is that of its current transcript's runs: embedded", async () => {
+test("after migration, a session's cost is that of the runs in its current transcript: embedded", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
@@ -115,7 +122,7 @@ test("a migrated session's cost is that of its current transcript's runs: embedd
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });
 
-test("a migrated session's cost is that of its current transcript's runs: PostgreSQL", async () => {
+test("after migration, a session's cost is that of the runs in its current transcript: PostgreSQL", async () => {
   const url = await freshUrl();
   const open = (more: { migrations?: readonly string[] } = {}) =>
     openPostgres({ url, world: quietWorld(), ...more });

@@ -1,4 +1,4 @@
-// Runs the same searches on the same texts in both databases: both find the same messages.
+// Runs the same searches on the same texts in both databases, which must find the same messages.
 
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -37,7 +37,7 @@ const PIECES = [
 ];
 const text = fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 }).map((all) => all.join(""));
 
-test("X2: both databases find the same messages for any question", async () => {
+test("X2: both databases find the same messages for any search text", async () => {
   let sessions = 0;
   const found = async (store: Store, sessionKey: string, query: string) =>
     (
@@ -77,7 +77,7 @@ test("X2: both databases find the same messages for any question", async () => {
   );
 });
 
-test("SL1: no text is read as syntax of the index, and no word is read as a place token", () => {
+test("SL1: no text is interpreted as syntax of the index, and no word as one of its position markers", () => {
   for (const hostile of ["it's", "a\\b", "'x':1", "/s0123", "a:1,2 b", "<-> & | !"]) {
     const words = lexemesOf(hostile);
     expect(words.join("")).toMatch(/^[a-z0-9]*$/);

@@ -1,4 +1,4 @@
-// Reads entries from rows: undamaged ones as written, damaged ones as far as readable.
+// Reads entries from rows: undamaged ones as written, damaged ones as far as possible.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -73,7 +73,7 @@ const entries: fc.Arbitrary<Entry> = fc.oneof(
   })),
 );
 
-test("RE2: returns an undamaged entry as it was written", () => {
+test("RE2: an undamaged entry is returned as it was written", () => {
   fc.assert(
     fc.property(entries, (entry) => {
       const role = "role" in entry ? entry.role : "compaction";
@@ -98,14 +98,14 @@ test.each<[string, string, unknown]>([
     expect(message).toMatchObject({ stopReason: "injected", usage: { totalTokens: 0 } });
 });
 
-test("RE1: a placeholder replaces an unreadable part, and the other parts stay", () => {
+test("RE1: a placeholder replaces an unreadable part, and the other parts are kept", () => {
   const good = { type: "text", text: "good" };
   const content = [good, null, { type: "toolCall", id: "c", name: "exec", arguments: [] }, { type: "text" }];
   const message = readMessage(row("assistant", { ...assistantMessage("row", []), content }));
   expect(message).toMatchObject({ content: [good, DAMAGED, DAMAGED, DAMAGED], stopReason: "injected" });
 });
 
-test("RE1: an entry has its row's id and, if its own time is invalid, its row's time", () => {
+test("RE1: an entry has the id of its row and, if its own time is invalid, the time of its row", () => {
   const entry = { ...userMessage("other", "hello"), timestamp: "late" };
   expect(readMessage(row("user", entry))).toMatchObject({
     id: "row",
@@ -114,7 +114,7 @@ test("RE1: an entry has its row's id and, if its own time is invalid, its row's 
   });
 });
 
-test("RE3: keeps a message's origin, and an unknown role makes no tool call", () => {
+test("RE3: a message keeps its provenance, and an unknown role makes no tool call", () => {
   const from = (provenance: unknown) => readMessage(row("user", { ...userMessage("row", "x"), provenance }));
   for (const wrong of [null, 7, {}, { kind: "human" }, { kind: "inter_session", hop: 1 }]) {
     expect(from(wrong)).toMatchObject({ provenance: { kind: "notice" } });
@@ -124,7 +124,7 @@ test("RE3: keeps a message's origin, and an unknown role makes no tool call", ()
   expect(readMessage(row("oracle", odd))).toMatchObject({ role: "assistant", content: [DAMAGED] });
 });
 
-test("RE1: leaves out values nested too deep for any stack", () => {
+test("RE1: values that are nested too deeply for any stack are omitted", () => {
   const deep = "[".repeat(50_000) + "]".repeat(50_000);
   const json = JSON.stringify({ ...toolResult("row", "x"), details: "@" }).replace('"@"', deep);
   const read = readMessage(row("toolResult", json));

@@ -1,4 +1,4 @@
-// A complete gateway with traces, a scripted model server, and a collector, all over real sockets.
+// A whole gateway with traces, a scripted model server and a trace collector, all over real sockets.
 
 import { openApp } from "../../src/app.ts";
 import { loadSettings } from "../../src/config.ts";
@@ -15,14 +15,14 @@ type Json = Record<string, unknown>;
 export interface StageOptions {
   readonly script: Script;
   readonly traces?: Json;
-  /** Added to the default configuration. */
+  /** Settings that are added to the default configuration. */
   readonly config?: Json;
   readonly home?: string;
   readonly collector?: Collector;
   readonly world?: World;
 }
 
-/** A configuration with two agents that may talk to each other, and a model at this address. */
+/** Returns a configuration with two agents that may talk to each other, and a model at this address. */
 export function configOf(modelUrl: string, collectorUrl: string, traces: Json = {}): Json {
   return {
     gateway: { port: 0, auth: { token: TOKEN } },
@@ -84,13 +84,13 @@ export async function openStage(options: StageOptions) {
     collector,
     model,
     stop,
-    /** Sends a message; resolves once it was accepted. */
+    /** Sends a message. Resolves when it is accepted. */
     async says(message: string, sessionKey = "main"): Promise<string> {
       const idempotencyKey = crypto.randomUUID();
       await client.call("chat.send", { sessionKey, message, idempotencyKey });
       return idempotencyKey;
     },
-    /** Resolves when no run and no flow is left. */
+    /** Resolves when all runs and flows have ended. */
     async quiet(): Promise<void> {
       const deadline = Date.now() + 20_000;
       await until(async () => {

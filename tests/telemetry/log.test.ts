@@ -1,5 +1,5 @@
-// The log of a whole gateway about runs that fail in different ways: each line names its part, and the run, session
-// and chain.
+// The log of a whole gateway about runs that fail in different ways: each line names its part, the run, the
+// session and the chain.
 
 import { expect, test } from "vitest";
 import { acceptByMode } from "../../src/flows/conversation/queue-mode.ts";
@@ -17,7 +17,7 @@ const STAGE = { traces: { enabled: false }, config: { agents: AGENTS } };
 const asking = (sessionKey: string) =>
   call("sessions_send", { sessionKey, message: "well?", timeoutSeconds: 30 });
 
-/** Each word of a person causes another kind of failure. */
+/** Answers so that each word of a person causes a different failure. */
 function trouble(request: ServedRequest, index: number): Answer {
   const { agentId, step, toolResults, lastUserText = "" } = request;
   if (step === "announce" || request.system.includes("announce step")) return "ANNOUNCE_SKIP";
@@ -82,7 +82,7 @@ test("a run that fails in a model, a tool, a wait, a delivery or its process is 
     /subagent/.test(String(fields.sessionKey)),
   );
   expect(ofChild.length).toBeGreaterThan(0);
-  // Simulates a crash: a run that another process holds, and a text that cannot be delivered.
+  // Simulates a crash: a run that a dead process holds, and a text that cannot be delivered.
   await stage.app.store.transaction(async (tx) => {
     await insertDelivery(tx, {
       ...{ id: "d", sessionKey: "agent:main:main", kind: "send", text: "hello", runId: failedRun },

@@ -1,4 +1,5 @@
-// The export to a collector: spans arrive unchanged, and every answer becomes an error in our own words.
+// The export of traces to a collector: spans arrive unchanged, and error texts of the collector are never
+// repeated.
 
 import { expect, test } from "vitest";
 import { openOtlp } from "../../src/telemetry/otlp.ts";
@@ -60,7 +61,7 @@ for (const status of [302, 400, 401, 429, 500, 503]) {
   });
 }
 
-test("OT3: a redirect does not carry spans and headers to another address", async () => {
+test("OT3: a redirect does not send spans and headers to another address", async () => {
   const other = await startCollector();
   const moved = await serveHttp((request, response) => {
     request.resume();

@@ -1,4 +1,5 @@
-// The queue of spans: bounded, one export at a time, losses reported once a minute, a stop that does not hang.
+// The queue of spans: it is limited, runs one export at a time, reports losses once a minute, and does not
+// block a stop.
 
 import { expect, test } from "vitest";
 import { type Exporter, SpanQueue } from "../../src/telemetry/queue.ts";
@@ -13,7 +14,7 @@ function span(at: number, text = ""): Span {
   };
 }
 
-/** An exporter whose answers a test controls. */
+/** Returns an exporter whose answers the test controls. */
 function held() {
   const batches: (readonly Span[])[] = [];
   const answers: ((problem?: string) => void)[] = [];
@@ -38,7 +39,7 @@ function open() {
   return { world, queue, dropped, ...out };
 }
 
-test("SQ1: the first span waits a second for others; a full batch does not wait", async () => {
+test("SQ1: the first span waits a second for others; a full batch is sent at once", async () => {
   const { world, queue, batches } = open();
   queue.add(span(1));
   queue.add(span(2));
@@ -51,7 +52,7 @@ test("SQ1: the first span waits a second for others; a full batch does not wait"
   expect(full.batches.map(({ length }) => length)).toEqual([256]);
 });
 
-test("SQ1: beyond the limits of number and text length the newest span is dropped", async () => {
+test("SQ1: if the queue is full, by number or length, the newest span is dropped", async () => {
   const { queue, batches, dropped } = open();
   for (let at = 0; at < 256 + 4_096; at += 1) queue.add(span(at));
   expect(dropped()).toBe(0);
@@ -63,7 +64,7 @@ test("SQ1: beyond the limits of number and text length the newest span is droppe
   expect(long.dropped()).toBe(1);
 });
 
-test("SQ2: one export runs at a time, in order, and a failed one is not retried", async () => {
+test("SQ2: one export runs at a time, in order, and a failed export is not retried", async () => {
   const { world, queue, batches, answers } = open();
   for (let at = 0; at < 600; at += 1) queue.add(span(at));
   expect(batches).toHaveLength(1);
@@ -75,7 +76,7 @@ test("SQ2: one export runs at a time, in order, and a failed one is not retried"
   expect(batches.flat().map(({ startMs }) => startMs)).toEqual(Array.from({ length: 600 }, (_, at) => at));
 });
 
-test("SQ3: losses are one log line at first, then one a minute, and none without losses", async () => {
+test("SQ3: losses give one log line at first, then one per minute, and none without losses", async () => {
   const { world, queue, dropped } = open();
   const lines = () => world.logged.length;
   queue.drop(2, "a");
@@ -104,7 +105,7 @@ test("SQ4: a stop exports all waiting spans", async () => {
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("SQ4: a silent collector delays a stop by two seconds, and all its spans are counted as dropped", async () => {
+test("SQ4: a collector that never answers delays a stop by two seconds, and all its spans are counted as dropped", async () => {
   const { world, queue, answers, dropped, closed } = open();
   for (let at = 0; at < 300; at += 1) queue.add(span(at));
   let over = false;

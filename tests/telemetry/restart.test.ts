@@ -1,4 +1,4 @@
-// The trace of a chain whose process is killed in the middle, and continued by another real process.
+// The trace of a chain whose process is killed during its work, which another real process continues.
 
 import { expect, test } from "vitest";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
@@ -55,7 +55,7 @@ test("TR1: spans of a killed process and of the next one form one trace, with ea
   expect(new Set(collector.spans.map(({ resource }) => resource["service.instance.id"])).size).toBe(2);
 }, 60_000);
 
-test("a run that was parked by a planned stop is traced once, by the process that ends it", async () => {
+test("a run that a planned stop returned to its lane is traced once, by the process that ends it", async () => {
   const asked = Promise.withResolvers<void>();
   const first = await openStage({
     script: () => {

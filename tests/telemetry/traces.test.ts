@@ -1,4 +1,5 @@
-// The traces of whole conversations: one trace each, by the conventions, without conversation text.
+// The traces of whole conversations: one trace each, with OpenTelemetry's names, without text of the
+// conversation.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -14,7 +15,7 @@ import { startProcess } from "../kit/process/gateway-process.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openStage } from "./kit.ts";
 
-/** Main sends a message to research and repeats the answer; research has an announcement to make. */
+/** Plays the model: main sends to research and repeats the answer; research makes an announcement. */
 function conversation(request: ServedRequest): Answer {
   const { agentId, step, toolResults } = request;
   if (step === "announce") return "research has an answer";
@@ -27,7 +28,7 @@ function conversation(request: ServedRequest): Answer {
   return "it says forty-two";
 }
 
-/** Main spawns a sub-agent, which lists sessions and finishes. */
+/** Plays the model: main spawns a sub-agent, which lists sessions and finishes. */
 function job(request: ServedRequest): Answer {
   const { step, toolResults, sessionKey = "" } = request;
   if (step === "announce" || request.system.includes("announce step")) return "the job is done";
@@ -41,7 +42,7 @@ function job(request: ServedRequest): Answer {
 
 test("TR1: a send, its reply turns and its announcement are one trace, each step below the previous one", async () => {
   const stage = await openStage({ script: conversation });
-  // Someone has talked to research, so there are people to announce to.
+  // A person has written to research, so there is a chat for the announcement.
   await stage.says("hello", "agent:research:main");
   await stage.quiet();
   await stage.says("ask them");
@@ -87,7 +88,7 @@ test("TR1: a spawn, the tool calls of the sub-agent and its announcement are one
   ]);
 });
 
-test("a woken requester's span is below the sub-agent's last run", async () => {
+test("the span of a requester that was woken is below the sub-agent's last run", async () => {
   const config = {
     agents: { defaults: { subagents: { announce: "wake" } }, list: [{ id: "main", default: true }] },
   };
@@ -102,7 +103,7 @@ test("a woken requester's span is below the sub-agent's last run", async () => {
   expect(tree.slice(announce)).toContain("        invoke_agent main");
 });
 
-test("spans have the names and attributes of the conventions, and the resource names the gateway", async () => {
+test("spans have OpenTelemetry's names and attributes, and the resource names the gateway", async () => {
   const stage = await openStage({
     script: (_, index) => [
       ...(index === 0
@@ -165,7 +166,7 @@ test("spans have the names and attributes of the conventions, and the resource n
   }
 });
 
-test("a run that fails, and one that is aborted in a tool call, end their spans with the reason but no text", async () => {
+test("if a run fails, or is aborted in a tool call, its spans end with the reason but no text", async () => {
   const reached = Promise.withResolvers<void>();
   const stage = await openStage({
     script: (request) => {
@@ -202,7 +203,7 @@ test("a run that fails, and one that is aborted in a tool call, end their spans 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const SAID = "the-plan-is-blue";
 
-/** Every text contains a secret: question, call, answer and announcement. */
+/** Plays the model. Question, call, answer and announcement each contain a secret. */
 function careless({ toolResults, lastUserText, step }: ServedRequest): Answer {
   if (lastUserText.includes("break"))
     return { status: 400, headers: {}, body: { error: { message: `${SAID} ${KEY}` } } };
@@ -233,7 +234,7 @@ for (const content of [false, true]) {
     const { spans, headers } = stage.collector;
     expect(headers[0]?.authorization).toBe(`Bearer ${KEY}`);
     expect(told.includes(SAID)).toBe(content);
-    // A tool name that the model invented is conversation text.
+    // A tool name that the model invented counts as text of the conversation.
     expect(spans.map(({ name }) => name)).toContain("execute_tool unknown");
     if (!content) return;
     const write = spans.find(({ name }) => name === "execute_tool write");
@@ -248,8 +249,8 @@ for (const content of [false, true]) {
   });
 }
 
-test("TR1: a share of the chains is traced completely, the rest not at all", async () => {
-  // Fixed ids: with random ones all chains could be sampled, or none.
+test("TR1: if only a share of the chains is sampled, each chain is traced completely or not at all", async () => {
+  // Fixed ids, because with random ones all chains or none might be sampled.
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: conversation, traces: { sampleRatio: 0.5 }, world });
   for (let at = 0; at < 12; at += 1) {
@@ -263,7 +264,7 @@ test("TR1: a share of the chains is traced completely, the rest not at all", asy
   for (const tree of trees) expect(tree).toHaveLength(10);
 });
 
-test("TR4: without a collector every run ends, and the losses are one line of the log", async () => {
+test("TR4: without a collector every run ends, and the losses give one log line", async () => {
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: () => "yes", traces: { headers: { "x-key": KEY } }, world });
   await stage.collector.close();
@@ -279,7 +280,7 @@ test("TR4: without a collector every run ends, and the losses are one line of th
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
 });
 
-/** Prints to standard error which modules of the libraries, and ours around them, a process loads. */
+/** Prints the modules of the libraries, and of ours around them, that a process loads. */
 const WATCH_LOADS = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -298,14 +299,14 @@ for (const enabled of [false, true]) {
     const client = await gateway.connect();
     await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
     await gateway.end("SIGTERM");
-    // The module's path in src or in the built program.
+    // The path of the module in src or in the built program.
     expect(/telemetry\/traces\.ts|parts\/traces\.js/.test(gateway.stderr())).toBe(enabled);
     expect(gateway.stderr().includes("@opentelemetry")).toBe(enabled);
     expect(collector.spans.length > 0).toBe(enabled);
   });
 }
 
-/** Hides the libraries from a process, as if they were not installed. */
+/** Makes the libraries look missing to a process. */
 const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -316,7 +317,7 @@ const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-test("TE1: without the libraries a gateway starts and names the command to install them; so does a check", async () => {
+test("TE1: without the libraries a gateway starts and names the command that installs them, and so does doctor", async () => {
   const root = new URL("../../package.json", import.meta.url);
   const { peerDependencies, devDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(root, "utf8"));
   expect(peerDependencies).toEqual(TRACE_LIBRARIES);
@@ -342,7 +343,7 @@ test("TE1: without the libraries a gateway starts and names the command to insta
   await gateway.end("SIGTERM");
 });
 
-test("an external program's run and tool calls are traced, and work of its session token is below its run", async () => {
+test("the run and tool calls of an outside program are traced, and work of its session token is below its run", async () => {
   const collector = await startCollector();
   const traces = { enabled: true, endpoint: collector.url };
   const stage = await openAcpStage({ config: { telemetry: { traces } } });

@@ -1,5 +1,5 @@
-// Kit for tests of tools and session flows: a real store and engine in a temporary directory. Only the model
-// is fake: it echoes every message at once.
+// Helpers for tests of tools and flows: a real store and engine in a temporary folder. Only the model is
+// fake: it echoes every message at once.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -37,14 +37,14 @@ import { plainRedactor } from "../kit/redactor.ts";
 
 const checkers = new Map<ToolName, Validator>();
 
-/** Returns the parts of a result that do not fit the tool's entry in the contract. */
+/** Returns the parts of a result that violate the tool's entry in the contract. */
 function problemsIn(name: ToolName, result: ToolResult): readonly unknown[] {
   const checker = checkers.get(name) ?? (Compile(TOOLS[name].result) as Validator);
   checkers.set(name, checker);
   return checker.Check(result) ? [] : checker.Errors(result)[1];
 }
 
-/** A main session without a spawner, for rules that depend only on settings. */
+/** The chain of a main session without a spawner, for rules that depend only on settings. */
 export const MAIN_CHAIN: SpawnChain = [
   { key: "agent:main:main", agentId: "main", kind: "main", spawnDepth: 0 },
 ];
@@ -76,7 +76,8 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
 }
 
 /**
- * Three agents: main may spawn itself and research, research any agent, and boxed, which is sandboxed, main.
+ * Returns three agents: main may spawn itself and research; research may spawn any agent; boxed is
+ * sandboxed and may spawn main.
  */
 export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
@@ -88,7 +89,7 @@ export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   }),
 ];
 
-/** The default configuration of nodes. */
+/** The default settings of nodes. */
 const NODES: Settings["nodes"] = {
   enabled: true,
   allowCommands: ["exec", "notify", "device.*"],
@@ -188,7 +189,10 @@ function assistant(id: string, text: string, timestamp: number): AssistantMessag
   };
 }
 
-/** Answers with an echo; `hold` keeps every run busy until it is aborted. */
+/**
+ * Returns an executor that echoes each message. If `isHeld` returns true, a run executes until it is
+ * aborted.
+ */
 function echoExecutor(isHeld: () => boolean): Executor {
   return {
     async execute(handle) {
@@ -210,9 +214,9 @@ function echoExecutor(isHeld: () => boolean): Executor {
 export interface App {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Later runs execute until they are aborted. */
+  /** Makes later runs execute until they are aborted. */
   hold(): void;
-  /** A run that executes until it is aborted. */
+  /** Starts a run that executes until it is aborted. */
   held(key: string): Promise<Run>;
   /** Adds a session, which must not exist yet. */
   add(key: string, more?: Partial<Session>): Promise<Session>;
@@ -226,14 +230,14 @@ export interface App {
 
 let count = 0;
 
-/** A user message, or with `by: "assistant"` a message of the model. */
+/** Returns a user message, or with `by: "assistant"` a message of the model. */
 export function message(text: string, by: "user" | "assistant" = "user", id = `message-${count++}`): Message {
   const timestamp = 1_700_000_000_000;
   if (by === "assistant") return assistant(id, text, timestamp);
   return { id, role: "user", content: [{ type: "text", text }], timestamp };
 }
 
-/** A session's row with defaults and the fields of `more`. */
+/** Returns the row of a session, with defaults and the fields of `more`. */
 function rowOf(settings: Settings, world: World, key: string, more: Partial<Session>): Session {
   const at = world.clock.now();
   return {

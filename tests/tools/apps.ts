@@ -1,9 +1,9 @@
-// Apps of a test file that opens several; closed at its end.
+// Opens several apps in a test file, and closes them at its end.
 
 import { afterAll } from "vitest";
 import { type App, type Choices, openApp } from "./app.ts";
 
-/** Opens apps. Call it at the top of the file. */
+/** Returns a function that opens an app. Call it at the top of the file. */
 export function appsOfFile(): (choices?: Choices) => Promise<App> {
   const open: App[] = [];
   afterAll(async () => {

@@ -1,4 +1,4 @@
-// Bad input: every argument of every session tool, wrong in every way, gets a clear error and never an
+// Invalid input: every argument of every session tool, wrong in every way, gets a clear error and never an
 // exception.
 
 import fc from "fast-check";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** A valid call of each tool, so that one argument at a time can be made wrong. */
+/** A valid call of each tool, in which a test makes one argument invalid. */
 const GOOD: Record<string, Record<string, unknown>> = {
   sessions_list: {},
   sessions_history: { sessionKey: "main" },
@@ -44,11 +44,14 @@ const WRONG_CASES = SPECS.flatMap(({ name, parameters }) =>
   ),
 );
 
-test.each(WRONG_CASES)("$name refuses $argument = $value by name", async ({ name, argument, value }) => {
-  const result = await app.call(MAIN, name, { ...GOOD[name], [argument]: value });
-  expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
-  expect(result.error).toContain(`${argument} must be `);
-});
+test.each(WRONG_CASES)(
+  "tool $name refuses $argument = $value with an error that names the argument",
+  async ({ name, argument, value }) => {
+    const result = await app.call(MAIN, name, { ...GOOD[name], [argument]: value });
+    expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
+    expect(result.error).toContain(`${argument} must be `);
+  },
+);
 
 const OPTIONAL = SPECS.flatMap(({ name, parameters }) => {
   const { properties, required = [] } = parameters as unknown as Schema;
@@ -56,7 +59,7 @@ const OPTIONAL = SPECS.flatMap(({ name, parameters }) => {
   return optional.map((argument) => ({ name, argument }));
 });
 
-test.each(OPTIONAL)("A2: $name treats an empty $argument as absent", async ({ name, argument }) => {
+test.each(OPTIONAL)("A2: tool $name treats an empty $argument as absent", async ({ name, argument }) => {
   const own = await openApp();
   const { [argument]: _, ...rest } = GOOD[name] ?? {};
   const { status, code, error } = await own.call(MAIN, name, rest);
@@ -68,7 +71,7 @@ test.each(OPTIONAL)("A2: $name treats an empty $argument as absent", async ({ na
   await own.close();
 });
 
-test("A3: reads numbers, booleans and enum values in any spelling of a model", async () => {
+test("A3: numbers, booleans and enum values are read in any spelling that models use", async () => {
   const schema = {
     type: "object",
     properties: {
@@ -98,7 +101,7 @@ test("A3: reads numbers, booleans and enum values in any spelling of a model", a
   expect(await read({ text: null })).toBe("text is required");
 });
 
-test("A4: one error names every wrong argument, also those over a limit", async () => {
+test("A4: one error names every wrong argument, also those beyond a limit", async () => {
   const result = await app.call(MAIN, "sessions_list", {
     kinds: ["direct"],
     limit: 0,
@@ -113,28 +116,34 @@ test("A4: one error names every wrong argument, also those over a limit", async 
   }
 });
 
-test.each(SPECS)("$name names every unknown argument and its valid ones", async ({ name, parameters }) => {
-  const result = await app.call(MAIN, name, { ...GOOD[name], bogusOne: 1, zz: null });
-  expect(result).toMatchObject({ status: "error", code: "unknown_argument" });
-  expect(result.error).toContain('"bogusOne"');
-  expect(result.error).toContain('"zz"');
-  for (const known of Object.keys((parameters as unknown as Schema).properties)) {
-    expect(result.hint).toContain(known);
-  }
-});
+test.each(SPECS)(
+  "tool $name names every unknown argument and the valid ones",
+  async ({ name, parameters }) => {
+    const result = await app.call(MAIN, name, { ...GOOD[name], bogusOne: 1, zz: null });
+    expect(result).toMatchObject({ status: "error", code: "unknown_argument" });
+    expect(result.error).toContain('"bogusOne"');
+    expect(result.error).toContain('"zz"');
+    for (const known of Object.keys((parameters as unknown as Schema).properties)) {
+      expect(result.hint).toContain(known);
+    }
+  },
+);
 
 const REQUIRED = SPECS.flatMap(({ name, parameters }) =>
   ((parameters as unknown as Schema).required ?? []).map((argument) => ({ name, argument })),
 );
 
-test.each(REQUIRED)("$name without $argument says that it is required", async ({ name, argument }) => {
-  const { [argument]: _, ...rest } = GOOD[name] ?? {};
-  const result = await app.call(MAIN, name, rest);
-  expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
-  expect(result.error).toContain(`${argument} is required`);
-});
+test.each(REQUIRED)(
+  "tool $name without $argument reports that it is required",
+  async ({ name, argument }) => {
+    const { [argument]: _, ...rest } = GOOD[name] ?? {};
+    const result = await app.call(MAIN, name, rest);
+    expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
+    expect(result.error).toContain(`${argument} is required`);
+  },
+);
 
-test.each([null, [], "text", 5])("refuses arguments that are not an object (%j)", async (args) => {
+test.each([null, [], "text", 5])("arguments that are not an object are refused (%j)", async (args) => {
   const result = await app.call(MAIN, "sessions_list", args);
   expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
   expect(result.error).toContain("must be one JSON object");
@@ -191,7 +200,7 @@ test.each(OUT_OF_BOUNDS)("%s %j: %s", async (name, args, text) => {
   expect(result.error).toContain(text);
 });
 
-test("a refusal lists valid values once: a value named in its text is not repeated", async () => {
+test("a refusal lists valid values once, and does not repeat a value that its text names", async () => {
   const result = await app.call(MAIN, "sessions_history", { sessionKey: "agent:reserch:main" });
   expect(result).toMatchObject({ status: "error", code: "session_not_found" });
   expect(result.hint).toContain("agent:research:main");
@@ -200,7 +209,7 @@ test("a refusal lists valid values once: a value named in its text is not repeat
   expect(unnamed).toMatchObject({ closest: ["main"] });
 });
 
-test("a message over 256 KB is too large, counted in bytes", async () => {
+test("a message over 256 KB, counted in bytes, is too large", async () => {
   const message = "é".repeat(131_073);
   const result = await app.call(MAIN, "sessions_send", { sessionKey: "main", message });
   expect(result).toMatchObject({ status: "error", code: "too_large" });
@@ -211,7 +220,7 @@ test.each([
   ["sessions_list", { limit: 1e9, messageLimit: 1e9, activeMinutes: 1e300 }],
   ["sessions_history", { sessionKey: "main", limit: Number.MAX_VALUE }],
   ["sessions_search", { query: "x", limit: 1e9 }],
-])("%s cuts huge numbers to its limits", async (name, args) => {
+])("tool %s reduces huge numbers to its limits", async (name, args) => {
   expect((await app.call(MAIN, name, args)).status).toBeUndefined();
 });
 
@@ -236,7 +245,7 @@ const HOSTILE = [
   "-1",
 ];
 
-test.each(HOSTILE)("hostile text %j is data to every tool", async (text) => {
+test.each(HOSTILE)("hostile text %j is only data for every tool", async (text) => {
   for (const args of [{ search: text }, { agentId: text }, { cursor: text }, { kinds: [text] }]) {
     expect(await app.call(MAIN, "sessions_list", args)).toBeTypeOf("object");
   }
@@ -251,7 +260,7 @@ test.each(HOSTILE)("hostile text %j is data to every tool", async (text) => {
   expect(await app.call(MAIN, "sessions_search", { query: text })).toMatchObject({ count: 0, hits: [] });
 });
 
-test("treats names of the object prototype as unknown arguments", async () => {
+test("names of the object prototype are unknown arguments", async () => {
   const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
   const args = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
   const result = await readArguments(schema, args);
@@ -260,7 +269,7 @@ test("treats names of the object prototype as unknown arguments", async () => {
   expect(result.ok ? "" : result.error).toContain("a is required");
 });
 
-test("counts a flood of unknown arguments, and computes suggestions only for the shown ones", async () => {
+test("hundreds of unknown arguments are counted, and suggestions are computed only for those in the error", async () => {
   const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
   const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);
   const result = await readArguments({ type: "object", properties: Object.fromEntries(names) }, args);
@@ -268,7 +277,7 @@ test("counts a flood of unknown arguments, and computes suggestions only for the
   expect(result.ok ? "" : result.error).toContain("and 299992 more");
 });
 
-test("errors of nested arguments name the path", async () => {
+test("errors in nested arguments name the path", async () => {
   const item = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   const schema = { type: "object", properties: { files: { type: "array", items: item } } };
   const result = await readArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
@@ -277,7 +286,7 @@ test("errors of nested arguments name the path", async () => {
   );
 });
 
-test("answers any JSON as arguments, and never throws", async () => {
+test("any JSON as arguments gets an answer, and no exception is thrown", async () => {
   const names = Object.keys(GOOD);
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...names), fc.jsonValue(), async (name, args) => {

@@ -1,5 +1,5 @@
-// Start-up files planted in a workspace: each runs in a plain shell whose home is the workspace, and is
-// ignored by a bare exec.
+// Start-up files that somebody put into a workspace: each is executed by an ordinary shell whose home is the
+// workspace, but not by a bare exec.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -55,7 +55,7 @@ interface Plant {
   readonly name: string;
   readonly program: string;
   readonly files: Files;
-  /** The workspace is a repository with one commit. */
+  /** Whether the workspace is a repository with one commit. */
   readonly repository?: true;
   readonly command: string;
 }
@@ -191,9 +191,9 @@ function put(plant: Plant): void {
   }
 }
 
-// A program that is not installed runs no start-up file.
+// Programs that are not installed are skipped.
 const present = plants.filter(({ program }) => isThere(program));
-test.each(present)("BE1, BE2: exec ignores what a workspace plants: $name", async (plant) => {
+test.each(present)("BE1, BE2: exec ignores start-up files in a workspace: $name", async (plant) => {
   put(plant);
   const command = plant.command.replaceAll("WORKSPACE", workspace);
   const mark = join(workspace, "mark");
@@ -208,7 +208,7 @@ test.each(present)("BE1, BE2: exec ignores what a workspace plants: $name", asyn
   expect(existsSync(mark), String(result.output)).toBe(false);
 });
 
-test("BE1: each agent's bare commands have a separate home in the state directory, accessible to its owner only", async () => {
+test("BE1: each agent's bare commands have their own home in the state folder, accessible to its owner only", async () => {
   const seen = await exec('printf "%s\\n" "$HOME" "$TMPDIR"; touch ~/kept "$TMPDIR/x"');
   const home = join(state, "homes", "main");
   expect(seen).toMatchObject({ exitCode: 0, output: `${home}\n${home}/tmp\n` });

@@ -1,4 +1,5 @@
-// The process dies during a tool call: the effect may exist, the result is not stored. Each tool by name.
+// The process dies during a tool call: the call may have had its effect, but its result is not stored. Tested
+// for each tool.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,8 +33,8 @@ interface Call {
 }
 
 /**
- * The model makes the call after `call:`, then reports its result. `hang` never answers. Other messages get
- * pong.
+ * Plays the model: it makes the call after `call:`, then reports the result. `hang` gets no answer; other
+ * messages get pong.
  */
 function answerTo(texts: {
   input: string;
@@ -54,7 +55,7 @@ const model = () =>
     return answerTo({ input: input === undefined ? "" : textOf(input), result: result && textOf(result) });
   });
 
-/** A store whose process dies before the run's tool result is written. */
+/** Returns a store whose process dies before the run's tool result is written. */
 function dyingStore(disk: Store): { store: Store; died: Promise<void> } {
   const died = Promise.withResolvers<void>();
   let dead = false;
@@ -87,7 +88,7 @@ interface Life {
   readonly died: Promise<void>;
 }
 
-/** Starts a process over the store in `dir`. */
+/** Starts a process with the store in `dir`. */
 async function live(dir: string, how: { dies: boolean; choices?: Choices }): Promise<Life> {
   const world = quietWorld();
   const workspace = join(dir, "workspace");
@@ -123,7 +124,7 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
   return { engine, store: disk, died };
 }
 
-/** Crashes during the call, restarts, and returns the call's answer. */
+/** Crashes during the call, restarts, and returns the call's result. */
 async function crashIn(dir: string, call: Call, later?: Choices, before?: Choices) {
   const first = await live(dir, { dies: true, ...optional({ choices: before }) });
   const accepted = await first.engine.accept({
@@ -141,7 +142,7 @@ async function crashIn(dir: string, call: Call, later?: Choices, before?: Choice
   return { ...second, run, result: JSON.parse(run.reply ?? "") as Record<string, unknown> };
 }
 
-/** Returns the sub-agents and messages that the run's call made. */
+/** Returns the sub-agents and messages that the call of the run created. */
 async function madeBy(store: Store, key: (run: Run) => boolean): Promise<Run[]> {
   const all = await store.db.selectFrom("sessions").select("key").execute();
   const runs = await Promise.all(
@@ -159,14 +160,14 @@ const READING: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ["read", { path: "notes.txt" }, { status: "ok", text: "one\n" }],
 ];
 
-test.each(READING)("%s only reads, so it runs again", async (name, args, expected) => {
+test.each(READING)("tool %s only reads, so it runs again", async (name, args, expected) => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, "workspace"));
   writeFileSync(join(dir, "workspace", "notes.txt"), "one\n");
   expect((await crashIn(dir, { name, arguments: args })).result).toMatchObject(expected);
 });
 
-test("RU2: a refused send is refused again, and noted once", async () => {
+test("RU2: a refused send is refused again, and recorded once", async () => {
   const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 200 } };
   const call = { name: "sessions_send", arguments: { sessionKey: RESEARCH, message: "ping" } };
   const { result, store, run } = await crashIn(temporaryFolder(), call, { session }, { session });
@@ -177,7 +178,7 @@ test("RU2: a refused send is refused again, and noted once", async () => {
   ]);
 });
 
-test("write runs again: the same text is in the same file", async () => {
+test("write runs again: it writes the same text into the same file", async () => {
   const dir = temporaryFolder();
   const { result } = await crashIn(dir, { name: "write", arguments: { path: "new.txt", content: "text" } });
   expect(result).toMatchObject({ status: "ok", created: false });
@@ -232,13 +233,13 @@ test.each(OUTSIDE)(
   },
 );
 
-/** The documented id, derived from the transcript. */
+/** Returns the documented id, which is derived from the transcript. */
 async function callIdIn(store: Store): Promise<string> {
   const message = (await readRun(store.db, RUN)).find((one) => toolCallsOf(one).length > 0);
   return `${RUN}:${message?.id}:0`;
 }
 
-test("sessions_send runs again under its id: the message was sent once, and the result has its answer", async () => {
+test("sessions_send runs again with its id: the message was sent once, and the result contains its answer", async () => {
   const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
   const { result, store } = await crashIn(temporaryFolder(), { name: "sessions_send", arguments: args });
   expect(result).toMatchObject({ status: "ok", reply: "pong", sessionKey: RESEARCH });
@@ -254,7 +255,7 @@ test("an accepted sessions_send is not checked again, even if the settings now f
   expect(result).toMatchObject({ status: "ok", reply: "pong" });
 });
 
-test("sessions_spawn runs again under its id: there is one sub-agent, and the result names its run", async () => {
+test("sessions_spawn runs again with its id: there is one sub-agent, and the result names its run", async () => {
   const call = { name: "sessions_spawn", arguments: { task: "hang", label: "child" } };
   const { result, store } = await crashIn(temporaryFolder(), call);
   const children = await madeBy(store, (run) => isSubagentKey(run.sessionKey));

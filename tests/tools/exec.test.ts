@@ -12,7 +12,7 @@ import { agentSettings, MAIN_CHAIN, settingsWith } from "./app.ts";
 
 let folder: string;
 let workspace: string;
-/** The gateway's state directory. */
+/** The gateway's state folder. */
 let state: string;
 const started: number[] = [];
 
@@ -48,7 +48,7 @@ async function run(args: Record<string, unknown>, options: Options = {}): Promis
   return toolResult(await execTool.execute(ctx, args, call));
 }
 
-/** A zombie still has a process id, but runs nothing. */
+/** Returns whether a process runs. A zombie has a process id but does not run. */
 function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
@@ -74,7 +74,7 @@ test("output and errors are returned in the order of writing, with the exit code
   });
 });
 
-test("I14: a command sees nothing of the gateway's environment, starts in the workspace and has no input", async () => {
+test("I14: a command cannot see the gateway's environment, starts in the workspace and has no input", async () => {
   process.env.PARLEY_TEST_SECRET = "s3cret";
   try {
     const seen = await run({ command: "env | sort; pwd; cat; touch $TMPDIR/x" }, { maxOutputBytes: 10_000 });
@@ -98,7 +98,7 @@ test("I14: a command sees nothing of the gateway's environment, starts in the wo
   }
 });
 
-test("long output keeps its head and its tail and says how much is missing between them", async () => {
+test("long output keeps its beginning and its end, and says how much is missing between them", async () => {
   const result = await run({ command: "echo BEGIN; seq 1 200000; echo END" });
   expect(result.truncated).toBe(true);
   expect(result.output).toMatch(/^BEGIN\n1\n2\n[\s\S]*\n\[… \d+ bytes left out …\]\n[\s\S]*\n200000\nEND\n$/);
@@ -113,7 +113,7 @@ test("output exactly at the limit is not cut", async () => {
   expect(await run({ command })).toMatchObject({ truncated: false, output: "x".repeat(2_000) });
 });
 
-test("a command over its time limit is killed with everything that it started", async () => {
+test("a command that exceeds its time limit is killed, with everything that it started", async () => {
   const command = "sleep 300 & echo $! > child; (sleep 300; true) & echo before; wait";
   const result = await run({ command, timeoutSeconds: 0.5 });
   expect(result).toMatchObject({ status: "error", code: "exec_timeout", output: "before\n" });
@@ -122,7 +122,7 @@ test("a command over its time limit is killed with everything that it started", 
   await until(() => !isAlive(pid));
 });
 
-test("the gateway's time limit overrides the call's", async () => {
+test("the gateway's time limit replaces that of the call", async () => {
   const result = await run({ command: "sleep 300", timeoutSeconds: 9_999 }, { timeoutSeconds: 0.2 });
   expect(result).toMatchObject({ code: "exec_timeout" });
 });
@@ -134,7 +134,7 @@ test("a background process ends with its command and does not delay the answer",
   await until(() => !isAlive(pid));
 });
 
-test("a process that leaves the group with the output open does not delay the answer", async () => {
+test("a process that leaves the process group with the output open does not delay the answer", async () => {
   const command =
     "setsid sleep 300 & echo $! > child; head -c 300000 /dev/zero | tr '\\0' y; echo; echo done";
   const result = await run({ command });
@@ -143,7 +143,7 @@ test("a process that leaves the group with the output open does not delay the an
   expect(String(result.output).endsWith("\ndone\n")).toBe(true);
 });
 
-test("an abort kills the command and its processes, and the answer says so", async () => {
+test("an abort kills the command and its processes, and the result says so", async () => {
   const abort = new AbortController();
   const running = run(
     { command: "sleep 300 & echo $! > child; echo $$ > ready; wait" },

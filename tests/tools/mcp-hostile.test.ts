@@ -1,5 +1,5 @@
-// Programs that break the rules of MCP: the session's view of each, and the gateway survives all of them.
-// Real processes, with a held clock if time matters.
+// Programs that violate MCP: the view of a session, and a gateway that survives them all. The processes are
+// real; the clock stands still if time matters.
 
 import { expect, test } from "vitest";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
@@ -11,7 +11,7 @@ const schema = { type: "object", properties: {} };
 const tool = (name: string, more: Record<string, unknown> = {}) => ({ name, inputSchema: schema, ...more });
 const readOnly = { annotations: { readOnlyHint: true } };
 
-test("a call of a server that dies meanwhile has an unknown outcome, and is not repeated", async () => {
+test("a call has an unknown outcome if its server dies meanwhile, and is not repeated", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("die"), tool("hello")] });
@@ -34,7 +34,7 @@ test.each([
   ["readOnlyHint", { readOnlyHint: true }],
   ["idempotentHint", { idempotentHint: true }],
 ])(
-  "a call that may be repeated (%s) is repeated when its server died in the middle of it",
+  "a call that may be repeated (%s) is repeated if its server dies during it",
   async (_hint, annotations) => {
     const witness = await openWitness();
     const bad = badServer("bad", { witness: witness.port, tools: [tool("die-once", { annotations })] });
@@ -48,7 +48,7 @@ test.each([
   },
 );
 
-test("a call of a server that dies at every call is repeated once", async () => {
+test("a call whose server dies each time is repeated once", async () => {
   const witness = await openWitness();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("read-and-die", readOnly)] });
   const result = await openOutside(mcpWith([bad]), quietWorld()).call("mcp__bad__read-and-die");
@@ -57,7 +57,7 @@ test("a call of a server that dies at every call is repeated once", async () => 
   expect(witness.lives.length).toBe(2);
 });
 
-test("a call without an answer in time is an error; the call is cancelled, and the server stays", async () => {
+test("a call without an answer in time is an error; the call is cancelled, and the server continues", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const tools = [tool("silent", readOnly), tool("hello")];
@@ -75,7 +75,7 @@ test("a call without an answer in time is an error; the call is cancelled, and t
   expect(witness.lives.length).toBe(1);
 });
 
-test("an aborted call is cancelled at the server, too", async () => {
+test("an aborted call is also cancelled at the server", async () => {
   const witness = await openWitness();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("silent")] });
   const outside = openOutside(mcpWith([bad]), quietWorld());
@@ -87,7 +87,7 @@ test("an aborted call is cancelled at the server, too", async () => {
   await witness.saw("cancelled");
 });
 
-test("ignores noise on standard output and a flood on standard error", async () => {
+test("invalid lines on stdout and a flood on stderr are ignored", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const noise = ["Welcome!", "{not json", '{"jsonrpc":"1.0"}', '"text"', "null", ""];
@@ -103,7 +103,7 @@ test("ignores noise on standard output and a flood on standard error", async () 
   expect(told.length).toBe(1);
 });
 
-test("a changed list applies to the next run; the server itself refuses a removed tool", async () => {
+test("a changed list of tools applies to the next run; the server itself refuses a removed tool", async () => {
   const witness = await openWitness();
   const deeds = { witness: witness.port, tools: [tool("change")], toolsLater: [tool("newcomer")] };
   const outside = openOutside(mcpWith([badServer("bad", deeds)]), quietWorld());
@@ -114,7 +114,7 @@ test("a changed list applies to the next run; the server itself refuses a remove
 });
 
 test.each([true, false])(
-  "an oversized answer is dropped, and its server lives (id first: %s)",
+  "an answer that is too large is dropped, and its server continues (id first: %s)",
   async (idFirst) => {
     const witness = await openWitness();
     const bad = badServer("bad", { witness: witness.port, tools: [tool("giant"), tool("hello")] });
@@ -134,7 +134,7 @@ test.each([true, false])(
   },
 );
 
-test("leaves out a broken entry of a list with a log line; the others stay", async () => {
+test("an invalid entry in a list is omitted with a log line, and the others are kept", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const broken = [
@@ -162,12 +162,12 @@ test("leaves out a broken entry of a list with a log line; the others stay", asy
   const lines = world.logged.filter(({ text }) => text === "a tool of an MCP server is left out");
   expect(lines.length).toBe(broken.length + 1);
   expect(lines.map(({ fields }) => fields.why)).toContain('its schema is not of type "object"');
-  // Reported once, not at every run.
+  // It is reported once, not at every run.
   await outside.set();
   expect(world.logged.filter(({ text }) => text.includes("left out")).length).toBe(lines.length);
 });
 
-test("cleans hostile texts: invalid names, descriptions with hidden text or without an end", async () => {
+test("hostile texts are cleaned: invalid names, and endless or partly hidden descriptions", async () => {
   const witness = await openWitness();
   const hidden = "Adds.\u202e\u200b\u{e0041}\u0007 Safe.";
   const tools = [
@@ -190,7 +190,7 @@ test("cleans hostile texts: invalid names, descriptions with hidden text or with
   expect((await outside.call(name)).text).toContain("ümläut/🙂");
 });
 
-test("names content that a result can't hold, and does not take other data for a picture", async () => {
+test("content that a result can't contain is named, and other data is not taken for a picture", async () => {
   const witness = await openWitness();
   const outside = openOutside(
     mcpWith([badServer("bad", { witness: witness.port, tools: [tool("content")] })]),
@@ -236,7 +236,7 @@ test("names content that a result can't hold, and does not take other data for a
   expect(await give(7)).toMatchObject({ status: "error", code: "mcp_failed" });
 });
 
-test("a run waits for a slow server up to a limit, then learns what is missing; the next run has the tools", async () => {
+test("a run waits a limited time for a slow server, then is told what is missing; the next run has the tools", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const slow = badServer("slow", { witness: witness.port, tools: [tool("hello")], slow: true });
@@ -257,7 +257,7 @@ test("a run waits for a slow server up to a limit, then learns what is missing; 
   expect(second.tools.map(({ spec }) => spec.name)).toEqual(["mcp__slow__hello", "mcp__fast__hello"]);
 });
 
-test("kills a server that never answers; after a pause it is started again", async () => {
+test("a server that never answers is killed, and started again after a pause", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const mute = badServer("mute", { witness: witness.port, mute: true }, { startTimeoutSeconds: 5 });
@@ -274,13 +274,13 @@ test("kills a server that never answers; after a pause it is started again", asy
   }
 });
 
-test("pauses between failed starts grow to five minutes, and an unneeded server is not started", async () => {
+test("pauses between failed starts grow to five minutes, and a server that is not needed is not started", async () => {
   const world = fakeWorld();
   const nobody = nodeServer("nobody", []);
   const reach = { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach;
   const outside = openOutside(mcpWith([{ ...nobody, reach }], { waitSeconds: 0 }), world);
   const starts = () => world.logged.filter(({ text }) => text === "an MCP server did not start").length;
-  /** Repeats until the next start has failed; returns the seconds that it took. */
+  /** Waits until the next start has failed; returns the seconds that it took. */
   const nextStart = async (stepMs: number): Promise<number> => {
     const before = starts();
     const fromMs = world.clock.now();
@@ -322,7 +322,7 @@ test("the reason of a failed start contains no secrets", async () => {
   expect(JSON.stringify([reports, world.logged])).not.toContain("sesame");
 });
 
-test("a program gets its configured environment and a few paths, nothing else; its secrets are redacted", async () => {
+test("a program gets only its configured environment and a few paths, and its secrets are redacted", async () => {
   const witness = await openWitness();
   process.env.PARLEY_TEST_SECRET = "ours-alone-1234";
   cleanup(() => {
@@ -340,7 +340,7 @@ test("a program gets its configured environment and a few paths, nothing else; i
   expect(got.PATH).toBe(process.env.PATH);
 });
 
-test("an old server that ends at the new handshake gets the old one", async () => {
+test("an old server that exits at the new handshake gets the old one", async () => {
   const witness = await openWitness();
   const old = badServer("old", { witness: witness.port, tools: [tool("hello")], old: true });
   const outside = openOutside(mcpWith([old]), quietWorld());
@@ -349,7 +349,7 @@ test("an old server that ends at the new handshake gets the old one", async () =
   expect(witness.lives.length).toBe(2);
 });
 
-test("a stop ends a stubborn server and the processes that it left behind", async () => {
+test("a stop ends a server that ignores it, with the processes that it has left behind", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const deeds = { witness: witness.port, tools: [tool("hello")], stubborn: true, helper: true };

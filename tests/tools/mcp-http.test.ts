@@ -1,4 +1,4 @@
-// Servers that break the rules of MCP over Streamable HTTP, on real sockets.
+// Servers that violate MCP over Streamable HTTP, on real sockets.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -32,7 +32,10 @@ const json = (asked: Asked, body: unknown, headers = {}): void => {
 
 const TOOL = { inputSchema: { type: "object" } };
 
-/** Answers the handshake and a list of two tools; `take` answers other requests, or returns false. */
+/**
+ * Starts a server that answers the handshake and a list of two tools. `take` answers other requests, or
+ * returns false.
+ */
 async function openWeb(take: (asked: Asked) => boolean): Promise<Web> {
   const asked: Asked[] = [];
   const watchers: (() => void)[] = [];
@@ -83,7 +86,7 @@ async function openWeb(take: (asked: Asked) => boolean): Promise<Web> {
 const isCall = ({ method }: Asked): boolean => method === "tools/call";
 const callsOf = (web: Web): number => web.asked.filter(isCall).length;
 
-/** A server whose calls end as `end` decides. */
+/** Starts a server whose calls end as `end` decides. */
 const callEnds = (end: (asked: Asked, time: number) => void): Promise<Web> => {
   let times = 0;
   return openWeb((asked) => {
@@ -94,7 +97,7 @@ const callEnds = (end: (asked: Asked, time: number) => void): Promise<Web> => {
   });
 };
 
-test("a stream that breaks during a call is an unknown outcome at once, not a timeout", async () => {
+test("if a stream breaks during a call, the outcome is unknown at once, without waiting for a timeout", async () => {
   const web = await callEnds(({ response }) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(": hello\n\n");
@@ -107,7 +110,7 @@ test("a stream that breaks during a call is an unknown outcome at once, not a ti
   expect(callsOf(web)).toBe(3);
 });
 
-test("a stream that ends without an answer is an unknown outcome; a read-only call is repeated", async () => {
+test("if a stream ends without an answer, the outcome is unknown; a read-only call is repeated", async () => {
   const web = await callEnds((asked, time) => {
     const result = { content: [{ type: "text", text: "second" }] };
     if (time > 1) return json(asked, { result });
@@ -133,7 +136,7 @@ test.each([
   expect(["mcp_failed", "outcome_unknown"]).toContain(code);
 });
 
-test("cancels a call that is too slow, and releases its connection", async () => {
+test("a call that is too slow is cancelled, and its connection is released", async () => {
   const web = await callEnds(({ response }) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(": wait\n\n");
@@ -151,7 +154,7 @@ test("cancels a call that is too slow, and releases its connection", async () =>
   await closed;
 });
 
-test("opens a new session if the server forgot the old one, and makes the call in it", async () => {
+test("if the server has forgotten the session, the call is made in a new one", async () => {
   let sessions = 0;
   const web = await openWeb((asked) => {
     if (asked.method === "initialize") {
@@ -175,7 +178,7 @@ test("opens a new session if the server forgot the old one, and makes the call i
   expect(sessions).toBe(2);
 });
 
-test("an authentication error says where to look, and contains no token", async () => {
+test("an authentication error says what to check, and contains no token", async () => {
   const web = await openWeb(({ request, response }) => {
     const { authorization } = request.headers;
     response.writeHead(401, { "content-type": "text/plain" }).end(`no: ${authorization}`);
@@ -192,7 +195,7 @@ test("an authentication error says where to look, and contains no token", async 
   expect(JSON.stringify([missing, world.logged])).not.toContain("sesame");
 });
 
-test("headers are not carried to another address by a redirect", async () => {
+test("a redirect does not send the headers to another address", async () => {
   const other = await openWeb(() => false);
   const web = await openWeb(({ response }) => {
     response.writeHead(307, { location: other.url }).end();
@@ -232,7 +235,7 @@ test("an address without an MCP server is reported", async () => {
   expect(missing[0]?.why).not.toContain("Hello");
 });
 
-test("a stream's limit applies to one event, any other body's limit to the whole", async () => {
+test("the size limit of a stream applies to each event, that of any other body to the whole body", async () => {
   const read = async (chunks: readonly string[], eventsOnly: boolean) => {
     const source = ReadableStream.from(chunks.map((chunk) => new TextEncoder().encode(chunk)));
     return new Response(boundedBody(source as ReadableStream<Uint8Array>, eventsOnly, 20)).text();

@@ -1,5 +1,5 @@
-// Kit for tests of outside MCP servers: their settings, a witness of the programs' actions, the reference
-// server.
+// Helpers for tests of outside MCP servers: their settings, a witness (a socket to which the programs
+// report), and the reference server.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ export type More = Partial<Omit<McpServerSettings, "name" | "reach">>;
 
 const rest = { agents: [], tools: [], allowSandboxed: false, timeoutSeconds: 20, startTimeoutSeconds: 30 };
 
-/** A server started as `node <args>`. */
+/** Returns the settings of a server that is started as `node <args>`. */
 export function nodeServer(
   name: string,
   args: readonly string[],
@@ -56,11 +56,11 @@ export function mcpWith(servers: readonly McpServerSettings[], more: Partial<Mcp
   return { waitSeconds: 20, maxResultBytes: 64 * 1024, ...more, servers };
 }
 
-/** One process of a program, as seen by the witness. */
+/** One process of a program, as the witness sees it. */
 export interface Life {
   readonly socket: Socket;
   readonly events: string[];
-  /** Resolves when the program is dead. */
+  /** Resolves when the program has died. */
   readonly dead: Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export interface Witness {
   readonly lives: readonly Life[];
   /** Waits for the process with this number, from 0. */
   life(place: number): Promise<Life>;
-  /** Resolves when an event with this beginning was reported `times` times. */
+  /** Resolves when an event that begins with this text was reported `times` times. */
   saw(event: string, times?: number): Promise<void>;
 }
 
@@ -118,7 +118,7 @@ export async function openWitness(): Promise<Witness> {
 }
 
 export interface Outside extends OutsideServers {
-  /** The tools of a session. Default: a main session. */
+  /** Returns the outside tools of a session. Default: a main session. */
   set(chain?: SpawnChain): Promise<OutsideSet>;
   /** Calls a tool of that session. */
   call(name: string, args?: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;
@@ -126,7 +126,7 @@ export interface Outside extends OutsideServers {
 
 const isHeld = (world: World): world is FakeWorld => "advance" in world;
 
-/** Outside servers alone, without a gateway. A fake world's clock must be a held one. */
+/** Starts outside servers without a gateway. With a fake world, its clock must be held. */
 export function openOutside(mcp: McpSettings, world: World): Outside {
   const settings = settingsWith({ tools: { mcp } });
   const outside = openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
@@ -135,7 +135,7 @@ export function openOutside(mcp: McpSettings, world: World): Outside {
     const closed = outside.close().then(() => {
       over = true;
     });
-    // A stubborn program is killed when the held clock moves.
+    // The held clock must move until a stubborn program is killed.
     while (isHeld(world) && !over) await world.advance(2_000);
     await closed;
   });

@@ -1,5 +1,6 @@
-// An MCP server that misbehaves on request and reports events to a witness. A separate program: its argument
-// is a JSON object of misdeeds. The witness is a socket, which closes when the program dies.
+// An MCP server that misbehaves on request and reports events to a witness. It is a separate program; its
+// argument is a JSON object that says how to misbehave. The witness is a socket, which closes when the
+// program dies.
 
 import { spawn } from "node:child_process";
 import { connect, type Socket } from "node:net";
@@ -11,23 +12,23 @@ export const PROGRAM = fileURLToPath(import.meta.url);
 export interface Deeds {
   /** The port of the witness. */
   readonly witness: number;
-  /** Entries of its tool list, unchanged. */
+  /** Entries of its tool list, sent unchanged. */
   readonly tools?: readonly unknown[];
-  /** Its tool list after the tool `change` was called. */
+  /** Its tool list after a call of the tool `change`. */
   readonly toolsLater?: readonly unknown[];
   /** Never answers. */
   readonly mute?: boolean;
   /** Answers only after the witness has sent a byte. */
   readonly slow?: boolean;
-  /** Ends at an unknown request, like some old servers. */
+  /** Exits at an unknown request, as some old servers do. */
   readonly old?: boolean;
   /** Lines on its standard output that are not messages. */
   readonly noise?: readonly string[];
   /** Bytes on its standard error. */
   readonly flood?: number;
-  /** Writes this to its standard error and ends. */
+  /** Writes this text to its standard error and exits. */
   readonly lastWords?: string;
-  /** Ignores requests to end. */
+  /** Ignores requests to exit. */
   readonly stubborn?: boolean;
   /** Leaves a child process behind. */
   readonly helper?: boolean;
@@ -102,7 +103,7 @@ class BadServer {
         process.exit(1);
         break;
       case "die-once":
-        // The witness counts the calls.
+        // Waits for a byte of the witness, which counts the calls.
         this.#witness.once("data", (word) => {
           if (word.toString().trim() === "die") process.exit(1);
           this.#text(id, "answered at last");
@@ -144,7 +145,7 @@ async function main(deeds: Deeds): Promise<void> {
     process.exit(2);
   }
   if (deeds.helper === true) {
-    // The child inherits only the process group, and has a separate witness.
+    // The child is in the same process group, but has its own connection to the witness.
     const script = `require("node:net").connect(${deeds.witness}, "127.0.0.1").write("helper\\n")`;
     spawn(process.execPath, ["-e", script], { stdio: "ignore" });
   }

@@ -1,4 +1,4 @@
-// Outside MCP servers in real runs: a scripted model, the real agent loop, engine, store and gateway; the
+// Outside MCP servers in real runs: a scripted model, and the real agent loop, engine, store and gateway. The
 // server is the protocol's reference server over both transports, or our misbehaving program.
 
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ import {
 
 const MAIN = "agent:main:main";
 
-/** A model that makes these calls, one in each message, and then ends. */
+/** Returns a model that makes these calls, one in each message, and then ends. */
 const calling = (...calls: readonly ScriptedCall[]): ScriptedModel =>
   scriptedModel((_request, at) => {
     const call = calls[at];
@@ -39,7 +39,7 @@ async function houseWith(mcp: McpSettings, model: ScriptedModel, tools = {}): Pr
   return openHouse({ model, choices: { agents, tools: { mcp, ...tools } } });
 }
 
-/** Completes a run; returns the results of its calls. */
+/** Executes a run; returns the results of its calls. */
 async function runOnce(house: House, sessionKey = MAIN): Promise<ToolResultMessage[]> {
   const accepted = await house.engine.accept({ sessionKey, input: { text: "go" } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -63,7 +63,7 @@ async function asReference(way: "stdio" | "http") {
 }
 
 test.each(["stdio", "http"] as const)(
-  "the reference server over %s: text, structure, pictures, errors, sums",
+  "the reference server over %s works: text, structured results, pictures, errors, sums",
   async (way) => {
     const model = calling(
       { name: "mcp__every__echo", arguments: { message: "hello" } },
@@ -105,7 +105,7 @@ test("the tools catalogue and tools.invoke include outside tools, with the right
   expect(denied.error).toContain("tools.mcp.servers.every.allowSandboxed");
 });
 
-test("the catalogue says why MCP tools are denied or missing, and channels.status shows the servers' state", async () => {
+test("the catalogue says why MCP tools are denied or missing, and channels.status shows the state of the servers", async () => {
   const gone = httpServer("gone", `http://127.0.0.1:${await freePort()}/mcp`);
   const servers = [await asReference("stdio"), gone, nodeServer("closed", ["x.js"], { agents: ["ops"] })];
   const house = await houseWith(mcpWith(servers), calling());
@@ -133,7 +133,7 @@ test("the catalogue says why MCP tools are denied or missing, and channels.statu
 
 const hello = [{ name: "hello", inputSchema: { type: "object" } }];
 
-test("a server is started by the first run that may use it, and by no other; runs share it", async () => {
+test("a server is started by the first run that may use it, and by no other; all runs share it", async () => {
   const witness = await openWitness();
   const bad = (name: string, more: object) => badServer(name, { witness: witness.port, tools: hello }, more);
   const servers = [bad("theirs", { agents: ["research"] }), bad("ours", {})];
@@ -166,7 +166,7 @@ test("if a server is missing, runs continue, and the prompt names the missing to
   expect(invoked).toMatchObject({ status: "error", code: "mcp_unavailable" });
 });
 
-test("a planned stop ends the programs", async () => {
+test("a planned stop ends the programs of MCP servers", async () => {
   const witness = await openWitness();
   const house = await houseWith(
     mcpWith([badServer("bad", { witness: witness.port, tools: hello })]),

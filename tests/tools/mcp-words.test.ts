@@ -1,4 +1,5 @@
-// Texts of outside servers, adapted for models: names, schemas, and the servers that a session could use.
+// Names and schemas of outside servers are adapted for models; a session starts only the servers that it can
+// use.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -31,7 +32,7 @@ test("every MCP tool has a valid, unique and stable name", () => {
   expect(outsideName("files", "read.file")).toMatch(/^mcp__files__read_file_[0-9a-f]{8}$/);
 });
 
-test("no two servers share a name prefix", () => {
+test("two servers never share a name prefix", () => {
   fc.assert(
     fc.property(serverNames, serverNames, fc.string(), (one, other, tool) => {
       fc.pre(one !== other);
@@ -48,7 +49,7 @@ const withProperty = (inner: unknown, more = {}) => ({ type: "object", propertie
 const property = (inner: unknown, more = {}) =>
   (made(withProperty(inner, more)) as { properties?: { a?: unknown } }).properties?.a;
 
-test("simplifies schemas: no references, no null, no choices at the top, no unknown keywords", () => {
+test("schemas are simplified: no references, no null, no alternatives at the top, no unknown keywords", () => {
   const shared = { $defs: { word: { type: "string", pattern: "^(a+)+$", description: "A word." } } };
   expect(property({ $ref: "#/$defs/word" }, shared)).toEqual({ type: "string", description: "A word." });
   expect(property({ type: ["string", "null"] })).toEqual({ type: "string" });
@@ -73,12 +74,12 @@ test("simplifies schemas: no references, no null, no choices at the top, no unkn
   });
 });
 
-test("recursive or growing schemas stay bounded", () => {
+test("recursive and growing schemas have a limited size", () => {
   const tree = { $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } } };
   expect(property({ $ref: "#/$defs/node" }, tree)).toEqual({ type: "object", properties: { next: {} } });
   const itself = { type: "object", properties: { a: { $ref: "#" } } };
   expect(made(itself)).toMatchObject({ type: "object" });
-  // Each step is eight times larger than the previous one.
+  // Each level is eight times larger than the one before.
   const eightfold = (at: number) =>
     Object.fromEntries([..."abcdefgh"].map((name) => [name, { $ref: `#/$defs/n${at + 1}` }]));
   const growing = Object.fromEntries(
@@ -152,7 +153,7 @@ function chainOf(...agents: string[]): SpawnChain {
   return own === undefined ? MAIN_CHAIN : [own, ...above];
 }
 
-test("a sub-agent has no server that its requester lacks; a contained session has none without a setting", () => {
+test("a sub-agent has no server that its requester lacks; a sandboxed session has none unless a setting allows it", () => {
   const box = { ...agentSettings("ops").sandbox, mode: "all" as const };
   const agents = [agentSettings("main"), agentSettings("research"), agentSettings("ops", { sandbox: box })];
   const servers = [
@@ -178,7 +179,7 @@ test("a sub-agent has no server that its requester lacks; a contained session ha
   expect(has("research", "ops")).toEqual(["bold"]);
 });
 
-test("never cuts a text inside a character, and redacts the server's secrets from everything that the gateway writes", () => {
+test("a text is never cut inside a character, and the server's secrets are redacted in everything that the gateway writes", () => {
   expect(plainWords("🙂".repeat(50), 11)).toBe(`${"🙂".repeat(5)}…`);
   const mask = maskOf(
     httpServer("x", "https://x/y?key=sesame-9", { headers: { authorization: "Bearer sesame-1" } }),

@@ -1,4 +1,4 @@
-// The tool nodes, called by a real run over a real gateway, on devices that answer over real sockets.
+// The tool `nodes`, called by a real run through a real gateway, with devices that answer over real sockets.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -27,7 +27,7 @@ test("TN1: without a device the tool is not offered, and a call says why", async
   expect(await names()).toContain("nodes");
 });
 
-test("TN1: nodes.enabled and containment deny the tool, and name the setting", async () => {
+test("TN1: nodes.enabled and a sandbox deny the tool, and the error names the setting", async () => {
   const off = await house({ nodes: { enabled: false } });
   const client = await off.client();
   expect(await call(client, { action: "list" })).toMatchObject({
@@ -50,7 +50,7 @@ test("TN1: nodes.enabled and containment deny the tool, and name the setting", a
   }
 });
 
-test("a run lists nodes, describes one by name and invokes it; the answer is in the transcript", async () => {
+test("a run lists nodes, describes one by name and invokes it, and the answer is in the transcript", async () => {
   const one = await house({}, { model: talkingModel() });
   const key = await pairedDevice(one, undefined, { name: "attic" });
   const raw = await joinedNode(one, key, { commands: ["exec", "camera.snap"] });
@@ -82,7 +82,7 @@ test("a run lists nodes, describes one by name and invokes it; the answer is in 
   ]);
 });
 
-test("an error of a wrong call names the valid values", async () => {
+test("the error of a wrong call names the valid values", async () => {
   const one = await house();
   const [attic, cellar] = [
     await pairedDevice(one, undefined, { name: "attic" }),
@@ -119,7 +119,7 @@ test("an error of a wrong call names the valid values", async () => {
   });
 });
 
-test("an aborted run cancels its call at the node", async () => {
+test("an aborted run cancels its call on the node", async () => {
   const one = await house({}, { model: talkingModel() });
   const raw = await joinedNode(one, await pairedDevice(one));
   const client = await one.client();

@@ -1,4 +1,4 @@
-// Answers of `sessions_list`: every field, every filter, every limit.
+// The answers of `sessions_list`: every field, every filter, every limit.
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -86,7 +86,7 @@ test("a row has exactly its session's fields, redacted", async () => {
   });
 });
 
-test("optional fields of a fresh session are absent, and the model is its agent's", async () => {
+test("optional fields of a new session are absent, and the model is that of its agent", async () => {
   const { sessionId, updatedAt } = await app.session(RESEARCH);
   expect(await rowOf(RESEARCH)).toEqual({
     key: RESEARCH,
@@ -106,7 +106,7 @@ test("optional fields of a fresh session are absent, and the model is its agent'
   });
 });
 
-test("one's own main session is shown as `main`, also as a spawner; another's in full", async () => {
+test("the caller's main session is shown as `main`, also as a spawner; another's is shown in full", async () => {
   expect(await rowOf("main")).toMatchObject({ kind: "main", agentId: "main" });
   expect(await rowOf(CHILD)).toMatchObject({ spawnedBy: "main", channel: "unknown", kind: "other" });
   const seen = keysOf(await app.call(RESEARCH, LIST, {}));
@@ -114,7 +114,7 @@ test("one's own main session is shown as `main`, also as a spawner; another's in
   expect(seen).not.toContain(RESEARCH);
 });
 
-test("the newest come first; archived sessions and reserved names are left out", async () => {
+test("the newest sessions come first, and archived sessions and reserved names are omitted", async () => {
   const result = await app.call(MAIN, LIST, {});
   const times = rowsOf(result).map((row) => row.updatedAt as number);
   expect(times).toEqual([...times].sort((a, b) => b - a));
@@ -123,7 +123,7 @@ test("the newest come first; archived sessions and reserved names are left out",
   expect(result).toMatchObject({ count: times.length, visibility: "all" });
 });
 
-test("transcriptPath is given once the file exists", async () => {
+test("transcriptPath is returned if the file exists", async () => {
   const { sessionId } = await app.session(RESEARCH);
   const path = app.engine.store.transcriptPath(sessionId) ?? "";
   expect((await rowOf(RESEARCH)).transcriptPath).toBeUndefined();
@@ -146,7 +146,7 @@ test("filters: kinds, agentId, search, activeMinutes", async () => {
   expect(await list({ activeMinutes: 5 })).not.toContain(GROUP);
 });
 
-test("a cursor continues where the page ended; each session comes once", async () => {
+test("a cursor continues where the page ended, and each session is listed once", async () => {
   const all = keysOf(await app.call(MAIN, LIST, {}));
   const seen: unknown[] = [];
   let cursor: unknown;
@@ -177,7 +177,7 @@ test("a row has the state of its session", async () => {
   expect(status.runs).toHaveLength(3);
 });
 
-test("I9: a tree viewer lists only rows of its tree, at any depth", async () => {
+test("I9: a caller with visibility tree gets only sessions of its tree, at any depth", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   let parent = MAIN;
   const keys = ["main"];
@@ -199,7 +199,7 @@ test("a token's patterns limit the list of an operator who acts as a session", a
   expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
 });
 
-test("under scope global the only session is listed as `main`, never by its name", async () => {
+test("with scope global the only session is listed as `main`, never by its name", async () => {
   const global = await other({ session: { scope: "global" } });
   await global.add("agent:research:chat:1");
   const result = await global.call("agent:research:chat:1", LIST, {});
@@ -207,7 +207,7 @@ test("under scope global the only session is listed as `main`, never by its name
   expect(JSON.stringify(result)).not.toContain('"global"');
 });
 
-test("messageLimit adds the last messages without tool results, masked, newest sessions first within the cap", async () => {
+test("messageLimit adds the last messages without tool results, redacted, newest sessions first, up to a limit", async () => {
   const small = await other({ tools: { history: { maxTextChars: 100, maxBytes: 1_000 } } });
   const older = await small.add("agent:main:chat:older", { updatedAt: 1 });
   const newer = await small.add("agent:main:chat:newer", { updatedAt: 2 });
@@ -237,7 +237,7 @@ test("messageLimit adds the last messages without tool results, masked, newest s
   expect(await small.call(MAIN, LIST, {})).not.toHaveProperty("messagesTruncated");
 });
 
-test("I9: a row names its session's parent only if the caller can see it", async () => {
+test("I9: a row names the parent of its session only if the caller can see it", async () => {
   const mine = await other({ tools: { visibility: "agent" } });
   const child = "agent:main:subagent:00000000-0000-4000-8000-0000000000c1";
   await mine.add(child, { spawnedBy: RESEARCH, spawnDepth: 1 });
@@ -248,7 +248,7 @@ test("I9: a row names its session's parent only if the caller can see it", async
   expect(spawner).toMatchObject([{ key: child, spawnedBy: "main" }]);
 });
 
-test("limits messageLimit to 20", async () => {
+test("messageLimit is at most 20", async () => {
   const roomy = await other({ tools: { history: { maxTextChars: 4_000, maxBytes: 1_000_000 } } });
   const talk = await roomy.add("agent:main:chat:talk");
   await roomy.say(talk, ...Array.from({ length: 25 }, (_, at) => message(`said ${at}`)));

@@ -283,7 +283,7 @@ describe.each<[string, Refusal[]]>([
   ],
 ])("a call is refused for %s", (_, refusals) => {
   test.each(refusals)(
-    "%s: each refusal has its own text, and nothing of the spawn remains",
+    "refusal %s has its own text, and nothing of the spawn remains",
     async (_name, args, code, ...words) => {
       const before = await counts();
       const result = await app.call(MAIN, SPAWN, args);
@@ -295,7 +295,7 @@ describe.each<[string, Refusal[]]>([
   );
 });
 
-test("one answer names every wrong value of a spawn", async () => {
+test("one error names every wrong value of a spawn", async () => {
   const wrong = {
     agentId: "nobody",
     model: "local/none",
@@ -311,7 +311,7 @@ test("one answer names every wrong value of a spawn", async () => {
   expect(hint).toContain("Allowed: main, research.");
 });
 
-test("accepts other programs' spellings: timeoutSeconds, runtime, thinking levels, a bare model id", async () => {
+test("spellings of other programs are accepted: timeoutSeconds, runtime, thinking levels, a model id without a provider", async () => {
   const spelled = {
     timeoutSeconds: "5",
     runtime: "Subagent",

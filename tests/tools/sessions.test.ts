@@ -1,4 +1,4 @@
-// Answers of the other session tools: every field, every default, every limit.
+// The answers of the other session tools: every field, every default, every limit.
 
 import { beforeAll, expect, test } from "vitest";
 import { sessionViewer } from "../../src/access/access.ts";
@@ -41,7 +41,7 @@ async function conversation(on: App, size: number): Promise<Session> {
   return session;
 }
 
-test("history gives the last 50, oldest first, and pages back to the beginning", async () => {
+test("history returns the last 50 messages, oldest first, and its pages lead back to the beginning", async () => {
   const session = await conversation(app, 120);
   const first = await app.call(MAIN, HISTORY, { sessionKey: session.key });
   expect(Object.keys(first).sort()).toEqual(
@@ -65,13 +65,13 @@ test("history gives the last 50, oldest first, and pages back to the beginning",
   expect(last.nextBefore).toBeUndefined();
 });
 
-test("`before` of another transcript is an error that says what to do", async () => {
+test("`before` with a message of another transcript is an error that says what to do", async () => {
   await conversation(app, 3);
   const result = await app.call(MAIN, HISTORY, { sessionKey: RESEARCH, before: "m3-1" });
   expect(result).toMatchObject({ status: "error", code: "message_not_found", hint: expect.any(String) });
 });
 
-test("history says what it cut, and nextBefore is the oldest one returned", async () => {
+test("history says what it has cut, and nextBefore is the oldest message returned", async () => {
   const small = await other({ tools: { history: { maxTextChars: 50, maxBytes: 2_000 } } });
   const session = await small.add("agent:main:chat:big");
   const texts = Array.from({ length: 30 }, (_, index) =>
@@ -87,7 +87,7 @@ test("history says what it cut, and nextBefore is the oldest one returned", asyn
   expect(messagesOf(before).at(-1)?.id).toBe(`big-${30 - messagesOf(result).length - 1}`);
 });
 
-test("I14: history leaves out tool results by default, and always secrets, images and signatures", async () => {
+test("I14: history omits tool results by default, and always secrets, images and signatures", async () => {
   const session = await app.add("agent:main:chat:secrets");
   const [asked, said] = [message(`my key is ${SECRET}`), message("x", "assistant", "thinks")];
   const image = { type: "image" as const, data: "QUJDRA==", mimeType: "image/png" };
@@ -112,7 +112,7 @@ test("I14: history leaves out tool results by default, and always secrets, image
   expect(textsOf(full).at(-1)).toBe("TOOL OUTPUT");
 });
 
-test("search finds words in visible transcripts only, masked, with ids that history knows", async () => {
+test("a search finds words in visible transcripts only, redacted, with ids that history accepts", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   const mine = await tree.session(MAIN);
   const hidden = await tree.session(RESEARCH);
@@ -138,7 +138,7 @@ test("search finds words in visible transcripts only, masked, with ids that hist
   expect(next.count).toBe(1);
 });
 
-test("I14: an excerpt shows no part of a secret that it cuts", async () => {
+test("I14: an excerpt that cuts a secret shows no part of it", async () => {
   const session = await app.add("agent:main:chat:excerpt");
   const far = `walnut ${"w ".repeat(95)} ${SECRET.slice(0, 3)}${"a1".repeat(60)}`;
   await app.say(session, message(far), message(`${SECRET}${"b2".repeat(20)} ${"v ".repeat(10)} walnut`));
@@ -147,7 +147,7 @@ test("I14: an excerpt shows no part of a secret that it cuts", async () => {
   expect(result).not.toContain("b2b2");
 });
 
-test("status of one's own session is the default; usage and cost come from the ledger", async () => {
+test("the default of status is the caller's own session; usage and cost come from the ledger", async () => {
   const usage = {
     ...ZERO_USAGE,
     input: 10,
@@ -173,7 +173,7 @@ test("status of one's own session is the default; usage and cost come from the l
   });
 });
 
-test("status of a run is available until its end; an unknown and a hidden run get the same answer", async () => {
+test("status of a run is available until its end; an unknown run and a hidden run give the same error", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   const accepted = await tree.engine.accept({ sessionKey: MAIN, input: { text: `say ${SECRET}` } });
   const hidden = await tree.engine.accept({ sessionKey: RESEARCH, input: { text: "hi" } });
@@ -196,7 +196,7 @@ test("status of a run is available until its end; an unknown and a hidden run ge
   });
 });
 
-test("status names the open conversations, and a party only where it is visible", async () => {
+test("status names open conversations, and a party only if it is visible", async () => {
   const held = await other({});
   held.hold();
   const sent = await held.call(MAIN, "sessions_send", {
@@ -213,7 +213,7 @@ test("status names the open conversations, and a party only where it is visible"
   expect(seen.openFlows).toEqual([expect.objectContaining({ from: "(not visible)", to: "main" })]);
 });
 
-test("agents_list names one's own agent, and others as the settings allow", async () => {
+test("agents_list names the caller's own agent, and others if the settings allow it", async () => {
   const agents = [
     agentSettings("main", { name: "Main", subagents: { allowAgents: ["research"] } }),
     agentSettings("research", { model: "local/qwen3", subagents: { allowAgents: ["*"] } }),
@@ -241,7 +241,7 @@ test("agents_list names one's own agent, and others as the settings allow", asyn
   });
 });
 
-test("sessions_send finds its target by key, id or label and gives the run's own reply", async () => {
+test("sessions_send finds its target by key, id or label and returns the answer of its own run", async () => {
   const labelled = await app.add("agent:research:chat:labelled", { label: "library" });
   for (const target of [
     { sessionKey: labelled.key },
@@ -275,7 +275,7 @@ test("I9: a send to a hidden session is refused before anything is written", asy
   expect((await closed.engine.load()).queued + (await tree.engine.load()).queued).toBe(0);
 });
 
-test("I4: a send accepted before a restart is not checked again after a change of the settings", async () => {
+test("I4: a send that was accepted before a restart is not checked again after a change of the settings", async () => {
   const some = await other({});
   const session = await some.add("agent:research:chat:soon-gone");
   const ctx = some.context(await some.session(MAIN));
@@ -303,7 +303,7 @@ test("I4: a send accepted before a restart is not checked again after a change o
   expect([run?.input.text, more.length]).toEqual(["hello", 1]);
 });
 
-test("the agent loop gets the result as one JSON text, marked as an error if it failed", async () => {
+test("the agent loop gets the result as one JSON text, marked as an error if the call failed", async () => {
   const ctx = app.context(await app.session(MAIN));
   const good = await invokeTool(ctx, { callId: "i1", attempt: 1, name: LIST, arguments: { limit: 1 } });
   expect(good.isError).toBe(false);
@@ -313,7 +313,7 @@ test("the agent loop gets the result as one JSON text, marked as an error if it 
   expect(JSON.parse(bad.text)).toMatchObject({ status: "error", code: "invalid_argument" });
 });
 
-test("history gives at most 1000 messages", async () => {
+test("history returns at most 1000 messages", async () => {
   const roomy = await other({ tools: { history: { maxTextChars: 4_000, maxBytes: 16_000_000 } } });
   const session = await conversation(roomy, 1_005);
   const page = await roomy.call(MAIN, HISTORY, { sessionKey: session.key, limit: 5_000 });
@@ -321,7 +321,7 @@ test("history gives at most 1000 messages", async () => {
   expect(page).toMatchObject({ droppedMessages: 0, truncated: false, nextBefore: "m1005-5" });
 });
 
-test("I9: each hit of a search passes the visibility check, even if the query could not be narrowed", async () => {
+test("I9: each search hit passes the visibility check, even if the query could not be restricted", async () => {
   const global = await other({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const mine = await global.add("agent:main:chat:mine");
   await global.say(mine, message("walnut mine"));

@@ -48,7 +48,7 @@ async function childOf(on: App, result: ToolResult): Promise<Session> {
   return on.session(String(result.childSessionKey));
 }
 
-test("a sub-agent at the depth limit learns the limiting setting; a raised limit allows that depth", async () => {
+test("a sub-agent at the depth limit is told the setting, and a higher limit allows that depth", async () => {
   const refused = await app.call(CHILD, SPAWN, { task: "x" });
   expect(refused).toMatchObject({ status: "forbidden", code: "tool_denied" });
   expect(refused.error).toContain("1 deep, and agents.defaults.subagents.maxSpawnDepth is 1");
@@ -68,7 +68,7 @@ test("a thread is refused on a channel without threads, and the refusal names th
   expect(result.error).toContain("webchat has none");
 });
 
-test("more than maxChildren unfinished children are an error that names the setting; an ended child makes room", async () => {
+test("more than maxChildren unfinished children are an error that names the setting, and an ended child makes room", async () => {
   const own = await other({ subagents: { maxChildren: 1 } });
   own.hold();
   const first = await own.call(MAIN, SPAWN, { task: "x" });
@@ -81,7 +81,7 @@ test("more than maxChildren unfinished children are an error that names the sett
   expect(await own.call(MAIN, SPAWN, { task: "x" })).toMatchObject({ status: "accepted" });
 });
 
-test("I14: the list of sub-agents masks what looks like a credential in a task and in a label", async () => {
+test("I14: in the list of sub-agents, text that looks like a credential in a task or label is redacted", async () => {
   const own = await other({});
   const secret = "sk-abcdefghijklmnopqrstuvwx1234";
   const task = `${"x".repeat(180)} use the key ${secret}`;
@@ -93,7 +93,7 @@ test("I14: the list of sub-agents masks what looks like a credential in a task a
   expect(JSON.stringify(subagents)).not.toContain("sk-");
 });
 
-test("attachments that are switched off are refused by name of the setting", async () => {
+test("if attachments are disabled, they are refused with the name of the setting", async () => {
   const limits = { ...app.settings.tools.sessionsSpawn.attachments, enabled: false };
   const own = await other({ tools: { sessionsSpawn: { attachments: limits } } });
   const result = await own.call(MAIN, SPAWN, { task: "x", attachments: [file()] });
@@ -101,7 +101,7 @@ test("attachments that are switched off are refused by name of the setting", asy
   expect(result.error).toContain("tools.sessions_spawn.attachments.enabled is false");
 });
 
-test("a sandboxed requester gets contained children only, and its child is contained for good", async () => {
+test("a sandboxed requester gets only sandboxed children, and their sandbox is stored", async () => {
   const bare = await app.call(BOXED, SPAWN, { task: "x", agentId: "main" });
   expect(bare).toMatchObject({ status: "forbidden", code: "spawn_denied", hint: "Sandboxed are: boxed." });
   expect(bare.error).toContain("a sandboxed session can't spawn one that is not");
@@ -111,7 +111,7 @@ test("a sandboxed requester gets contained children only, and its child is conta
   expect((await childOf(app, await app.call(RESEARCH, SPAWN, required))).spawn?.sandboxed).toBe(true);
 });
 
-test("a call with every argument makes the child that it describes", async () => {
+test("a call with every argument creates the child that it describes", async () => {
   const args = {
     task: "count",
     label: " beans ",
@@ -161,7 +161,7 @@ test("a call with every argument makes the child that it describes", async () =>
   expect(run?.input.text).toContain('meant for "/in"');
 });
 
-test("denies a child the tools that its requester lacks, and says so", async () => {
+test("a child gets no tools that its requester lacks, and the result names them", async () => {
   const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
   const own = await other({
     agents: [...agents, agentSettings("research")].map((agent) => ({
@@ -193,7 +193,7 @@ const PROVIDER: ProviderSettings = {
   })),
 };
 
-/** An engine with its real executor; the fake model records the requested models. */
+/** Opens an engine with the real executor; a fake model records which models are requested. */
 async function openReal(settings: Settings): Promise<{ engine: Engine; asked: string[] }> {
   const world = quietWorld();
   const store = await openStore(temporaryFolder(), world);
@@ -280,7 +280,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
 });
 
 describe("agents_list", () => {
-  test("names the caller's own agent and the agents that it may name, with model, runtime and containment", async () => {
+  test("agents_list names the caller's own agent and the agents that it may spawn, with model, runtime and sandbox", async () => {
     expect(await app.call(MAIN, "agents_list", {})).toEqual({
       requester: "main",
       allowAny: false,
@@ -298,7 +298,7 @@ describe("agents_list", () => {
     });
   });
 
-  test("with a star it names every configured agent; exactly these can be spawned", async () => {
+  test("with a star it names every configured agent, and exactly these can be spawned", async () => {
     const list = await app.call(RESEARCH, "agents_list", {});
     expect(list).toMatchObject({ allowAny: true });
     const agents = list.agents as { id: string; sandboxed: boolean }[];
@@ -314,7 +314,7 @@ describe("agents_list", () => {
     });
   });
 
-  test("takes no arguments", async () => {
+  test("agents_list takes no arguments", async () => {
     expect(await app.call(MAIN, "agents_list", { all: true })).toMatchObject({ code: "unknown_argument" });
   });
 });

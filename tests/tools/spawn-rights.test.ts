@@ -60,7 +60,7 @@ test("I13: no session in any chain has a tool of the real catalogue that its req
   );
 });
 
-test("I13: a sub-agent lists only sessions of its requester's list or of its own tree", async () => {
+test("I13: a sub-agent lists only sessions that are in its requester's list or in its own tree", async () => {
   const visibility = fc.constantFrom("self", "tree", "agent", "all");
   const forest = fc.array(
     fc.record({ agentId: fc.constantFrom("main", "research"), parent: fc.nat(7), isRoot: fc.boolean() }),

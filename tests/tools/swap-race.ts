@@ -1,4 +1,4 @@
-// A folder that another program swaps while the file tools use it.
+// A folder that another program replaces while the file tools use it.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -10,7 +10,8 @@ import { temporaryFolder } from "../kit/engine/engine.ts";
 
 /** Reads and writes this many times in the folder. */
 export function swapRace(rounds: number): void {
-  // Only Linux tells of an open file where it lies. Needs Python to swap fast enough.
+  // Needs Linux, which tells the path of an open file, and Python, which is fast enough to replace the
+  // folder.
   test.runIf(process.platform === "linux" && existsSync("/usr/bin/python3"))(
     "a folder that is swapped for a link out of the workspace, again and again, lets nothing in or out",
     async () => {

@@ -1,4 +1,4 @@
-// Files that are swapped between the check of a path and its use.
+// Files that are replaced between the check of a path and its use.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -56,7 +56,7 @@ test.each(SWAPS)("X2: a read that meets %s is refused and does not block", async
   expect(await openToRead(seen)).toMatchObject({ ok: false, code: "file_problem" });
 });
 
-test("a write into a folder that was swapped for a link leaves the link's target unchanged", async () => {
+test("if a folder is replaced by a link during a write, the target of the link stays unchanged", async () => {
   const seen = await place();
   swap("folder", () => symlinkSync(join(base, "outside"), at("folder")));
   expect(await replaceFile(seen, "changed", "id")).toMatchObject({ ok: false, code: "file_problem" });
@@ -78,7 +78,7 @@ test("an existing temporary file is neither used nor followed", async () => {
   expect(readFileSync(join(base, "outside/a.txt"), "utf8")).toBe("outside");
 });
 
-test("creates folders only inside the workspace", async () => {
+test("folders are created only inside the workspace", async () => {
   symlinkSync(join(base, "outside"), at("out"));
   const made = (path: string) => resolvePath(workspace, path, { createFolders: true });
   expect(await made("x/y/z")).toMatchObject({ ok: true, value: { real: at("x/y/z"), found: "nothing" } });
@@ -88,5 +88,5 @@ test("creates folders only inside the workspace", async () => {
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
 
-// workspace.deep.test.ts tries more often.
+// workspace.deep.test.ts repeats this more often.
 swapRace(500);

@@ -1,4 +1,4 @@
-// A clock that was days ahead is corrected: planned work does not wait for the old time.
+// A clock that was days ahead is corrected, and planned work does not wait for the old time.
 
 import { expect, test, vi } from "vitest";
 import { ClockWatch } from "../../src/app/clock-watch.ts";
@@ -16,7 +16,7 @@ import { add, turnsOf } from "./kit.ts";
 
 const DAY_MS = 86_400_000;
 
-/** A held world whose wall clock can be set without its timers and monotonic clock. */
+/** Returns a held world whose wall clock can be set without affecting its timers and monotonic clock. */
 function settable(): { world: World; held: FakeWorld; set(byMs: number): void } {
   const held = fakeWorld();
   let offset = 0;
@@ -35,7 +35,7 @@ function settable(): { world: World; held: FakeWorld; set(byMs: number): void } 
   return { world, held, set };
 }
 
-/** An app with an outbox over one channel; `says` gives the channel's outcomes. */
+/** Opens an app with an outbox over one channel; `says` returns the channel's outcomes. */
 async function open(says: () => DeliveryOutcome) {
   const { world, held, set } = settable();
   const fired: string[] = [];
@@ -76,13 +76,13 @@ async function open(says: () => DeliveryOutcome) {
     await held.advance(ms);
     for (let turn = 0; turn < 50; turn += 1) await held.advance(0);
   };
-  /** A database needs real time, regardless of the held clock. */
+  /** Waits in real time, because a database needs it although the clock is held. */
   const soon = (look: () => Promise<void>): Promise<void> =>
     vi.waitFor(() => held.advance(0).then(look), { timeout: 10_000, interval: 1 });
   return { app, held, set, outbox, watch, queue, states, settle, soon, fired };
 }
 
-test("damage: a clock that is set back delays no delivery and no burst", async () => {
+test("damage: setting the clock back delays no delivery and no burst of messages", async () => {
   let answer: DeliveryOutcome = { kind: "retry", error: "away" };
   const { app, set, outbox, watch, queue, states, settle, soon, fired } = await open(() => answer);
   const { engine } = app;
@@ -115,19 +115,20 @@ test("damage: a clock that was set back while no gateway ran delays no delivery"
   answer = { kind: "sent" };
   await settle(60_000);
   expect(await states()).toEqual(["pending"]);
-  // A new watch, as after a start.
+  // Starts a new watch, as a new process does.
   await watch.start();
   await settle(5_000);
   await soon(async () => expect(await states()).toEqual(["sent"]));
 });
 
-test("damage: dates that were handled too early are not repeated, and others are recomputed", async () => {
+test("damage: jobs that ran too early because of a wrong clock are not repeated, and other due times are recomputed", async () => {
   const { app, set, watch, settle, soon } = await open(() => ({ kind: "sent" }));
   await watch.start();
   const { engine, store } = app;
   const job = await add(app, { schedule: { kind: "cron", expr: "0 9 * * *", tz: "UTC" } });
   const first = (await getJob(store.db, job.id))?.nextAt ?? 0;
-  // The clock was four days ahead: it ran the first date late, and planned the fifth.
+  // Stores the state after a clock that was four days ahead: the first due time was handled late, and the
+  // fifth is planned.
   await engine.commit(async (unit) => {
     await insertTurn(unit.tx, { jobId: job.id, dueAt: first, firedAt: unit.now, cause: "late" });
     await moveJob(unit.tx, job.id, first + 4 * DAY_MS);

@@ -1,5 +1,5 @@
-// Crashes before and after every commit from a job's creation to the delivery of its reply; the stored rows
-// are enough to finish it, once.
+// Crashes before and after every commit from a job's creation to the delivery of its answer. The stored rows
+// must be enough to finish it once.
 
 import { describe, expect, test } from "vitest";
 import { listJobs } from "../../src/store/queries/cron-jobs.ts";
@@ -27,13 +27,13 @@ async function begin(app: FlowApp): Promise<"told" | "not_told"> {
   }
 }
 
-/** Whether all work of the first date is done. */
+/** Returns whether all work of the first due time is done. */
 async function isDone(app: FlowApp): Promise<boolean> {
   const [job] = await listJobs(app.store.db, { limit: 1 });
   return job !== undefined && (await turnsOf(app, job)).length > 0 && (await app.isQuiet());
 }
 
-/** Advances the clock until the work of the first date is done. */
+/** Advances the clock until the work of the first due time is done. */
 async function workOff(app: FlowApp, world: FakeWorld): Promise<void> {
   while (!(await isDone(app))) await world.advance(0);
 }
@@ -68,7 +68,7 @@ async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
   const later = fakeWorld({ startMs: world.clock.now(), seed: 2 });
   const second = await openFlowApp({ plays, dir, world: later });
   const known = (await listJobs(second.store.db, { limit: 1 })).length === 1;
-  // A job whose creation was not confirmed may be lost; a confirmed one must not.
+  // A job may be lost if its creation was not confirmed, but not otherwise.
   if (told === "told") expect(known).toBe(true);
   if (known) {
     const [job] = await listJobs(second.store.db, { limit: 1 });
@@ -82,7 +82,7 @@ async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a job", (when) => {
-  test("I4, TU1: a job's date is handled once, and its reply is delivered once", async () => {
+  test("I4, TU1: a job's due time is handled once, and its answer is delivered once", async () => {
     let crashes = 0;
     for (let commit = 1; commit < COMMITS_MAX; commit += 1) {
       if ((await crashAt({ commit, when })) === "too_late") break;

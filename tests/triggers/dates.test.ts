@@ -1,4 +1,4 @@
-// When schedules are due: each kind, zones, both clock changes, and the messages of refusals.
+// Due times of schedules: each kind, time zones, both daylight saving changes, and the messages of refusals.
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -23,7 +23,7 @@ async function datesOf(asked: RequestedSchedule, from: string, most: number): Pr
 const cron = (expr: string, tz = "UTC"): RequestedSchedule => ({ kind: "cron", expr, tz });
 
 describe("the clocks change", () => {
-  test("DT2: 02:30 on a day without it is due once, when the gap ends", async () => {
+  test("DT2: 02:30 on a day without that time is due once, when the clocks are set forward", async () => {
     expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-03-27T12:00:00Z", 3)).toEqual([
       "2026-03-28T01:30Z",
       "2026-03-29T01:00Z",
@@ -31,7 +31,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: 02:30 on a day on which it occurs twice is due once, at the first", async () => {
+  test("DT2: 02:30 on a day with that time twice is due once, at the first", async () => {
     expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 3)).toEqual([
       "2026-10-25T00:30Z",
       "2026-10-26T01:30Z",
@@ -39,7 +39,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: a list of times of day is treated like each of them", async () => {
+  test("DT2: a list of times of day is treated like separate times", async () => {
     expect(await datesOf(cron("30 2,14 * * *", "Europe/Berlin"), "2026-10-24T20:00:00Z", 3)).toEqual([
       "2026-10-25T00:30Z",
       "2026-10-25T13:30Z",
@@ -47,7 +47,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: every half hour follows the real time through both changes", async () => {
+  test("DT2: every half hour follows real time through both clock changes", async () => {
     for (const from of ["2026-10-24T23:15:00Z", "2026-03-29T00:15:00Z"]) {
       const dates = await nextDates(await read(cron("*/30 * * * *", "Europe/Berlin")), at(from), 8);
       const pauses = dates.slice(1).map((date, index) => date - (dates[index] ?? 0));
@@ -55,7 +55,7 @@ describe("the clocks change", () => {
     }
   });
 
-  test("DT2: 07:00 is 07:00 in its zone on both sides of a change, also where the change is half an hour", async () => {
+  test("DT2: 07:00 means 07:00 in its zone before and after a clock change, even one of half an hour", async () => {
     expect(await datesOf(cron("0 7 * * *", "Australia/Lord_Howe"), "2026-10-02T14:00:00Z", 3)).toEqual([
       "2026-10-02T20:30Z",
       "2026-10-03T20:00Z",
@@ -65,14 +65,14 @@ describe("the clocks change", () => {
 });
 
 describe("every and at", () => {
-  test("every is due at its anchor and at each interval after it, whenever it is computed", async () => {
+  test("every is due at its anchor and after each interval, whenever it is computed", async () => {
     const schedule = await read({ kind: "every", everyMs: 900_000, anchorMs: NOW + 60_000 });
     expect(await nextDate(schedule, NOW)).toBe(NOW + 60_000);
     expect(await nextDate(schedule, NOW + 60_000)).toBe(NOW + 960_000);
     expect(await nextDate(schedule, NOW + 86_400_000)).toBe(NOW + 86_400_000 + 60_000);
   });
 
-  test("the default anchor is now", async () => {
+  test("the default anchor is the current time", async () => {
     expect(await read({ kind: "every", everyMs: 60_000 })).toEqual({
       kind: "every",
       everyMs: 60_000,
@@ -86,7 +86,7 @@ describe("every and at", () => {
     expect(await nextDate(schedule, NOW + 1)).toBeUndefined();
   });
 
-  test("DT1: the next date is always later, and never decreases with time", async () => {
+  test("DT1: the next due time is always in the future, and never decreases with time", async () => {
     const any = fc.oneof(
       fc.record({
         kind: fc.constant("every" as const),
@@ -116,7 +116,7 @@ describe("every and at", () => {
   });
 });
 
-test("an expression is stored with its zone, in the zone's own name; without one it is the gateway's", async () => {
+test("a cron expression is stored with the official name of its time zone; the default is the gateway's zone", async () => {
   expect(await read({ kind: "cron", expr: "  30  7 * * 1-5 " })).toEqual({
     kind: "cron",
     expr: "30 7 * * 1-5",
@@ -148,7 +148,7 @@ const REFUSED: readonly (readonly [RequestedSchedule, RegExp])[] = [
   [{ kind: "at", atMs: DATE_MAX_MS + 1 }, /before the year 10000/],
 ];
 
-test.each(REFUSED)("refuses %j and says what is wrong", async (asked, words) => {
+test.each(REFUSED)("%j is refused with the reason", async (asked, words) => {
   const schedule = await readSchedule(asked, calendar);
   expect(schedule).toMatchObject({
     ok: false,
@@ -157,7 +157,7 @@ test.each(REFUSED)("refuses %j and says what is wrong", async (asked, words) => 
   });
 });
 
-test("suggests similar zones for an unknown one", async () => {
+test("for an unknown time zone similar ones are suggested", async () => {
   const schedule = await readSchedule(cron("0 7 * * *", "Europe/Berln"), calendar);
   expect(schedule).toMatchObject({ hint: expect.stringContaining("Europe/Berlin") });
 });

@@ -1,4 +1,4 @@
-// Jobs and their turns on the real engine and store, with a held clock: each due date runs once, whatever
+// Jobs and their runs on the real engine and store, with a held clock: each due time gives one run, whatever
 // happens meanwhile.
 
 import { describe, expect, test } from "vitest";
@@ -39,12 +39,12 @@ async function pass(app: FlowApp, world: FakeWorld, ms: number, stepMs = ms): Pr
   }
 }
 
-/** Whether a due date waits. */
+/** Returns whether a due time has not been handled. */
 async function overdue(app: FlowApp, world: FakeWorld): Promise<boolean> {
   return ((await nextDeadlineAt(app.store.db, ["cron"])) ?? Number.POSITIVE_INFINITY) <= world.clock.now();
 }
 
-test("a job of each kind runs at its dates, in cron:<id>, with the job's message and provenance cron", async () => {
+test("a job of each kind runs at its due times, in cron:<id>, with the job's message and provenance cron", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const now = world.clock.now();
@@ -68,7 +68,7 @@ test("a job of each kind runs at its dates, in cron:<id>, with the job's message
   expect((await getJob(app.store.db, daily.id))?.nextAt).toBe(now + DAY + 20 * MINUTE);
 });
 
-test("runs have the job's model, thinking and time limit; its session has the job's name", async () => {
+test("runs have the job's model, thinking level and time limit, and the session has the job's name", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, {
@@ -102,7 +102,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
   };
   const schedule = { kind: "every", everyMs: HOUR } as const;
 
-  test("I13, CT1: runs while its token exists, and says why not if the token was removed or covers less", async () => {
+  test("I13, CT1: a job runs while its token exists, and reports if the token was removed or covers less", async () => {
     const app = await open({ world: fakeWorld() });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
     if (!made.ok) throw new Error(made.error);
@@ -123,7 +123,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
     expect(await run(all)).toMatchObject({ ok: true });
   });
 
-  test("CT1: skips a date of a job whose token was removed, and its history says so", async () => {
+  test("CT1: a due time of a job whose token was removed is skipped, and the job's history says so", async () => {
     const world = fakeWorld();
     const app = await open({ world });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
@@ -132,14 +132,14 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
     expect(await turnsOf(app, made.value)).toEqual(["schedule not_visible"]);
   });
 
-  test("CT2: a job of the gateway token keeps all rights; a job that a scoped token changes gets its rights", async () => {
+  test("CT2: a job of the gateway token keeps all rights; a job that a scoped token changes gets the rights of that token", async () => {
     const world = fakeWorld();
     const app = await open({ world });
     const job = await add(app, { schedule });
     expect(job.createdBy).toBeUndefined();
     const changed = await updateJob(withToken(app, all), by, job.id, { message: "other" });
     expect(changed).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
-    // A change by the gateway's own token gives the job no more rights, unless the other token was removed.
+    // A change with the gateway's own token gives the job no more rights, unless the other token was removed.
     const kept = await updateJob(withToken(app, all), ADMIN, job.id, { name: "n" });
     expect(kept).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
     const taken = await updateJob(withToken(app), ADMIN, job.id, { name: "m" });
@@ -180,7 +180,7 @@ describe("after a long stop", () => {
     return { app, job, turns, now: later.clock.now(), world: later };
   }
 
-  test("TU3: once: all missed dates are one turn, and the next one is on time", async () => {
+  test("TU3: with once, all missed due times give one run, and the next one is on time", async () => {
     const { app, job, turns, world } = await stopped("once", { kind: "every", everyMs: HOUR }, 10.5 * HOUR);
     expect(turns).toEqual(["late ok"]);
     expect((await getJob(app.store.db, job.id))?.nextAt).toBe(world.clock.now() + 0.5 * HOUR);
@@ -188,7 +188,7 @@ describe("after a long stop", () => {
     expect(await turnsOf(app, job)).toEqual(["late ok", "schedule ok"]);
   });
 
-  test("TU3: skip: missed dates are skipped and recorded, and the next one is on time", async () => {
+  test("TU3: with skip, missed due times are skipped and recorded, and the next one is on time", async () => {
     const { app, job, turns, world } = await stopped(
       "skip",
       { kind: "cron", expr: "0 * * * *" },
@@ -199,7 +199,7 @@ describe("after a long stop", () => {
     expect(await turnsOf(app, job)).toEqual(["late missed", "schedule ok"]);
   });
 
-  test("TU3: a missed single date is made up for or skipped", async () => {
+  test("TU3: a single due time that was missed is caught up or skipped", async () => {
     const schedule = { kind: "at", atMs: fakeWorld().clock.now() + HOUR } as const;
     expect((await stopped("once", schedule, DAY)).turns).toEqual(["late ok"]);
     const skipped = await stopped("skip", schedule, DAY);
@@ -207,14 +207,14 @@ describe("after a long stop", () => {
     expect(await getJob(skipped.app.store.db, skipped.job.id)).toMatchObject({ enabled: false });
   });
 
-  test("a slightly late date is not missed", async () => {
+  test("a due time that is slightly late is not missed", async () => {
     expect((await stopped("skip", { kind: "every", everyMs: HOUR }, HOUR + 30_000)).turns).toEqual([
       "schedule ok",
     ]);
   });
 });
 
-test("TU2: skips a date while the previous run is unfinished", async () => {
+test("TU2: a due time is skipped while the previous run is unfinished", async () => {
   const world = fakeWorld();
   const held = Promise.withResolvers<void>();
   const plays: FlowAppOptions["plays"] = {};
@@ -237,7 +237,7 @@ test("TU2: skips a date while the previous run is unfinished", async () => {
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule still_running", "schedule ok"]);
 });
 
-test("JO3: removing a job while it runs ends its dates and nothing else", async () => {
+test("JO3: removing a job while it runs ends its due times and nothing else", async () => {
   const world = fakeWorld();
   const held = Promise.withResolvers<void>();
   const plays: FlowAppOptions["plays"] = {};
@@ -256,13 +256,13 @@ test("JO3: removing a job while it runs ends its dates and nothing else", async 
   await pass(app, world, HOUR, MINUTE);
   expect((await app.texts(cronKey(job.id))).slice(-2)).toEqual(["user: tick", "assistant: done"]);
   expect(await app.runs(cronKey(job.id))).toMatchObject([{ state: "ok" }]);
-  // The route of the reply is gone.
+  // The destination of the answer no longer exists.
   expect(app.sent).toEqual([]);
   expect(await nextDeadlineAt(app.store.db, ["cron"])).toBeUndefined();
   expect(await app.store.db.selectFrom("cron_runs").selectAll().execute()).toEqual([]);
 });
 
-test("a paused job has no date; a resumed one has its next date, and nothing was missed", async () => {
+test("a paused job has no due time; after it is resumed it has its next one, and none counts as missed", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -277,7 +277,7 @@ test("a paused job has no date; a resumed one has its next date, and nothing was
   expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
 });
 
-test("a new schedule moves the next date; anything else leaves it where it is", async () => {
+test("a new schedule changes the next due time, and other changes do not", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const jobs = jobsOf(app);
@@ -290,7 +290,7 @@ test("a new schedule moves the next date; anything else leaves it where it is", 
   await updateJob(jobs, ADMIN, job.id, { schedule: { kind: "at", atMs } });
   await pass(app, world, 2 * HOUR, MINUTE);
   expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
-  // The job has ended: enabling it needs another date, and a new schedule enables it.
+  // The job has ended: enabling it requires a future due time, and a new schedule enables it.
   expect(await updateJob(jobs, ADMIN, job.id, { enabled: true })).toMatchObject({
     ok: false,
     code: "invalid_argument",
@@ -300,7 +300,7 @@ test("a new schedule moves the next date; anything else leaves it where it is", 
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
 });
 
-test("a manual run leaves the dates unchanged, and works for a paused job", async () => {
+test("a manual run does not change the due times, and works for a paused job", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR }, enabled: false });
@@ -310,7 +310,7 @@ test("a manual run leaves the dates unchanged, and works for a paused job", asyn
   expect((await getJob(app.store.db, job.id))?.nextAt).toBeUndefined();
 });
 
-test("the next turn recreates a deleted session", async () => {
+test("the next run creates a deleted session again", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -320,7 +320,7 @@ test("the next turn recreates a deleted session", async () => {
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
 });
 
-test("a refused turn is in the history, and the next date is set anyway", async () => {
+test("a refused run is in the history, and the next due time is set nevertheless", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -346,13 +346,13 @@ test("a job with an unknown time zone runs once, and is then paused with the rea
   const change = (patch: JobPatch) => updateJob(jobsOf(app), ADMIN, job.id, patch);
   expect(await change({ message: "other" })).toMatchObject({ ok: true, value: { enabled: false } });
   expect(await change({ enabled: true })).toMatchObject({ ok: false, code: "invalid_argument" });
-  // The job has ended, like one without a future date: another schedule enables it.
+  // The job has ended, as one without a future due time: another schedule enables it.
   expect(await change({ schedule: { kind: "every", everyMs: HOUR } })).toMatchObject({
     value: { enabled: true, nextAt: world.clock.now() + HOUR },
   });
 });
 
-test("CJ2: keeps the last hundred turns of a job", async () => {
+test("CJ2: the last hundred runs of a job are stored", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: MINUTE } });
@@ -362,7 +362,7 @@ test("CJ2: keeps the last hundred turns of a job", async () => {
   expect(rows[0]?.due_at).toBe(job.createdAt + 11 * MINUTE);
 });
 
-test("with cron.enabled false nothing is fired, and no date is lost", async () => {
+test("with cron.enabled false no job runs, and no due time is lost", async () => {
   const dir = temporaryFolder();
   const world = fakeWorld();
   const app = await open({ world, dir, choices: { cron: { enabled: false } } });

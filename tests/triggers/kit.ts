@@ -1,4 +1,5 @@
-// Kit for jobs on the flow app: a held clock, and helpers to create jobs and wait for their turns.
+// Helpers for tests of jobs on the flow app: a held clock, and functions that create jobs and wait for their
+// runs.
 
 import { operatorViewer } from "../../src/access/access.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
@@ -8,10 +9,10 @@ import { addJob, type JobCaller, type JobContext, type NewJob } from "../../src/
 import type { FlowApp } from "../kit/engine/flow-app.ts";
 import { until } from "../kit/until.ts";
 
-/** The holder of the gateway's own token. */
+/** The rights of the gateway's own token. */
 export const ADMIN: JobCaller = { viewer: operatorViewer(["operator.admin"]), id: "gateway" };
 
-/** Context for creating jobs in this app. */
+/** Returns the context for creating jobs in this app. */
 export function jobsOf(app: Pick<FlowApp, "engine" | "settings">): JobContext {
   const { engine, settings } = app;
   return { engine, settings, timeZone: () => "UTC", checkModel: (name) => ok(name) };
@@ -26,7 +27,7 @@ export async function add(
   return job.value;
 }
 
-/** The turns of a job as text, oldest first: `schedule ok`, `late missed`. */
+/** Returns the runs of a job as text, oldest first: `schedule ok`, `late missed`. */
 export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "id">): Promise<string[]> {
   const turns = await listTurns(app.store.db, job.id, 100);
   return turns.reverse().map(({ cause, runId, state, code }) => {
@@ -34,7 +35,7 @@ export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "i
   });
 }
 
-/** Resolves when the job has this number of turns and no run is in progress. */
+/** Resolves when the job has this many runs, of which none is unfinished. */
 export async function untilTurns(app: FlowApp, job: Pick<CronJob, "id">, count: number): Promise<string[]> {
   return until(async () => {
     const turns = await turnsOf(app, job);

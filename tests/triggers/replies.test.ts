@@ -1,4 +1,4 @@
-// Delivery of job replies: through the outbox, once, under the send policy.
+// Delivery of answers of jobs: through the outbox, once, if the send policy allows it.
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -42,7 +42,7 @@ async function fired(
   return { app, job, outbox, main: await app.texts(MAIN) };
 }
 
-test("RP1: a reply goes to its destination through the outbox, and stays in that session's transcript", async () => {
+test("RP1: an answer is sent to its destination through the outbox, and stored in that session's transcript", async () => {
   const { app, job, outbox, main } = await fired(() => "The report.");
   const { id } = job;
   expect(outbox).toEqual([
@@ -51,7 +51,7 @@ test("RP1: a reply goes to its destination through the outbox, and stays in that
   expect(app.sent).toMatchObject([{ text: "The report.", route: deliver }]);
   expect(main).toEqual(["assistant: The report."]);
   expect(await app.texts(cronKey(id))).toEqual(["user: tick", "assistant: The report."]);
-  // I10: no route changed.
+  // I10: no route has changed.
   expect((await app.session(MAIN)).lastRoute).toBeUndefined();
 });
 
@@ -79,7 +79,7 @@ const rule = (channel: string) => ({
 });
 
 test.each(["webchat", "internal"])(
-  "RP2: a rule that denies the channel %s blocks the reply",
+  "RP2: a rule that denies the channel %s blocks the answer",
   async (channel) => {
     const { outbox, main } = await fired(() => "The report.", { choices: rule(channel) });
     expect(outbox).toMatchObject([{ state: "skipped", code: "send_denied" }]);
@@ -93,7 +93,7 @@ test("RP2: a rule can deny the job's own session", async () => {
   expect(app.sent).toEqual([]);
 });
 
-test("I5: a missing destination is a failed delivery that operators see", async () => {
+test("I5: a destination that does not exist gives a failed delivery that operators see", async () => {
   const { outbox } = await fired(() => "The report.", {}, { gone: true });
   expect(outbox).toMatchObject([{ state: "failed", code: "session_not_found", text: "The report." }]);
 });
@@ -107,7 +107,7 @@ test("I14: text to another session is redacted, text in the job's own session is
 
 const asks: Play = async (actor) => `heard ${(await actor.send(MAIN, "how is it?", 30)).reply}`;
 
-test("a job's session takes no reply turns: it asks, and the other side announces", async () => {
+test("the session of a job has no reply turns: it asks, and the other side announces", async () => {
   const plays: FlowAppOptions["plays"] = {};
   const choices = { session: { agentToAgent: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 200 } } };
   const app = await openFlowApp({ plays, choices });

@@ -1,4 +1,5 @@
-// Operations tabs that answer questions: deliveries, channels, rights of a session, permission requests.
+// Tabs of the view Operations that answer questions: deliveries, channels, rights of a session, permission
+// requests.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -35,7 +36,7 @@ const open = (more: HouseOptions = {}): Promise<House> =>
 
 const failed = (code: string, error: string): AttemptOutcome => ({ kind: "failed", code, error });
 
-/** An outbox row with the outcome of its first attempt. */
+/** Adds an outbox row with the outcome of its first attempt. */
 async function deliver(house: House, id: string, over: Partial<NewDelivery>, outcome?: AttemptOutcome) {
   await house.store.transaction(async (tx) => {
     await insertDelivery(tx, {
@@ -58,7 +59,7 @@ async function settledOutbox(house: House): Promise<void> {
 }
 
 describeInBrowser("deliveries", () => {
-  test("DV1: the tab shows new deliveries live; failed rows can be dismissed or retried", async () => {
+  test("DV1: the tab shows new deliveries live, and failed ones can be dismissed or retried", async () => {
     const house = await open();
     await settledOutbox(house);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
@@ -70,7 +71,7 @@ describeInBrowser("deliveries", () => {
     const question = page.getByRole("dialog", { name: "Retry this delivery?" });
     await question.getByText("sends it a second time").waitFor();
     await question.getByRole("button", { name: "Retry" }).click();
-    // The channel `pigeon` does not exist, so the row fails for another reason, which the page shows.
+    // The channel `pigeon` does not exist, so the retry fails for another reason, which the page shows.
     await rowOf(page, "unclear").getByText('no channel "pigeon" is connected').waitFor();
     await rowOf(page, "unclear").getByRole("button", { name: "Dismiss" }).click();
     const dismissing = page.getByRole("dialog", { name: "Dismiss this delivery?" });
@@ -85,7 +86,7 @@ describeInBrowser("deliveries", () => {
     expect(await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
-  test("a hostile text stays text: cut in its row, complete when opened, never markup", async () => {
+  test("a hostile text is cut in its row and complete when the row is opened, and is never markup", async () => {
     const house = await open();
     await settledOutbox(house);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
@@ -98,7 +99,7 @@ describeInBrowser("deliveries", () => {
     expect(await sideways(page)).toBe(0);
   });
 
-  test("filters by state and session, and loads older rows page by page", async () => {
+  test("the outbox can be filtered by state and session, and older rows are loaded page by page", async () => {
     const house = await open();
     for (let at = 0; at < 120; at++) await deliver(house, `n${at}.`, {}, { kind: "sent" });
     await settledOutbox(house);
@@ -123,7 +124,7 @@ describeInBrowser("deliveries", () => {
     await expect.poll(() => rows.count()).toBe(2);
   });
 
-  test("I9: a token sees the rows of its sessions only, and one without operator.admin no outbox", async () => {
+  test("I9: a token sees only rows of its sessions, and one without operator.admin sees no outbox", async () => {
     const house = await open();
     await settledOutbox(house);
     const scoped = await visit(house.http, { token: "scoped", at: "operations/deliveries" });
@@ -137,7 +138,7 @@ describeInBrowser("deliveries", () => {
 });
 
 describeInBrowser("channels", () => {
-  test("the tab lists every channel with its error, and changes with the outbox", async () => {
+  test("the tab lists every channel with its error, and follows changes of the outbox", async () => {
     const house = await open();
     const route = { channel: "webhook", to: "news" };
     await deliver(house, "a", { route, kind: "hook" }, failed("x", `the receiver said ${HOSTILE}`));
@@ -155,7 +156,7 @@ describeInBrowser("channels", () => {
 });
 
 describeInBrowser("rights", () => {
-  test("lists the tools of a session with the setting that allows or denies each", async () => {
+  test("the tab lists the tools of a session with the setting that allows or denies each", async () => {
     const house = await open();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
     const card = page.getByRole("region", { name: "Tools of a session" });
@@ -173,7 +174,7 @@ describeInBrowser("rights", () => {
     expect(page.url()).toContain(encodeURIComponent(MAIN));
   });
 
-  test("shows each kind of access of A to B with its rule and the needed settings, in both directions", async () => {
+  test("the tab shows each kind of access from A to B with its rule and the needed settings, in both directions", async () => {
     const tools = { visibility: "tree" as const, agentToAgent: { enabled: false, allow: [] } };
     const house = await open({ choices: { agents: AGENTS, tools } });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
@@ -199,7 +200,7 @@ describeInBrowser("rights", () => {
     await card.getByText("no such session").waitFor();
   });
 
-  test("hides the access check without its scope; refuses a session that the token does not cover", async () => {
+  test("the access check is hidden without its scope, and refuses a session that the token does not cover", async () => {
     const house = await open();
     const reader = await visit(house.http, { token: "reader", at: "operations/rights" });
     await reader.page.getByRole("region", { name: "Tools of a session" }).waitFor();

@@ -1,4 +1,4 @@
-// The first minutes: from an empty gateway to the demo and back, in a real browser against a real gateway.
+// The first minutes: from an unused gateway to the demo and back, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ const button = (page: Page, name: string | RegExp) => page.getByRole("button", {
 const field = (page: Page) => page.getByRole("textbox", { name: "Message" });
 const banner = (page: Page) => page.getByRole("complementary", { name: "Demo" });
 
-/** The demo of a gateway, entered beside the page. */
+/** Connects a client to the demo of a gateway. */
 async function demoOf(own: GatewayClient, url: string): Promise<GatewayClient> {
   const { path, token } = await own.request("demo.start");
   const client = await connect({ url: url + path, token, reconnect: false });
@@ -33,7 +33,7 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
 }
 
 describeInBrowser("the demo", () => {
-  test("an unused gateway offers the demo in one click; it plays in a separate store, and leads back", async () => {
+  test("an unused gateway offers the demo with one click; it runs on a separate store, and leads back", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
     await field(page).fill("for my own gateway");
@@ -41,7 +41,7 @@ describeInBrowser("the demo", () => {
     await button(page, "Play the demo").click();
     await banner(page).getByText("This is a demo with a separate store").waitFor();
     await button(page, "Next: three jobs").waitFor();
-    // The diagram of the last message.
+    // The page now shows the diagram of the last message.
     expect(page.url()).toMatch(/#\/flow\/[\w-]+$/);
     const own = await house.client();
     const demo = await demoOf(own, house.url);
@@ -53,7 +53,7 @@ describeInBrowser("the demo", () => {
     expect(refused.join("\n")).toContain("wait_cycle");
     const { sessions } = await demo.request("sessions.list", {});
     expect(sessions.filter(({ key }) => key.includes(":subagent:"))).toHaveLength(3);
-    // SC1: a draft for one gateway does not appear for the other.
+    // SC1: a draft for one gateway does not appear on the other.
     await page.goto(`${house.http}/#/${AT_MAIN}`);
     await field(page).waitFor();
     expect(await field(page).inputValue()).toBe("");
@@ -66,7 +66,7 @@ describeInBrowser("the demo", () => {
     expect(await page.evaluate(() => window.sessionStorage.getItem("parley.token"))).toBe(TOKEN);
   });
 
-  test("TR1: a reloaded page resumes the demo and sends nothing twice; nor does a second tab", async () => {
+  test("TR1: reloading the page resumes the demo and sends nothing twice, and neither does a second tab", async () => {
     const house = await houseWithDemo();
     const { page, context } = await visit(house.http, { token: TOKEN });
     await button(page, "Play the demo").click();
@@ -97,7 +97,7 @@ describeInBrowser("the demo", () => {
     await button(page, "Play the demo").waitFor();
   });
 
-  test("offers no demo without the scope to start it, nor on a used gateway", async () => {
+  test("the demo is not offered without the scope to start it, or on a used gateway", async () => {
     const tokens = [{ token: "a-reader-of-all", role: "operator", scopes: ["operator.read"] }] as const;
     const house = await houseWithDemo({ gateway: { tokens } });
     const reader = await visit(house.http, { token: "a-reader-of-all" });
@@ -113,21 +113,21 @@ describeInBrowser("the demo", () => {
     expect(await button(page, "Play the demo").count()).toBe(0);
   });
 
-  test("the offer can be declined for this visit", async () => {
+  test("the offer can be hidden for this visit", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN });
     await button(page, "Not now").click();
     expect(await button(page, "Play the demo").count()).toBe(0);
   });
 
-  test("axe-core finds nothing on the offer and in the demo; a phone shows both without scrolling sideways", async () => {
+  test("axe-core finds no problem in the offer and the demo, and a phone shows both without scrolling sideways", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
     await button(page, "Play the demo").waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     await button(page, "Play the demo").click();
     await button(page, "Next: three jobs").waitFor();
-    // The bar is above every view; the flow view has separate tests.
+    // The bar of the demo is above every view; flow.test.ts tests the flow view.
     await page.getByRole("link", { name: "Operations" }).click();
     await page.getByRole("navigation", { name: "Operations" }).waitFor();
     await page.locator("main:not(:has(.loading))").waitFor();

@@ -1,4 +1,4 @@
-// Properties of every view of the page, over a gateway with data for each.
+// Properties of every view of the page, with a gateway that has data for each.
 
 import { expect, test } from "vitest";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
@@ -14,7 +14,7 @@ const MINUTES_2 = 120_000;
 describeInBrowser("every view", () => {
   for (const { name, viewport } of SHAPES) {
     test(
-      `on ${name}: keeps to the page's policy, fits, and axe-core finds nothing`,
+      `view ${name}: the content security policy is respected, nothing is too wide, and axe-core finds no problem`,
       async () => {
         const gateway = await startProcess({ config: STORY_CONFIG });
         const client = await gateway.connect();

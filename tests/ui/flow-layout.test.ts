@@ -1,4 +1,4 @@
-// Positions in the flow view's diagrams, and the texts of steps.
+// Positions in the diagrams of the flow view, and the texts of steps.
 
 import { expect, test } from "vitest";
 import { optional } from "../../src/core/optional.ts";
@@ -57,7 +57,7 @@ test("LY1: time goes downwards, and rows of steps are at least a line of text ap
   expect(asked?.run).toBeGreaterThan(asked?.top ?? 0);
 });
 
-test("draws a wait on the bar of the waiting run, from the message to the answer", () => {
+test("a wait is drawn on the bar of the waiting run, from the message to the answer", () => {
   const { steps, bars } = layOut(TALK, parties, 900);
   const wait = steps.find(({ step: { id } }) => id === "w");
   const sent = steps.find(({ step: { id } }) => id === "q");
@@ -65,7 +65,7 @@ test("draws a wait on the bar of the waiting run, from the message to the answer
   expect(wait?.top).toBe(sent?.y);
 });
 
-test("LY2: cuts and marks a long pause; LY3: extends an unfinished run to the lower end", () => {
+test("LY2: a long pause is shortened and marked; LY3: an unfinished run reaches to the lower end", () => {
   const later = [
     ...TALK,
     step({
@@ -85,7 +85,7 @@ test("LY2: cuts and marks a long pause; LY3: extends an unfinished run to the lo
   expect(bars.find(({ id }) => id === "z")).toMatchObject({ open: true, end: height - 12 });
 });
 
-test("columns share the available width, and keep their minimum", () => {
+test("columns share the available width, and keep their minimum width", () => {
   expect(layOut(TALK, parties, 700).width).toBeLessThanOrEqual(700);
   const many = Array.from({ length: 30 }, (_, at) => ({ key: `k${at}` }));
   const { lanes, laneWidth, width } = layOut([], many, 700);
@@ -93,7 +93,7 @@ test("columns share the available width, and keep their minimum", () => {
   expect(width).toBeGreaterThan(30 * laneWidth);
 });
 
-test("lays out any steps, at finite positions, in the order of time", () => {
+test("any steps are placed at finite positions, in the order of time", () => {
   const dice = diceOf("4711");
   const kinds = [
     "message",
@@ -137,7 +137,7 @@ test("lays out any steps, at finite positions, in the order of time", () => {
   }
 });
 
-test("lays out a thousand steps in n log n time", () => {
+test("a thousand steps are placed in n log n time", () => {
   const many = Array.from({ length: 1_000 }, (_, at) =>
     step({
       id: `s${at}`,
@@ -161,7 +161,7 @@ function chain(talks: ChainRow["talks"]): ChainRow {
   };
 }
 
-test("AR1: the overview has one arc for each pair and kind, thicker with more steps", () => {
+test("AR1: the overview has one arc for each pair of sessions and kind, thicker with more steps", () => {
   const talk = { kind: "send" as const, from: A, to: B, steps: 2, open: 0 };
   const { arcs, nodes } = overviewOf(
     [chain([talk, { ...talk, kind: "refused" }]), chain([{ ...talk, steps: 9, open: 1 }])],
@@ -178,7 +178,7 @@ test("AR1: the overview has one arc for each pair and kind, thicker with more st
   ]);
 });
 
-test("AR2: sessions with many partners are in the middle; of too many sessions the busiest are shown, the rest counted", () => {
+test("AR2: sessions with many partners are in the middle; of too many sessions the busiest are shown, the others counted", () => {
   const talks = Array.from({ length: 60 }, (_, at) => ({
     kind: "send" as const,
     from: A,
@@ -194,7 +194,7 @@ test("AR2: sessions with many partners are in the middle; of too many sessions t
   expect(Math.abs(middle - 20)).toBeLessThanOrEqual(1);
 });
 
-test("AR3: sessions that talk now are always shown, however few their steps", () => {
+test("AR3: sessions with running steps are always shown, however few their steps are", () => {
   const talks = Array.from({ length: 60 }, (_, at) => ({
     ...{ kind: "send" as const, from: A, to: `k${at}` },
     ...{ steps: 60 - at, open: at === 59 ? 1 : 0 },
@@ -204,7 +204,7 @@ test("AR3: sessions that talk now are always shown, however few their steps", ()
   expect(arcs.find(({ open }) => open > 0)?.to).toBe("k59");
 });
 
-test("describes a step as a sentence with its outcome", () => {
+test("a step is described as a sentence with its outcome", () => {
   const waits = new Map([["f", TALK[2] as ChainStep]]);
   const said = sentence({ ...(TALK[1] as ChainStep), text: "what\nis new?" }, { ...around, waits });
   expect(said).toBe("a asked b, answered after 1.9 s: what is new?");

@@ -1,4 +1,4 @@
-// The flow view in a real browser against a real gateway: the diagram of each story, and its actions.
+// The flow view in a real browser with a real gateway: the diagram of each kind of chain, and its actions.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -29,7 +29,7 @@ function house(options: HouseOptions = {}): Promise<House> {
   return openHouse({ model: talkingModel(), choices: rules(), ...options });
 }
 
-/** Sends a message to main, and waits until all work is done. Returns its chain. */
+/** Sends a message to main, and waits until all work is done. Returns the id of the chain. */
 async function tell(here: House, text: string): Promise<string> {
   const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -45,7 +45,7 @@ async function open(here: House, at = "flow", more: VisitOptions = {}): Promise<
 const stepNamed = (page: Page, name: RegExp) => page.locator(".step").and(page.getByRole("button", { name }));
 
 describeInBrowser("the flow view", () => {
-  test("draws a conversation with its turns and its announcement; every step opens its message", async () => {
+  test("the diagram of a conversation has its reply turns and its announcement, and every step opens its message", async () => {
     const here = await house({ choices: rules({ maxPingPongTurns: 5 }) });
     const lastRoute = { channel: "webchat", to: "people" };
     await here.store.transaction((tx) => updateSession(tx, RESEARCH, { lastRoute }));
@@ -76,7 +76,7 @@ describeInBrowser("the flow view", () => {
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
   });
 
-  test("parallel jobs have a column each, and show their results", async () => {
+  test("parallel jobs have separate columns, and show their results", async () => {
     const here = await house();
     await tell(here, doing(...["one", "two", "three"].map((label) => spawning(`job ${label}`, { label }))));
     const page = await open(here);
@@ -88,7 +88,7 @@ describeInBrowser("the flow view", () => {
     expect(await stepNamed(page, /brought main its result/).count()).toBe(3);
   });
 
-  test("a refused circular wait and a refused hop have a text and an arrow that does not arrive", async () => {
+  test("a refused circular wait and a refused hop have a text and an arrow that does not reach its target", async () => {
     const here = await house({ choices: rules({ maxHops: 2 }) });
     const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
     await tell(here, round);
@@ -105,8 +105,8 @@ describeInBrowser("the flow view", () => {
     expect(await second.locator(".flow-picture").textContent()).toContain("refused: circular wait");
   });
 
-  test("shows a chain's use against its budget, and says when the budget is used up", async () => {
-    // Simulates that the chain used its budget while the first message was answered.
+  test("the usage of a chain is shown against its budget, and so is an exhausted budget", async () => {
+    // Simulates that the chain uses up its budget while the first message is answered.
     const model = talkingModel((input) => (input === "one" ? useUp() : undefined));
     const here = await house({ model, choices: rules({ maxChainTokens: 100_000, maxChainCost: 2 }) });
     const useUp = async (): Promise<void> => {
@@ -121,7 +121,7 @@ describeInBrowser("the flow view", () => {
     );
   });
 
-  test("DG3: a growing diagram keeps the selected step and the scroll position", async () => {
+  test("DG3: a diagram that grows keeps the selected step and the scroll position", async () => {
     const hold = Promise.withResolvers<void>();
     const model = talkingModel((input) => (input === "wait for it" ? hold.promise : undefined));
     const here = await house({ model });
@@ -147,7 +147,7 @@ describeInBrowser("the flow view", () => {
     await page.locator(".flow-head").getByText("research").waitFor();
   });
 
-  test("hostile names and texts stay text on one line, and leave the diagram intact", async () => {
+  test("hostile names and texts stay text on one line, and do not damage the diagram", async () => {
     const here = await house();
     await here.store.transaction((tx) => updateSession(tx, RESEARCH, { label: EVIL }));
     const chainId = await tell(here, doing(sending(RESEARCH, EVIL)));
@@ -166,7 +166,7 @@ describeInBrowser("the flow view", () => {
     }
   });
 
-  test("I9: a token for one session sees that another one takes part, and no more", async () => {
+  test("I9: a token for one session sees only that another session takes part", async () => {
     const tokens = [
       {
         token: "main-only",
@@ -187,7 +187,7 @@ describeInBrowser("the flow view", () => {
     expect(await page.locator(".flow-heads").innerText()).not.toContain("research");
   });
 
-  test("DG2: one step is in the tab order, the arrow keys move from there, and Enter opens it", async () => {
+  test("DG2: the Tab key reaches one step, the arrow keys move to others, and Enter opens the step", async () => {
     const here = await house({ choices: rules({ maxPingPongTurns: 3 }) });
     await tell(here, doing(sending(RESEARCH, "what is new?")));
     const page = await open(here);
@@ -208,7 +208,7 @@ describeInBrowser("the flow view", () => {
     expect(await page.locator(".step[tabindex='0']").count()).toBe(1);
   });
 
-  test("the overview shows the sessions that talk; a click on a session or an arc filters the chains", async () => {
+  test("the overview shows the sessions that send to each other; a click on a session or an arc filters the chains", async () => {
     const here = await house();
     await tell(here, doing(sending(RESEARCH, "a")));
     await tell(here, doing(sending(WRITER, "b")));
@@ -262,7 +262,7 @@ describeInBrowser("the flow view", () => {
     expect(await page.locator(".flow-heads").isVisible()).toBe(true);
   });
 
-  test("axe-core finds nothing, on desktop and phone, light and dark; a phone never scrolls sideways as a whole", async () => {
+  test("axe-core finds no problem, on desktop and phone, light and dark, and a phone never scrolls sideways", async () => {
     const here = await house({ choices: rules({ maxChainTokens: 100_000 }) });
     const empty = await open(here);
     await empty.getByText("No conversations between").waitFor();

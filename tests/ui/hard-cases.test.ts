@@ -16,7 +16,7 @@ const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
 
 const broken = (page: Page) => page.getByText("Connection lost");
-/** Messages of the conversation with this text, without those in the session list. */
+/** Finds messages of the conversation with this text, without those in the session list. */
 const shown = (page: Page, text: string) =>
   page.getByRole("region", { name: "Conversation" }).getByText(text, { exact: true });
 
@@ -66,7 +66,7 @@ describeInBrowser("a bad day", () => {
     });
   }
 
-  test("a message sent while the connection breaks arrives once, whether or not its answer came", async () => {
+  test("a message sent while the connection breaks arrives once, whether or not its answer arrived", async () => {
     const house = await openHouse();
     const client = await house.client();
     const line = await openLine(house.port);
@@ -86,7 +86,7 @@ describeInBrowser("a bad day", () => {
     expect(await shown(page, "once and only once").count()).toBe(1);
   });
 
-  test("the page stays usable while the network stalls, and says that it is loading", async () => {
+  test("while the network stalls the page stays usable, and says that it is loading", async () => {
     const house = await openHouse();
     const line = await openLine(house.port);
     const { page } = await visit(line.http, { token: TOKEN });
@@ -101,11 +101,11 @@ describeInBrowser("a bad day", () => {
     await expect.poll(() => page.getByText("Loading…").count()).toBe(0);
   });
 
-  test("over a line of 30 kB a second the page loads, and messages arrive", async () => {
+  test("over a connection with 30 kB per second the page loads, and messages arrive", async () => {
     const house = await openHouse();
     const line = await openLine(house.port);
     line.slow(30_000);
-    // The browser has no cache of the later address.
+    // The slow address is new to the browser, so nothing of it is cached.
     const { page } = await visit(house.http, { allow: /request to/ });
     await page.goto(`${line.http}/#token=${TOKEN}`, { waitUntil: "commit" });
     await page.getByText("Loading…").waitFor();

@@ -1,4 +1,4 @@
-// The page against a gateway that breaks the protocol, and the attacks that the browser prevents.
+// The page with a gateway that violates the protocol, and attacks that the browser prevents.
 
 import type { Page, WebSocketRoute } from "playwright-core";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { describeInBrowser, visit } from "../kit/browser.ts";
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
-/** The page's own message about a failed view or listener. */
+/** Matches the page's own messages about a view or listener that failed. */
 const OWN_WORDS = /console: |TypeError/;
 
 interface Frame {
@@ -18,7 +18,7 @@ interface Frame {
   readonly ok?: boolean;
 }
 
-/** Relays between a page and its gateway. If `garble` returns a text, it replaces the gateway's answer. */
+/** Relays between a page and its gateway. If `garble` returns a text, that replaces the gateway's answer. */
 async function between(
   page: Page,
   garble: (method: string) => unknown,
@@ -66,7 +66,7 @@ const FRAMES: readonly string[] = [
 ];
 
 describeInBrowser("a hostile gateway", () => {
-  test("stays usable after frames that no gateway sends", async () => {
+  test("the page stays usable after frames that no gateway sends", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: OWN_WORDS });
     const { socket } = await between(page, () => undefined);
@@ -108,7 +108,7 @@ describeInBrowser("a hostile gateway", () => {
     }
   });
 
-  test("shows an error with a retry button after an answer that no gateway gives, never a blank page", async () => {
+  test("after an answer that no gateway gives, the page shows an error with a retry button, never a blank page", async () => {
     const house = await openHouse();
     const broken: { value: unknown } = { value: undefined };
     const { page } = await visit(house.http, { allow: OWN_WORDS });
@@ -132,7 +132,7 @@ describeInBrowser("a hostile gateway", () => {
     await expect.poll(() => page.getByText("This view failed").count()).toBe(0);
   });
 
-  test("a view that throws becomes a box with a text and a button; everything else works", async () => {
+  test("a view that throws is replaced by a message and a button, and all other parts work", async () => {
     const house = await openHouse();
     let isBroken = true;
     const { page } = await visit(house.http, { allow: OWN_WORDS });
@@ -154,7 +154,7 @@ describeInBrowser("a hostile gateway", () => {
 });
 
 describeInBrowser("the page's policy", () => {
-  test("the browser does not run scripts that get into the page's HTML", async () => {
+  test("the browser does not run scripts that were inserted into the page's HTML", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: /Content Security Policy|TrustedHTML|TrustedScript/ });
     const planted = [

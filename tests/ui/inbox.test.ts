@@ -1,5 +1,5 @@
-// The inbox of the page in a real browser: failures, requests, questions and deliveries, each settled from it;
-// two tabs, the keyboard, a phone, a restart under the page.
+// The page's inbox in a real browser: failures, permission requests, questions and deliveries are settled in
+// it. Tests use two tabs, the keyboard, a phone, and a restart of the gateway.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const TOKENS = [{ token: "reader", role: "operator", scopes: ["operator.read"] }
 
 const EMPTY = "Questions, failures and requests of your agents appear here";
 
-/** Fails, asks or holds as the message says; `mend` ends the failures. */
+/** Returns a play that fails, asks a question or waits, as the message says; `mend` ends the failures. */
 function player() {
   const held = Promise.withResolvers<void>();
   let mends = false;
@@ -40,7 +40,7 @@ const group = (page: Page, name: string) => page.getByRole("region", { name: new
 const rowIn = (page: Page, name: string, text: string) =>
   group(page, name).getByRole("listitem").filter({ hasText: text });
 
-/** A gateway with agents' permission requests. */
+/** Opens a gateway with permission requests of agents. */
 async function openDesk(play: Play) {
   let told = (_sessionKey: string): void => {};
   const desk = new PermissionDesk(quietWorld(), (sessionKey) => told(sessionKey));
@@ -56,7 +56,7 @@ async function openDesk(play: Play) {
 }
 
 describeInBrowser("the inbox", () => {
-  test("explains itself while it is empty, then shows a failure with its reason, and retries it", async () => {
+  test("an empty inbox explains its purpose; a failure is shown with its reason, and can be retried", async () => {
     const { play, mend } = player();
     const house = await openHouse({ play });
     const { page } = await visit(house.http, { token: TOKEN });
@@ -73,7 +73,7 @@ describeInBrowser("the inbox", () => {
     await expect.poll(() => page.title()).toBe("Inbox · Parley");
   });
 
-  test("a permission request is approved from the page, another from a second tab", async () => {
+  test("a permission request is approved on the page, another in a second tab", async () => {
     const { house, ask } = await openDesk(player().play);
     const { page, context } = await visit(house.http, { token: TOKEN });
     const other = await visit(house.http, { token: TOKEN, context, at: "operations/permissions" });
@@ -97,7 +97,7 @@ describeInBrowser("the inbox", () => {
     await page.getByText(EMPTY).waitFor();
   });
 
-  test("a failed delivery is retried, and another dismissed after a question", async () => {
+  test("a failed delivery is retried, and another is dismissed after a confirmation", async () => {
     const house = await openHouse({});
     for (const id of ["one", "two"]) {
       const route = { channel: "webchat", to: MAIN };
@@ -128,7 +128,7 @@ describeInBrowser("the inbox", () => {
     ]);
   });
 
-  test("works with the keyboard: j and k move, Space peeks, an answer is sent, Enter opens", async () => {
+  test("the inbox works with the keyboard: j and k move, Space shows a preview, an answer is sent, Enter opens", async () => {
     const { play } = player();
     const house = await openHouse({ play });
     await say(house, RESEARCH, "ask me");
@@ -166,7 +166,7 @@ describeInBrowser("the inbox", () => {
     await rowIn(page, "Failed", "401 invalid key").waitFor();
   });
 
-  test("after a restart of the gateway the open page shows the list again, and its decisions last", async () => {
+  test("after a restart of the gateway the open page shows the list again, and decisions are kept", async () => {
     const dir = temporaryFolder();
     const { play } = player();
     let house = await openHouse({ dir, play });
@@ -191,7 +191,7 @@ describeInBrowser("the inbox", () => {
     ["desktop", {}],
     ["phone", { viewport: PHONE }],
     ["phone, dark", { viewport: PHONE, dark: true }],
-    // Half the pixels: a window of 1280 x 800 at 200 %.
+    // A window of 1280 x 800 pixels at 200 % zoom.
     ["200 % zoom", { viewport: { width: 640, height: 400 } }],
   ])("axe-core finds no problem, and nothing scrolls sideways: %s", async (_name, options) => {
     const { play, release } = player();

@@ -1,4 +1,4 @@
-// A proxy to a gateway on this machine whose line a test holds, slows down and cuts.
+// A proxy in front of a gateway on this machine: a test can hold, slow down and cut its connections.
 
 import { connect, createServer, type Socket } from "node:net";
 import { cleanup } from "../kit/engine/engine.ts";
@@ -9,11 +9,11 @@ export interface Line {
   readonly http: string;
   /** Holds data from the gateway; data to the gateway still passes. */
   hold(): void;
-  /** Releases held data and later data. */
+  /** Releases held data, and passes on later data. */
   release(): void;
-  /** Breaks every connection; held data is lost. */
+  /** Breaks every connection and discards held data. */
   cut(): void;
-  /** Limits the bytes a second from the gateway, over all connections. 0: no limit. */
+  /** Limits the bytes per second from the gateway, over all connections. 0: no limit. */
   slow(bytesPerSecond: number): void;
 }
 

@@ -1,4 +1,4 @@
-// Tests of the page use browser types, but start a gateway whose fetch is Node's.
+// Types for tests that use browser types but start a gateway, whose fetch is that of Node.
 
 import type { Dispatcher } from "undici-types";
 

@@ -1,4 +1,4 @@
-// The gateway's status, log and configuration, in a real browser against a real gateway.
+// The gateway's status, log and configuration, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -13,7 +13,7 @@ const TOKENS: TokenSettings[] = [
   { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
 ];
 
-/** A gateway with a clock and a log that the test controls. */
+/** Opens a gateway with a clock and a log that the test controls. */
 async function held(options: HouseOptions = {}) {
   const logTail = new LogTail();
   const world = { ...fakeWorld(), logTail };
@@ -32,7 +32,7 @@ const paths = (page: Page) =>
   page.locator(".plot-line").evaluateAll((found) => found.map((one) => one.getAttribute("d")).join(" "));
 
 describeInBrowser("the gateway's own work", () => {
-  test("PL1: figures are plots with current values, values at any time by mouse and keys, and a table", async () => {
+  test("PL1: metrics are plots with the current value, the value at any time by mouse and keyboard, and a table", async () => {
     const { house, world } = await held();
     const client = await house.client();
     for (let at = 0; at < 12; at += 1) {
@@ -60,7 +60,7 @@ describeInBrowser("the gateway's own work", () => {
     expect(await row.getByRole("cell").allInnerTexts()).toContain("6/min");
   });
 
-  test("figures update while they are shown", async () => {
+  test("plots are updated while they are visible", async () => {
     const { house, world } = await held();
     await world.advance(10_000);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -73,7 +73,7 @@ describeInBrowser("the gateway's own work", () => {
     await expect.poll(() => paths(page)).not.toBe(before);
   });
 
-  test("the log can be followed, paused, filtered by level and searched; lines open and link to their session", async () => {
+  test("the log can be followed, paused, filtered by level and searched; lines can be opened and link to their session", async () => {
     const { house, say } = await held();
     say(30, "one", { sessionKey: "agent:research:main", runId: "run-1" });
     say(50, "two", { err: { type: "Error", message: "no", stack: "Error: no\n    at deep (file.ts:1)" } });
@@ -98,7 +98,7 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByText("No matching lines").waitFor();
   });
 
-  test("after a restart of the gateway the page shows log and figures of the new process", async () => {
+  test("after a restart of the gateway the page shows log and plots of the new process", async () => {
     const first = await held();
     first.say(30, "the old one");
     await first.world.advance(10_000);
@@ -114,7 +114,7 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByText("The first values appear in a few seconds.").waitFor();
   });
 
-  test("LG1: a reader at the end sees new lines; a reader who scrolled up is not moved", async () => {
+  test("LG1: a reader at the end sees new lines; for a reader who scrolled up the page does not move", async () => {
     const { house, say } = await held();
     for (let at = 0; at < 200; at += 1) say(30, `line ${at}`);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/log" });
@@ -131,7 +131,7 @@ describeInBrowser("the gateway's own work", () => {
     expect(await box.evaluate((one) => one.scrollTop)).toBe(100);
   });
 
-  test("NM1: hostile lines are text: no markup, nothing reordered or hidden, and long ones don't stretch the page", async () => {
+  test("NM1: hostile lines stay text: no markup, reordering or hiding, and long lines don't widen the page", async () => {
     const { house, say } = await held();
     const hostile =
       '<img src=x onerror="document.title=1">\u202Egpj.exe\u200b\u0007 [x](javascript:alert(1))';
@@ -153,7 +153,7 @@ describeInBrowser("the gateway's own work", () => {
     }
   });
 
-  test("checks the configuration: shows problems, and the changes that a restart would make", async () => {
+  test("the check of the configuration shows problems, and the changes that a restart would make", async () => {
     let found = 0;
     const base = { path: "<b>x.json5", exists: true, ok: true, errors: [], warnings: [] };
     const settings = { gateway: { port: 7275, token: "(set)" }, agents: [{ id: "main", tools: {} }] };
@@ -183,7 +183,7 @@ describeInBrowser("the gateway's own work", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
-  test("every view says that the gateway runs on an older configuration than the file", async () => {
+  test("every view says that the gateway's configuration is older than the file", async () => {
     const same = { path: "x.json5", exists: true, ok: true, errors: [], warnings: [], settings: {} };
     let changed: string[] = [];
     const { house, world } = await held({
@@ -206,7 +206,7 @@ describeInBrowser("the gateway's own work", () => {
     }
   });
 
-  test("OP1: hides tabs outside of the token's rights: log, configuration, figures of every session", async () => {
+  test("OP1: tabs without the right to them are hidden: log, configuration, metrics of every session", async () => {
     const { house } = await held({ gateway: { tokens: TOKENS } });
     const reader = (await visit(house.http, { token: "reader-token", at: "operations/log" })).page;
     await reader.locator(".plot").first().waitFor();
@@ -218,7 +218,7 @@ describeInBrowser("the gateway's own work", () => {
     expect(await partial.locator(".tiles").innerText()).not.toMatch(/Slots|Runs|Connections/);
   });
 
-  test("axe-core finds nothing on the three tabs, on desktop and phone, light and dark", async () => {
+  test("axe-core finds no problem on the three tabs, on desktop and phone, light and dark", async () => {
     const { house, world, say } = await held();
     for (let at = 0; at < 3; at += 1) await world.advance(10_000);
     for (const level of [20, 30, 40, 50]) say(level, `level ${level}`, { chainId: "c", part: "x" });

@@ -1,4 +1,4 @@
-// Figures as lines and texts, without a browser.
+// Plots of metrics as lines and texts, without a browser.
 
 import { expect, test } from "vitest";
 import { type History, inUnit, inWords, joined, plotsOf, spanOf } from "../../ui/src/operations/figures.ts";
@@ -11,7 +11,7 @@ function history(times: number[], values: (number | null)[], pointsMax = 360): H
   return { stepMs: 10_000, pointsMax, times, series };
 }
 
-test("PS1: a gap in the values is a gap in the line, and a lone value is a dot", () => {
+test("PS1: a gap in the values is a gap in the line, and a single value is a dot", () => {
   const place = { span: { from: 0, to: 60 }, top: 10, gapMs: 30 };
   const { line, area } = lineShape([0, 10, 20, 30, 40], [10, 5, null, 0, null], place);
   expect(line).toBe(`M0 0L${WIDTH / 6} 50M${WIDTH / 2} ${HEIGHT}h.01`);
@@ -29,7 +29,7 @@ test("a scale ends at 1, 2 or 5 times a power of ten", () => {
   expect([nearest([10, 20, 30], 24), nearest([], 5)]).toEqual([1, -1]);
 });
 
-test("FG1: adds new values to the known ones, and keeps no more than the gateway", () => {
+test("FG1: new values are added to the known ones, and the page keeps at most as many as the gateway", () => {
   const first = history([1, 2, 3], [1, null, 3], 4);
   const both = joined(first, history([4, 5], [4, 5], 4));
   expect(both.times).toEqual([2, 3, 4, 5]);
@@ -42,13 +42,13 @@ test("FG1: adds new values to the known ones, and keeps no more than the gateway
   expect(joined(first, other).series[0]?.values).toEqual([null, null, null, 9]);
 });
 
-test("plots show ten minutes of a young gateway and an hour of an older one", () => {
+test("plots show ten minutes of a gateway that has just started and an hour of an older one", () => {
   expect(spanOf([])).toEqual({ from: -600_000, to: 0 });
   expect(spanOf([1_000_000])).toEqual({ from: 400_000, to: 1_000_000 });
   expect(spanOf([1_000_000, 3_000_000])).toEqual({ from: -600_000, to: 3_000_000 });
 });
 
-test("an unknown figure has a separate plot, and every plot a sentence", () => {
+test("an unknown metric has a separate plot, and every plot has a description", () => {
   const known = history([1, 2], [3, 1]);
   const strange = {
     name: "strange",
@@ -72,7 +72,7 @@ test("an unknown figure has a separate plot, and every plot a sentence", () => {
   ]);
 });
 
-test("shows an old time as a date, and a recent one as its age", () => {
+test("an old time is shown as a date, a recent one as its age", () => {
   const day = 86_400_000;
   const at = Date.UTC(2026, 2, 14, 12);
   const said = [0, 12_000, 3 * 3_600_000, 29 * day].map((passed) => ago(at, at + passed));
@@ -80,7 +80,7 @@ test("shows an old time as a date, and a recent one as its age", () => {
   expect(ago(at, at + 31 * day)).toMatch(/2026$/);
 });
 
-test("LL1: the page keeps a bounded number of lines, each once", () => {
+test("LL1: the page keeps a limited number of log lines, each once", () => {
   const line = (seq: number) => ({ seq, time: 1, level: "info" as const, msg: `m${seq}` });
   const many = Array.from({ length: 3_000 }, (_, at) => line(at + 1));
   const kept = added(added(NOTHING, many, 0), [line(2_999), line(3_000), line(3_001)], 7);
@@ -89,7 +89,7 @@ test("LL1: the page keeps a bounded number of lines, each once", () => {
   expect(kept.dropped).toBe(7);
 });
 
-test("shows the other fields of a log line as JSON, an error as its stack", () => {
+test("other fields of a log line are shown as JSON, an error as its stack trace", () => {
   const plain = { seq: 1, time: 1, level: "info", msg: "m" } as const;
   expect(detailsOf(plain)).toBeUndefined();
   expect(detailsOf({ ...plain, runId: "r" })).toBe('{\n  "runId": "r"\n}');

@@ -1,5 +1,5 @@
-// Scheduled jobs on the page, in a real browser against a real gateway: created with a preview, changed,
-// paused, run, reviewed and removed; live updates; hostile names.
+// Scheduled jobs on the page, in a real browser with a real gateway: they are created with a preview,
+// changed, paused, run and removed; live updates; hostile names.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ async function jobs(house: House, ...wanted: Partial<ParamsOf<"cron.add">>[]): P
 const card = (page: Page, name: string) => page.locator("li.job", { hasText: name });
 
 describeInBrowser("schedules", () => {
-  test("creates a job with a preview of its next dates, and lists it with its next date", async () => {
+  test("a new job shows a preview of its next due times, and is listed with the next one", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByText("No scheduled jobs").waitFor();
@@ -60,7 +60,7 @@ describeInBrowser("schedules", () => {
     expect(stored).toMatchObject([{ name: "Morning report", missed: "once", agentId: "main" }]);
   });
 
-  test("shows start and end of a run by hand, with links to its conversation and its history", async () => {
+  test("start and end of a manual run are shown, with links to its session and its history", async () => {
     const held = Promise.withResolvers<void>();
     const house = await openHouse({
       play: async () => {
@@ -84,7 +84,7 @@ describeInBrowser("schedules", () => {
     await expect.poll(() => page.url()).toContain(encodeURIComponent(`cron:${id}`));
   });
 
-  test("the switch pauses and resumes a job; changes of other clients appear without a reload", async () => {
+  test("the switch pauses and resumes a job, and changes of other clients appear without a reload", async () => {
     const house = await openHouse();
     const [id = ""] = await jobs(house, { name: "Check" });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -99,7 +99,7 @@ describeInBrowser("schedules", () => {
     await page.getByText("No scheduled jobs").waitFor();
   });
 
-  test("DR1: unchanged fields are not sent: a redacted message stays intact", async () => {
+  test("DR1: unchanged fields are not sent, so a redacted message is not overwritten", async () => {
     const house = await openHouse();
     const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
     const [id = ""] = await jobs(house, { name: "Check", message: `use ${secret}` });
@@ -118,7 +118,7 @@ describeInBrowser("schedules", () => {
     expect(row?.message).toBe(`use ${secret}`);
   });
 
-  test("removing asks for confirmation, and Escape cancels it", async () => {
+  test("removing a job asks for confirmation, and Escape cancels it", async () => {
     const house = await openHouse();
     await jobs(house, { name: "Check" });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -163,7 +163,7 @@ describeInBrowser("schedules", () => {
   test.each([
     ["desktop", DESKTOP],
     ["phone", PHONE],
-  ])("axe-core finds nothing on the list, a history and the form: %s", async (_name, viewport) => {
+  ])("axe-core finds no problem in the list, a history and the form: %s", async (_name, viewport) => {
     const house = await openHouse();
     const [id = ""] = await jobs(house, { name: "Morning report" }, { name: "Check", enabled: false });
     const client = await house.client();

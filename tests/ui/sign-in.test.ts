@@ -1,4 +1,4 @@
-// Signing in to the page, in a real browser against a real gateway.
+// Signing in to the page, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { accessibilityProblems, describeInBrowser, PHONE, visit } from "../kit/b
 import { freePort } from "../kit/loopback.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
-/** The browser's message when no gateway listens at the address. */
+/** Matches the browser's message if no gateway listens at the address. */
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
@@ -18,7 +18,7 @@ async function give(page: Page, text: string): Promise<void> {
   await page.getByRole("button", { name: "Sign in" }).click();
 }
 
-/** Returns every stored trace of the page that another page or program could read later. */
+/** Returns everything that the page has stored and that another page or program could read later. */
 function traces(page: Page): Promise<string> {
   return page.evaluate(() =>
     JSON.stringify([window.location.href, document.referrer, document.cookie, { ...window.localStorage }]),
@@ -26,7 +26,7 @@ function traces(page: Page): Promise<string> {
 }
 
 describeInBrowser("sign-in", () => {
-  test("TK1: removes the token from the address and the history, and keeps it for this tab", async () => {
+  test("TK1: the token is removed from the address and the history, and kept for this tab", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN });
     expect(page.url()).toBe(`${http}/`);
@@ -38,7 +38,7 @@ describeInBrowser("sign-in", () => {
     expect(page.url()).not.toContain(TOKEN);
   });
 
-  test("GC2: a wrong token shows an error; a right one, pasted as a link, signs in", async () => {
+  test("GC2: a wrong token shows an error, and a right one that is pasted as a link signs in", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http);
     const field = page.getByLabel("Token or link");
@@ -57,7 +57,7 @@ describeInBrowser("sign-in", () => {
     expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
   });
 
-  test("axe-core finds nothing on the sign-in and the first view, on desktop and phone, light and dark", async () => {
+  test("axe-core finds no problem on the sign-in and the first view, on desktop and phone, light and dark", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http);
     expect(await accessibilityProblems(page)).toEqual([]);
@@ -65,7 +65,7 @@ describeInBrowser("sign-in", () => {
     expect(await accessibilityProblems(phone.page)).toEqual([]);
   });
 
-  test("TK1: a link pasted into an open page leaves no token in the history", async () => {
+  test("TK1: a link that is pasted into an open page leaves no token in the history", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN, at: "flow" });
     const asked: string[] = [];
@@ -86,7 +86,7 @@ describeInBrowser("sign-in", () => {
     expect(asked.join("\n")).not.toContain(TOKEN);
   });
 
-  test("accepts a token with white space around it, and the token part of a link", async () => {
+  test("a token is accepted with blanks around it, and as the token part of a link", async () => {
     const { http } = await openHouse();
     for (const text of [`  ${TOKEN}\t`, `#token=${TOKEN}`, `token=${TOKEN}`]) {
       const { page } = await visit(http);
@@ -95,7 +95,7 @@ describeInBrowser("sign-in", () => {
     }
   });
 
-  test("refuses a link with a wrong token, and stores the token nowhere", async () => {
+  test("a link with a wrong token is refused, and the token is not stored", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http);
     await page.goto(`${http}/#token=not-the-token`);
@@ -104,7 +104,7 @@ describeInBrowser("sign-in", () => {
     expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
   });
 
-  test("after too many wrong tokens the page asks to wait, and retrying can be stopped", async () => {
+  test("after too many wrong tokens the page asks the user to wait, and the retries can be stopped", async () => {
     const { http, client } = await openHouse();
     for (let guess = 0; guess < 10; guess++) await client({ token: `guess ${guess}` }).catch(() => null);
     const { page } = await visit(http);
@@ -114,7 +114,7 @@ describeInBrowser("sign-in", () => {
     await expect.poll(() => page.getByRole("button", { name: "Sign in" }).isEnabled()).toBe(true);
   });
 
-  test("GC2: when a restarted gateway refuses the token, the page says so and forgets it", async () => {
+  test("GC2: if a restarted gateway refuses the token, the page says so and deletes the token", async () => {
     const port = await freePort();
     const first = await startProcess({
       home: homeWith({ gateway: { port, auth: { token: "the-first-token-of-the-page" } } }),
@@ -133,7 +133,7 @@ describeInBrowser("sign-in", () => {
     await views(page).waitFor();
   });
 
-  test("TK2: two tabs are signed in by their own links, and signing out of one leaves the other", async () => {
+  test("TK2: two tabs are signed in with different links, and signing out of one does not affect the other", async () => {
     const { http } = await openHouse();
     const one = await visit(http, { token: TOKEN });
     const blank = await visit(http, { context: one.context });
@@ -147,7 +147,7 @@ describeInBrowser("sign-in", () => {
     expect(await views(one.page).count()).toBe(0);
   });
 
-  test("signing out clears the tab: no selection and no draft stay", async () => {
+  test("signing out deletes the tab's data: no selection and no draft remain", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
     await page.getByRole("textbox", { name: "Message" }).fill("not yet said");
@@ -161,7 +161,7 @@ describeInBrowser("sign-in", () => {
     expect(await page.getByRole("button", { name: "Tree" }).getAttribute("aria-pressed")).toBe("true");
   });
 
-  test("a page whose gateway is killed waits, and signs in again without a prompt", async () => {
+  test("if its gateway is killed, the page waits, and signs in again without asking for the token", async () => {
     const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
     const first = await startProcess({ home });
     const { page } = await visit(first.httpUrl, { token: TOKEN, allow: NOBODY_THERE });

@@ -16,7 +16,7 @@ function open() {
     },
   };
   const stop = releaseIdleMemory(world.clock, machine);
-  /** Uses this much processor time in the next ten seconds. */
+  /** Uses this much processor time within the next ten seconds. */
   const spend = async (ms: number): Promise<void> => {
     state.cpuMs += ms;
     await world.advance(10_000);
@@ -35,7 +35,7 @@ test("IM1: garbage is collected when the process becomes idle, and not while it 
   expect(state.collected).toBe(1);
 });
 
-test("IM2: it collects once after each busy time, and only if memory grew enough", async () => {
+test("IM2: a collection runs once after each busy time, and only if memory has grown enough", async () => {
   const { state, spend } = open();
   await spend(5_000);
   await spend(0);
@@ -49,7 +49,7 @@ test("IM2: it collects once after each busy time, and only if memory grew enough
   expect(state.collected).toBe(1);
 });
 
-test("it does nothing after it was stopped", async () => {
+test("no collection runs after the idle check was stopped", async () => {
   const { state, spend, stop } = open();
   stop();
   state.rssMb = 400;

@@ -7,7 +7,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("an ordered UUID has version 7: its time comes first, so that later ones sort after it", () => {
+test("an ordered UUID has version 7: it begins with its time, so that later ids sort after it", () => {
   const made = [1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000].map((now) => {
     vi.useFakeTimers({ now });
     return plainIds.orderedUuid();
@@ -18,10 +18,10 @@ test("an ordered UUID has version 7: its time comes first, so that later ones so
   expect(Number.parseInt((made[0] ?? "").slice(0, 13).replace("-", ""), 16)).toBe(1_700_000_000_000);
 });
 
-test("UUIDs of one millisecond differ, and the ones that people shorten have different starts", () => {
+test("UUIDs of the same millisecond differ, and so do the beginnings of those that people abbreviate", () => {
   vi.useFakeTimers({ now: 1_700_000_000_000 });
   const many = (make: () => string): Set<string> => new Set(Array.from({ length: 1_000 }, make));
   expect(many(plainIds.orderedUuid).size).toBe(1_000);
-  // Among a thousand of 2^32 values, one collision has a chance of one in nine thousand.
+  // In a thousand random 32-bit values, the probability of a collision is about 1 in 9,000.
   expect(many(() => plainIds.uuid().slice(0, 8)).size).toBeGreaterThan(990);
 });

@@ -1,4 +1,4 @@
-// A POST whose answer is read piece by piece, over real HTTP.
+// A POST request whose answer is read piece by piece, over real HTTP.
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
@@ -42,7 +42,7 @@ test("a redirect is not followed", async () => {
   expect(paths).toEqual(["/v1?a=b"]);
 });
 
-test("a server that is faster than its reader has to wait", async () => {
+test("a server that sends faster than its reader reads has to wait", async () => {
   let written = 0;
   const stalled = Promise.withResolvers<void>();
   const total = 64 * 1024 * 1024;
@@ -53,7 +53,7 @@ test("a server that is faster than its reader has to wait", async () => {
         written += block.length;
         if (response.write(block)) continue;
         response.once("drain", more);
-        // A gateway without flow control would drain this at once.
+        // Without flow control, the gateway would read all of this at once.
         if (written > 1024 * 1024) stalled.resolve();
         return;
       }
@@ -90,7 +90,7 @@ test("an abort ends a pending read and closes the connection", async () => {
   await gone.promise;
 });
 
-test("an answer that does not end after its reader left is closed after a second", async () => {
+test("an answer that does not end is closed a second after its reader has stopped", async () => {
   const gone = Promise.withResolvers<void>();
   const post = await serve((response) => {
     response.on("close", () => gone.resolve());
@@ -105,7 +105,7 @@ test("an answer that does not end after its reader left is closed after a second
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("an endless answer is closed after its reader left", async () => {
+test("an endless answer is closed after its reader has stopped", async () => {
   const gone = Promise.withResolvers<void>();
   const post = await serve((response) => {
     const more = (): void => {

@@ -45,7 +45,7 @@ async function silentServer(): Promise<DeafServer> {
 const media = (url: string) => ({ purpose: "media", url, configured: "https://graph.example" }) as const;
 
 test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001"])(
-  "OC1: an address that somebody else named cannot reach this machine as %s",
+  "OC1: an address from an untrusted source cannot reach this machine as %s",
   async (host) => {
     const { url } = await silentServer();
     const { port } = new URL(url);
@@ -53,7 +53,7 @@ test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001
   },
 );
 
-test("OC1: a name that resolves to this machine is not connected to", async () => {
+test("OC1: no connection is made to a name that resolves to this machine", async () => {
   const silent = await silentServer();
   const request = outgoingRequest(media(`${silent.url.replace("127.0.0.1", "localhost")}/x`), {});
   const [error] = await once(request.end(), "error");
@@ -92,7 +92,7 @@ test("OC1: each connection resolves the name again, so a name that changes its a
   expect(seen).toEqual(["8.8.8.8", expect.any(AddressRefused)]);
 });
 
-test("OG1: the configured address may be on this machine, but no other one", async () => {
+test("OG1: the configured address may be on this machine, but no other address", async () => {
   const asked: string[] = [];
   const here = await serveHttp((request, response) => {
     asked.push(request.url ?? "");

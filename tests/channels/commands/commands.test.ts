@@ -1,4 +1,4 @@
-// Commands of people, executed in a transaction of a real engine and store, with running sub-agents.
+// Chat commands, executed in a transaction of a real engine and store, with running sub-agents.
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
@@ -23,7 +23,7 @@ const MESSAGE: InboundMessage = {
   replyTo: { channel: "telegram", to: "7" },
 };
 
-test("only an original message is a command: no caption, no edit, nothing forwarded", () => {
+test("only an original message can be a command: captions, edits and forwarded messages cannot", () => {
   expect(readCommand(MESSAGE)).toEqual({ command: "stop", args: "" });
   expect(readCommand({ ...MESSAGE, quoted: { text: "/reset" } })).toEqual({ command: "stop", args: "" });
   expect(readCommand({ ...MESSAGE, text: "what?", quoted: { text: "/reset" } })).toBeUndefined();
@@ -34,7 +34,7 @@ test("only an original message is a command: no caption, no edit, nothing forwar
   expect(readCommand({ ...MESSAGE, text: "/frobnicate", nativeCommand: true })?.command).toBe("help");
 });
 
-test("ignores a command for another bot, whether or not we know our own name", () => {
+test("a command for another bot is ignored, whether or not our own name is known", () => {
   const named = { ...MESSAGE, accountName: "Parley_Bot" };
   expect(readCommand({ ...named, text: "/stop@parley_bot" })?.command).toBe("stop");
   expect(readCommand({ ...named, text: "/stop@other_bot", mentioned: true })).toBeUndefined();
@@ -42,7 +42,7 @@ test("ignores a command for another bot, whether or not we know our own name", (
   expect(readCommand({ ...MESSAGE, text: "/stop@somebody", mentioned: true })?.command).toBe("stop");
 });
 
-test("CO2: an owner's command by somebody else is refused and changes nothing", async () => {
+test("CO2: an owner's command is refused from anybody else, and changes nothing", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:9", "work", GROUP);
   await running(stage, runId);
@@ -55,7 +55,7 @@ test("CO2: an owner's command by somebody else is refused and changes nothing", 
   expect(await stage.give("/new", { ...inGroup, chatType: "channel" })).toContain("owners only");
   expect(await stage.session(GROUP)).toEqual(before);
   expect(await stateOf(stage, runId)).toBe("running");
-  // An owner may change it in the same group.
+  // An owner may use the command in the same group.
   expect(await stage.give("/model offline/rehearsal", { ...inGroup, isOwner: true })).toContain(
     "offline/rehearsal",
   );
@@ -78,7 +78,7 @@ test("CW1: in a group people stop only their own runs, and an owner stops everyt
   expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Nothing is running here.");
 });
 
-test("CW1: the same id on another channel is another person", async () => {
+test("CW1: the same sender id on another channel is another person", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("discord:7", "work", GROUP);
   await running(stage, runId);
@@ -87,7 +87,7 @@ test("CW1: the same id on another channel is another person", async () => {
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("CW1: in a direct chat /stop stops everything except runs of another person", async () => {
+test("CW1: in a direct chat /stop stops all runs except those of another person", async () => {
   const stage = await open({ play: held });
   const theirs = await stage.says("telegram:9", "theirs");
   await running(stage, theirs);
@@ -97,7 +97,7 @@ test("CW1: in a direct chat /stop stops everything except runs of another person
   expect(await stage.give("/stop", { id: "9" })).toBe("Stopped: 1 run.");
 });
 
-test("CW1: a person in a group does not stop runs that an operator's call started", async () => {
+test("CW1: a person in a group cannot stop runs that an operator started", async () => {
   const stage = await open({ play: held });
   await stage.call(GROUP, "sessions_spawn", { task: "dig" });
   const [child] = await stage.children(GROUP);
@@ -112,7 +112,7 @@ test("CW1: a person in a group does not stop runs that an operator's call starte
   ]);
 });
 
-test("CO2: a direct chat that shares its conversation with groups has the groups' restrictions", async () => {
+test("CO2: a direct chat that shares its session with groups has the same restrictions as a group", async () => {
   const stage = await open({ play: held });
   await stage.store.transaction((tx) => insertSession(tx, sessionRow("global", { kind: "main" })));
   const before = await stage.session("global");
@@ -125,7 +125,7 @@ test("CO2: a direct chat that shares its conversation with groups has the groups
   );
 });
 
-test("/stop stops the sub-agents of the person's own run, even if that run has finished", async () => {
+test("/stop stops the sub-agents of the person's own run, even after that run has finished", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === GROUP
       ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "begun")
@@ -158,7 +158,7 @@ test("/new and /reset start a new transcript and cancel earlier runs; with argum
   expect((await stage.session(MAIN))?.sessionId).not.toBe(after?.sessionId);
 });
 
-test("/model, /think and /verbose show and set values; an invalid value is answered with the valid ones", async () => {
+test("/model, /think and /verbose show and set values; the answer to an invalid value lists the valid ones", async () => {
   const stage = await open();
   expect(await stage.give("/model")).toContain("`offline/rehearsal` (the agent's)");
   expect(await stage.give("/model nonsense")).toContain("valid: offline/rehearsal");
@@ -181,7 +181,7 @@ test("/model, /think and /verbose show and set values; an invalid value is answe
   expect((await stage.session(MAIN))?.verboseLevel).toBe("full");
 });
 
-test("an agent that is an outside program keeps its own model", async () => {
+test("the model of an agent that is an outside program cannot be changed", async () => {
   const runtime = {
     type: "acp" as const,
     command: ["agent"],
@@ -196,7 +196,7 @@ test("an agent that is an outside program keeps its own model", async () => {
   expect((await stage.session(MAIN))?.model).toBeUndefined();
 });
 
-test("/send is for owners: it sets and clears the override of the send rules", async () => {
+test("/send is for owners: it sets and removes the session's own send policy", async () => {
   const stage = await open();
   const owner = { isOwner: true };
   expect(await stage.give("/send", owner)).toContain("`inherit` now");
@@ -210,7 +210,7 @@ test("/send is for owners: it sets and clears the override of the send rules", a
   expect((await stage.session(MAIN))?.sendPolicy).toBeUndefined();
 });
 
-test("I9: /sessions and /subagents show only sessions that the conversation can see", async () => {
+test("I9: /sessions and /subagents list only sessions that are visible to the chat's session", async () => {
   const play: SpawnPlay = (turn) =>
     turn.input === "go"
       ? turn.tool("sessions_spawn", { task: "dig deep", label: "digger" }).then(() => "ok")
@@ -228,7 +228,7 @@ test("I9: /sessions and /subagents show only sessions that the conversation can 
   expect(seen).toContain(mine?.key);
   expect(seen).not.toContain(theirs?.key);
   expect(seen).not.toContain(GROUP);
-  // An owner sees no further sessions here, because the conversation is the viewer.
+  // An owner sees no additional sessions here, because the chat's session is the viewer.
   expect(await stage.give("/sessions", { isOwner: true })).not.toContain(GROUP);
 
   const list = await stage.give("/subagents");
@@ -243,7 +243,7 @@ test("I9: /sessions and /subagents show only sessions that the conversation can 
   expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
 });
 
-test("/subagents cancels by id, label or all, and shows the last messages of one", async () => {
+test("/subagents cancels by id, label or all, and shows the last messages of one sub-agent", async () => {
   const play: SpawnPlay = (turn) => {
     if (turn.input === "go")
       return turn.tool("sessions_spawn", { task: "dig", label: "digger" }).then(() => "ok");
@@ -268,7 +268,7 @@ test("/subagents cancels by id, label or all, and shows the last messages of one
   }
 });
 
-test("in a group only the person who started a sub-agent, or an owner, cancels it", async () => {
+test("in a group only an owner and the person who started a sub-agent can cancel it", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === GROUP ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "ok") : held(turn);
   const stage = await open({ play });
@@ -281,7 +281,7 @@ test("in a group only the person who started a sub-agent, or an owner, cancels i
   expect(await stage.give("/subagents cancel all", { ...inGroup, id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
 
-test("CW1: in a shared direct chat nobody cancels another person's sub-agent", async () => {
+test("CW1: in a shared direct chat nobody can cancel another person's sub-agent", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === MAIN ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "ok") : held(turn);
   const stage = await open({ play });
@@ -289,13 +289,13 @@ test("CW1: in a shared direct chat nobody cancels another person's sub-agent", a
   await expect.poll(() => stateOf(stage, runId)).toBe("ok");
   expect(await stage.give("/subagents cancel all", { id: "7" })).toContain("Only the person who started it");
   expect(await stage.give("/subagents cancel all", { id: "9" })).toBe("Cancelled: 1 sub-agent.");
-  // Everybody who may write here may stop a run of an operator.
+  // Everybody who may write in this chat may stop a run of an operator.
   const { runId: operators } = await stage.tell(MAIN, "go");
   await expect.poll(() => stateOf(stage, operators)).toBe("ok");
   expect(await stage.give("/subagents cancel all", { id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
 
-test("MO1: labels, names and texts of others are harmless in an answer, and secrets are masked", async () => {
+test("MO1: labels, names and texts of others cannot act as markup in an answer, and secrets are redacted", async () => {
   const stage = await open({ settings: { tools: { visibility: "agent" } } });
   const label = "**x** [click](http://evil.example) `@everyone`\u202Efdp.exe";
   const secret = "key sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -315,7 +315,7 @@ test("MO1: labels, names and texts of others are harmless in an answer, and secr
   expect(await stage.give("/status")).not.toContain("\u202E");
 });
 
-test("/status shows state, model, usage and remaining work", async () => {
+test("/status shows state, model, usage and unfinished work", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:7", "work");
   await running(stage, runId);
@@ -326,7 +326,7 @@ test("/status shows state, model, usage and remaining work", async () => {
   expect(told).toContain("1 message waiting, 0 sub-agents at work");
 });
 
-test("/whoami shows the name that the settings give a person, and /help lists only the commands that this person may use", async () => {
+test("/whoami shows the person's name in the settings, and /help lists only the commands that this person may use", async () => {
   const stage = await open();
   const told = await stage.give("/whoami");
   expect(told).toContain("`telegram:7`");
@@ -342,7 +342,7 @@ test("/whoami shows the name that the settings give a person, and /help lists on
   expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Send a command/);
 });
 
-test("CO1: a transaction that is rolled back leaves nothing of its command", async () => {
+test("CO1: a rolled-back transaction leaves no effect of its command", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:7", "work");
   await running(stage, runId);
@@ -360,7 +360,7 @@ test("CO1: a transaction that is rolled back leaves nothing of its command", asy
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("before the first message, commands report that there is no conversation; /whoami works", async () => {
+test("before the first message, commands report that there is no session yet; /whoami works", async () => {
   const stage = await open();
   const nowhere = { sessionKey: "agent:main:telegram:group:-5", chatType: "group" } as const;
   for (const line of ["/status", "/stop", "/think high", "/sessions"]) {

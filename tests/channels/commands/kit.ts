@@ -1,4 +1,4 @@
-// Kit for tests of commands: a real engine with sub-agents, and a person who gives a command in a
+// Helpers for tests of chat commands: a real engine with sub-agents, and a person who gives a command in a
 // transaction.
 
 import { expect } from "vitest";
@@ -27,7 +27,7 @@ export interface Stage extends SpawnApp {
   readonly settings: Settings;
   /** Gives a command and returns its answer. */
   give(line: string, who?: Who): Promise<string>;
-  /** Starts a run as a person: under way (`held`), or only accepted. */
+  /** Sends a message as a person. The run executes (`held`), or is only accepted. */
   says(sender: string, text: string, sessionKey?: string): Promise<string>;
 }
 
@@ -74,7 +74,7 @@ export async function open(
   };
 }
 
-/** A play that works until its run is stopped. */
+/** A turn that works until its run is stopped. */
 export const held: SpawnPlay = ({ handle: { signal } }) =>
   new Promise((_, reject) => {
     const end = (): void => reject(new Error("stopped"));

@@ -1,4 +1,4 @@
-// Commands about the place of a message: pairing and thread bindings.
+// Commands about the chat of a message: pairing and thread bindings.
 
 import { expect, test } from "vitest";
 import type { CommandRequest } from "../../../src/channels/commands/context.ts";
@@ -51,7 +51,7 @@ async function codeOf(app: SpawnApp): Promise<string> {
   return asked?.code ?? "";
 }
 
-test("/pair approve admits the person with the code; only an owner may use it, and a wrong code reveals nothing", async () => {
+test("/pair approve admits the person who has the code; only an owner may use it, and a wrong code reveals nothing", async () => {
   const app = await open();
   const who = { channel: "telegram", accountId: "default", peerId: "42", name: "Eve [x](y)" };
   const route = { channel: "telegram", to: "42", accountId: "default" };
@@ -69,7 +69,7 @@ test("/pair approve admits the person with the code; only an owner may use it, a
   expect(await app.give(`/pair approve ${asked}`, { isOwner: true })).toContain("no open pairing");
 });
 
-/** A sub-agent that `telegram:7` requested, bound to the place. */
+/** Spawns a sub-agent for the person `telegram:7`, and binds it to the chat. */
 async function bound(app: Stage): Promise<string> {
   const input = { text: "go", sender: "telegram:7" };
   const accepted = await app.engine.accept({ sessionKey: MAIN, input });
@@ -83,7 +83,7 @@ async function bound(app: Stage): Promise<string> {
   return sessionKey;
 }
 
-test("/session shows, changes and ends the binding of a chat", async () => {
+test("/session shows, changes and removes the binding of a chat", async () => {
   const app = await open();
   expect(await app.give("/session")).toBe("This chat is not bound to a session.");
   const sessionKey = await bound(app);
@@ -117,7 +117,7 @@ test("/session shows, changes and ends the binding of a chat", async () => {
   expect(await getBinding(app.store.db, PLACE)).toBeUndefined();
 });
 
-test("CP1: in a group only the person who started the sub-agent, or an owner, changes its binding", async () => {
+test("CP1: in a group only an owner and the person who started the sub-agent can change its binding", async () => {
   const app = await open();
   const there = { sessionKey: await bound(app) };
   for (const line of ["/session unbind", "/session idle 1", "/session max-age off"]) {

@@ -1,4 +1,4 @@
-// The bot's connection to Discord, and recovery after a disconnect (DC1-3, DK1-2, DN1-3, DQ1-2, DU1).
+// The bot's connection to Discord, and the recovery after a disconnect (DC1-3, DK1-2, DN1-3, DQ1-2, DU1).
 
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -19,10 +19,10 @@ import { discordAccount, listeningDiscord } from "./ground.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** An id of a message of that age. */
+/** Returns the id of a message that is this old. */
 const idAgo = (ms: number): string => String(BigInt(Date.now() - ms - 1_420_070_400_000) << 22n);
 
-/** Runs the listener directly, so that the test sees its result. */
+/** Runs the listener without `accounts.ts`, so that the test sees its result. */
 async function listening(server: DiscordServer, host: HostParts) {
   const channel = await openDiscord([discordAccount(server.restUrl)], host);
   const stopper = new AbortController();
@@ -42,7 +42,7 @@ async function listening(server: DiscordServer, host: HostParts) {
   };
 }
 
-test("DN3, DN1: resumes the session silently when Discord requests a new connection", async () => {
+test("DN3, DN1: when Discord asks for a new connection, the bot resumes its session without a log line", async () => {
   const { server, accounts, texts, heard } = await listeningDiscord();
   const since = accounts.statuses()[0]?.since;
   server.say({ channel_id: DIRECT, content: "before" });
@@ -57,13 +57,13 @@ test("DN3, DN1: resumes the session silently when Discord requests a new connect
   expect(accounts.statuses()[0]).toMatchObject({ state: "ready", since });
 });
 
-test("DC3: a closed connection stays closed, although the library would reopen it", async () => {
+test("DC3: a closed connection stays closed, although the library tries to reopen it", async () => {
   const server = await startDiscord();
   server.rules.heartbeatMs = 100;
   const { texts } = await listeningDiscord({ server });
   server.gateway.reconnect();
   await expect.poll(() => server.gateway.resumed.length, { timeout: 5_000 }).toBe(1);
-  // The library would reconnect after half a second; these heartbeats take longer.
+  // The library would reconnect after half a second, and these heartbeats take longer than that.
   const count = server.gateway.beats.length;
   await expect.poll(() => server.gateway.beats.length, { timeout: 10_000 }).toBeGreaterThan(count + 12);
   expect(server.gateway.resumed).toHaveLength(1);
@@ -72,7 +72,7 @@ test("DC3: a closed connection stays closed, although the library would reopen i
   await expect.poll(texts).toEqual(["once"]);
 }, 20_000);
 
-test("DN1: an event that is being stored when the connection ends is not requested again", async () => {
+test("DN1: an event that is being stored when the connection ends is not requested a second time", async () => {
   const host = recordingHost();
   const held = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -92,7 +92,7 @@ test("DN1: an event that is being stored when the connection ends is not request
   expect(texts()).toEqual(["slow", "behind"]);
 });
 
-test("DK1: stores the first message of a channel as read at once: a crash may follow", async () => {
+test("DK1: the first message of a channel is recorded as read at once, because a crash may follow", async () => {
   const { server, host, heard } = await listeningDiscord();
   const message = server.say({ channel_id: DIRECT, content: "hello" });
   await heard(1);
@@ -100,7 +100,7 @@ test("DK1: stores the first message of a channel as read at once: a crash may fo
   expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
-test("DN1: a lost session is replaced by a new one; missed messages come before new ones", async () => {
+test("DN1: a new session replaces a lost one, and missed messages arrive before new ones", async () => {
   const { server, texts, heard } = await listeningDiscord();
   server.say({ channel_id: DIRECT, content: "before" });
   server.say({ channel_id: ROOM, content: "room" });
@@ -116,7 +116,7 @@ test("DN1: a lost session is replaced by a new one; missed messages come before 
   expect(texts().indexOf("missed")).toBeLessThan(texts().indexOf("new"));
 });
 
-test("after op 9 for a running session the bot identifies again", async () => {
+test("if Discord invalidates the running session (op 9), the bot identifies again", async () => {
   const { server, texts, heard } = await listeningDiscord();
   server.gateway.invalidate();
   await expect.poll(() => server.gateway.identified.length, { timeout: 5_000 }).toBe(2);
@@ -125,7 +125,7 @@ test("after op 9 for a running session the bot identifies again", async () => {
   expect(texts()).toEqual(["still here"]);
 });
 
-test("DN1, I2: Discord resends events after a short absence, also in channels without earlier messages", async () => {
+test("DN1, I2: after a short absence Discord sends missed events again, also for channels without earlier messages", async () => {
   const host = recordingHost();
   const server = await startDiscord();
   const first = await listening(server, host);
@@ -140,7 +140,7 @@ test("DN1, I2: Discord resends events after a short absence, also in channels wi
   expect(server.gateway.identified).toHaveLength(1);
 });
 
-test("DU1: after a long absence reads a channel in pages, in order, without messages older than a day", async () => {
+test("DU1: after a long absence the missed messages of a channel are read in pages, in order, but none older than a day", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });
   server.say({ channel_id: DIRECT, content: "seen" });
@@ -158,7 +158,7 @@ test("DU1: after a long absence reads a channel in pages, in order, without mess
   expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
-test("DN2: a missed message that could not be stored is read the next time", async () => {
+test("DN2: a missed message that could not be stored is read again the next time", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });
   server.say({ channel_id: DIRECT, content: "seen" });
@@ -175,7 +175,7 @@ test("DN2: a missed message that could not be stored is read the next time", asy
   await expect.poll(() => again.texts()).toEqual(["seen", "missed", "new"]);
 });
 
-test("DC2, DK1: an event that is not stored is not acknowledged, and arrives again in order", async () => {
+test("DC2, DK1: an event that is not stored is not acknowledged, and arrives again in its order", async () => {
   const host = recordingHost();
   const held = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -190,7 +190,7 @@ test("DC2, DK1: an event that is not stored is not acknowledged, and arrives aga
   await expect.poll(texts).toEqual(["quick"]);
   server.say({ channel_id: DIRECT, content: "slow" });
   server.say({ channel_id: DIRECT, content: "behind" });
-  // READY, GUILD_CREATE and the first message are settled, the fourth event is not.
+  // READY, GUILD_CREATE and the first message are processed, the fourth event is not.
   const count = server.gateway.beats.length;
   await expect.poll(() => server.gateway.beats.length).toBeGreaterThan(count + 3);
   expect(server.gateway.beats.at(-1)).toBe(3);
@@ -199,7 +199,7 @@ test("DC2, DK1: an event that is not stored is not acknowledged, and arrives aga
   expect(texts()).toEqual(["quick", "slow", "behind"]);
 });
 
-test("leaves a gateway that does not answer heartbeats, and resumes", async () => {
+test("the bot leaves a gateway that does not answer heartbeats, and resumes its session", async () => {
   const server = await startDiscord();
   server.rules.heartbeatMs = 60;
   const { texts } = await listeningDiscord({ server });
@@ -209,7 +209,7 @@ test("leaves a gateway that does not answer heartbeats, and resumes", async () =
   await expect.poll(texts, { timeout: 5_000 }).toContain("hello");
 });
 
-test("DQ2: too many events close the connection, and none is lost", async () => {
+test("DQ2: too many waiting events close the connection, and none is lost", async () => {
   const host = recordingHost();
   const gate = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -228,7 +228,7 @@ test("DQ2: too many events close the connection, and none is lost", async () => 
   expect([...new Set(texts())]).toEqual(flood);
 }, 20_000);
 
-test("DC1: skips hostile frames; the account and the process continue", async () => {
+test("DC1: hostile frames are skipped; account and process continue", async () => {
   const { server, texts, state } = await listeningDiscord();
   const twisted = {
     ...{
@@ -267,12 +267,12 @@ test("DC1: skips hostile frames; the account and the process continue", async ()
   await expect.poll(() => texts().at(-1)).toBe("hello");
   expect(texts()).toHaveLength(2);
   expect(state()).toBe("ready");
-  // The first regular heartbeat comes at a random time; an interval of zero would bring hundreds.
+  // The first heartbeat comes after a random part of the interval; an interval of zero would cause hundreds.
   expect(server.gateway.beats.length).toBeLessThan(3);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });
 
-test("reports an intent that is disabled in the portal by its name, and retries rarely", async () => {
+test("an intent that is disabled in Discord's portal is reported by name, and the bot retries rarely", async () => {
   const server = await startDiscord();
   server.rules.intents = 1 | (1 << 9) | (1 << 12);
   const { ended } = await listening(server, recordingHost());
@@ -283,7 +283,7 @@ test("reports an intent that is disabled in the portal by its name, and retries 
   });
 });
 
-test("reports too many connections in a day, and a URL that is not Discord's", async () => {
+test("too many connections per day, and an address that is not Discord's, are reported", async () => {
   const server = await startDiscord();
   server.rules.startsLeft = 0;
   const tooMany = await listening(server, recordingHost());
@@ -300,7 +300,7 @@ test("reports too many connections in a day, and a URL that is not Discord's", a
   });
 });
 
-test("gives up a gateway that accepts the connection and stays silent", async () => {
+test("the bot leaves a gateway that accepts the connection and stays silent", async () => {
   const server = await startDiscord();
   server.gateway.fallSilent(true);
   const world = fakeWorld();
@@ -325,7 +325,7 @@ test("DC3: a stop at any time closes every connection", async () => {
   }
 });
 
-test("DC3: a stop while the connection opens does not wait and leaves no socket", async () => {
+test("DC3: a stop during the opening of a connection does not wait and leaves no socket open", async () => {
   const mute = createServer();
   const sockets = new Set<Socket>();
   mute.on("connection", (socket) => {
@@ -348,7 +348,7 @@ test("DC3: a stop while the connection opens does not wait and leaves no socket"
   await expect.poll(() => sockets.size).toBe(0);
 }, 15_000);
 
-test("does not resume a session of another bot, or at a URL that must not get the token", async () => {
+test("the bot does not resume a session of another bot, or at an address that must not receive the token", async () => {
   for (const more of [
     { botId: "1" },
     { url: "ftp://elsewhere.example" },
@@ -365,7 +365,7 @@ test("does not resume a session of another bot, or at a URL that must not get th
   }
 });
 
-test("does not try twice to resume a lost session", async () => {
+test("the bot does not try a second time to resume a lost session", async () => {
   const host = recordingHost();
   const server = await startDiscord();
   const session = { id: "s", sequence: 5, botId: BOT.id, restUrl: server.restUrl, url: "ws://127.0.0.1:1" };
@@ -374,7 +374,7 @@ test("does not try twice to resume a lost session", async () => {
   expect(server.gateway.identified).toHaveLength(1);
 });
 
-test("retries a request for an unknown channel, and skips a channel that stays hidden", async () => {
+test("a request for an unknown channel is retried, and a channel that stays hidden is skipped", async () => {
   const { server, texts } = await listeningDiscord();
   const body = { message: "500", code: 0 };
   server.fault(new RegExp(`^GET /channels/${HIDDEN}$`), { kind: "status", status: 500, body }, 2);

@@ -1,5 +1,5 @@
-// Discord, against a server that speaks its REST interface and its gateway over real sockets: the contract of
-// channels, and the requests to Discord.
+// Discord, with a server that imitates its REST interface and its gateway on real sockets: the contract of
+// all channels, and the requests to Discord.
 
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../../../src/channels/channel.ts";
@@ -44,7 +44,7 @@ async function opened() {
 }
 
 describe("Discord: text that leaves", () => {
-  test("DO1: a model's text notifies nobody and gets no link preview", async () => {
+  test("DO1: text of a model notifies nobody and gets no link preview", async () => {
     const { server, channel } = await opened();
     const said = `@everyone <@${ADA.id}> <@&200000000000000003> see https://example.org`;
     expect(await channel.deliver(text(ROOM, said))).toEqual({ kind: "sent" });
@@ -52,7 +52,7 @@ describe("Discord: text that leaves", () => {
     expect(body).toMatchObject({ content: said, allowed_mentions: { parse: [] }, flags: 4 });
   });
 
-  test("DO2: repeats an attempt with an unknown result once, and shows the text once", async () => {
+  test("DO2: an attempt with an unknown result is repeated once, and people see the text once", async () => {
     const { server, channel, asked } = await opened();
     server.fault(SEND, { kind: "cut" });
     expect(await channel.deliver(text(ROOM, "once"))).toEqual({ kind: "sent" });
@@ -60,7 +60,7 @@ describe("Discord: text that leaves", () => {
     expect(asked(SEND)).toHaveLength(2);
   });
 
-  test("DO2: parts of one text, and two equal texts, have different nonces", async () => {
+  test("DO2: the parts of one text, and two equal texts, have different nonces", async () => {
     const { server, channel } = await opened();
     const first = text(ROOM, "same", { deliveryId: "d", part: 1, parts: 2 });
     await channel.deliver(first);
@@ -72,7 +72,7 @@ describe("Discord: text that leaves", () => {
     expect(nonces.every((nonce) => nonce.length <= 25)).toBe(true);
   });
 
-  test("DO2, I5: the outcome stays unknown if the second attempt fails: the first may have arrived", async () => {
+  test("DO2, I5: the outcome stays unknown if the repetition fails, because the first attempt may have succeeded", async () => {
     const { server, channel } = await opened();
     server.fault(SEND, { kind: "cut" });
     server.fault(SEND, { kind: "status", status: 403, body: { message: "Missing Access", code: 50001 } });
@@ -80,18 +80,21 @@ describe("Discord: text that leaves", () => {
     expect(server.sent).toHaveLength(1);
   });
 
-  test("I5: a success with an unreadable answer is a success", async () => {
+  test("I5: a success status with an unreadable body is a success", async () => {
     const { server, channel } = await opened();
     server.fault(SEND, { kind: "text", text: "{ not json" });
     expect(await channel.deliver(text(ROOM, "hello"))).toEqual({ kind: "sent" });
   });
 
-  test.each([502, 503])("I5: status %i means not sent: the text is retried later", async (status) => {
-    const { server, channel, asked } = await opened();
-    server.fault(SEND, { kind: "status", status, body: {} });
-    expect((await channel.deliver(text(ROOM, "later"))).kind).toBe("retry");
-    expect(asked(SEND)).toHaveLength(1);
-  });
+  test.each([502, 503])(
+    "I5: status %i means that the text was not sent, and it is retried later",
+    async (status) => {
+      const { server, channel, asked } = await opened();
+      server.fault(SEND, { kind: "status", status, body: {} });
+      expect((await channel.deliver(text(ROOM, "later"))).kind).toBe("retry");
+      expect(asked(SEND)).toHaveLength(1);
+    },
+  );
 
   test("I5: without an answer in time the outcome is unknown", async () => {
     const server = await startDiscord();
@@ -108,7 +111,7 @@ describe("Discord: text that leaves", () => {
     expect(world.pendingDelays()).toEqual([]);
   });
 
-  test("respects a rate limit that Discord announced, without a request", async () => {
+  test("a rate limit that Discord has announced is respected without further requests", async () => {
     const { server, channel, asked } = await opened();
     const headers = {
       "x-ratelimit-limit": "5",
@@ -122,7 +125,7 @@ describe("Discord: text that leaves", () => {
     expect(asked(SEND)).toHaveLength(1);
   });
 
-  test("tries a refused token again: only settings or the portal can fix it", async () => {
+  test("a refused token is tried again later, because the portal may be corrected", async () => {
     const { server, channel } = await opened();
     server.rules.token = "another";
     const refused = await channel.deliver(text(ROOM, "hello"));
@@ -135,7 +138,7 @@ describe("Discord: text that leaves", () => {
     expect(await channel.deliver(text(ROOM, "hello"))).toEqual({ kind: "sent" });
   });
 
-  test("writes to a person in their direct chat, which is looked up once", async () => {
+  test("a text to a person goes to their direct chat, which is looked up once", async () => {
     const { server, channel, asked } = await opened();
     expect(await channel.deliver(text(ADA.id, "hello"))).toEqual({ kind: "sent" });
     expect(await channel.deliver(text(BOB.id, "you too"))).toEqual({ kind: "sent" });
@@ -153,14 +156,14 @@ describe("Discord: text that leaves", () => {
     [FORUM, "text can't be sent"],
     ["general", "is not a Discord id"],
     ["../../users/@me", "is not a Discord id"],
-  ])("explains why a chat accepts no text (%s)", async (to, words) => {
+  ])("the error explains why a chat accepts no text (%s)", async (to, words) => {
     const { server, channel } = await opened();
     server.channels.set(HIDDEN, { id: HIDDEN, type: 0, guild_id: "1" });
     const outcome = await channel.deliver(text(to, "hello"));
     expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining(words) });
   });
 
-  test("each account writes with its own token, to its own Discord", async () => {
+  test("each account writes with its own token to its own server", async () => {
     const [one, two] = [await startDiscord(), await startDiscord()];
     two.rules.token = "the-second-token";
     const second = { accountId: "second", token: "the-second-token" };
@@ -182,7 +185,7 @@ describe("Discord: text that leaves", () => {
 });
 
 describe("Discord: threads", () => {
-  test("a thread of a channel is opened, and text goes there", async () => {
+  test("a thread is opened in a channel, and text is sent to it", async () => {
     const { server, channel } = await opened();
     const thread = await channel.openThread?.(route(ROOM), "  a job\n\u202Efor you ");
     if (thread?.ok !== true) throw new Error(thread?.error);
@@ -199,7 +202,7 @@ describe("Discord: threads", () => {
     expect(server.sent[0]?.channelId).toBe(threadId);
   });
 
-  test("opens a thread beside a thread, a forum thread with a message, and an announcement thread", async () => {
+  test("a thread can be opened beside a thread, in a forum with a message, and in an announcement channel", async () => {
     const { server, channel } = await opened();
     for (const at of [route(ROOM, THREAD), route(FORUM), route(NEWS)]) {
       const thread = await channel.openThread?.(at, "t".repeat(300));
@@ -209,7 +212,7 @@ describe("Discord: threads", () => {
     }
   });
 
-  test("direct messages have no threads, and a refusal says why", async () => {
+  test("direct messages have no threads, and the refusal says so", async () => {
     const { server, channel } = await opened();
     expect(await channel.openThread?.(route(DIRECT), "x")).toMatchObject({
       ok: false,
@@ -224,7 +227,7 @@ describe("Discord: threads", () => {
     expect(await channel.openThread?.(route("room"), "x")).toMatchObject({ ok: false });
   });
 
-  test("a message reopens an archived thread", async () => {
+  test("a message to an archived thread reopens it", async () => {
     const { server, channel } = await opened();
     server.channels.set(THREAD, { ...server.channels.get(THREAD), thread_metadata: { archived: true } });
     expect(await channel.deliver(text(ROOM, "back", { route: route(ROOM, THREAD) }))).toEqual({

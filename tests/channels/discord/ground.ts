@@ -1,4 +1,4 @@
-// Runs the channel Discord against a fake Discord with one account, and acts as its users.
+// Runs the Discord channel with one account against a fake Discord, and acts as its users.
 
 import { expect } from "vitest";
 import { openDiscord } from "../../../src/channels/discord/channel.ts";
@@ -33,7 +33,7 @@ export function discordAccount(restUrl: string, more: Partial<DiscordAccount> = 
   };
 }
 
-/** Returns the text as people see it, without Discord's markup. */
+/** Returns the text as people see it, without markup. */
 function withoutMarks(text: string): string {
   return text
     .replace(/\*\*(.+?)\*\*/g, "$1")
@@ -41,13 +41,13 @@ function withoutMarks(text: string): string {
     .replace(/`(.+?)`/g, "$1");
 }
 
-/** A text to a channel. */
+/** Matches a request that sends a text to a channel. */
 export const SEND = /^POST \/channels\/\d+\/messages$/;
 
 function trip(server: DiscordServer, trouble: Trouble): void {
   const fail = (status: number, body: Json, headers = {}, times = 1): void =>
     server.fault(SEND, { kind: "status", status, body, headers }, times);
-  // Discord shows a repeated text once, so a failure must last longer than one repetition.
+  // The channel repeats an attempt once, so a failure must affect two requests.
   if (trouble.kind === "cut") server.fault(SEND, { kind: "cut" }, 2);
   if (trouble.kind === "serverError") fail(500, { message: "500: Internal Server Error", code: 0 }, {}, 2);
   if (trouble.kind === "refuse") fail(403, { message: "Missing Access", code: 50001 });
@@ -105,7 +105,7 @@ function platformOf(server: DiscordServer): Platform {
   };
 }
 
-/** Opens the ground in the form that the channel contract requires. */
+/** Starts a fake Discord as the channel contract requires. */
 export async function openDiscordGround(
   host: HostParts,
 ): Promise<ChannelGround & { readonly server: DiscordServer }> {
@@ -120,7 +120,7 @@ export async function openDiscordGround(
   };
 }
 
-/** An account that listens, and its received messages. `server`: an existing one, after a disconnect. */
+/** Starts an account that records the messages it receives. `server`: that of an earlier connection. */
 export async function listeningDiscord(
   options: { readonly host?: HostParts; readonly server?: DiscordServer } = {},
 ) {
@@ -130,7 +130,7 @@ export async function listeningDiscord(
   const state = () => accounts.statuses()[0]?.state;
   await expect.poll(state, { timeout: 5_000 }).toBe("ready");
   const texts = () => host.received.map(({ text }) => text);
-  /** Resolves after this number of messages. */
+  /** Waits until this many messages have arrived. */
   const heard = async (count: number) => {
     await expect.poll(() => host.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);
     return host.received;

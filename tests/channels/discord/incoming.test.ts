@@ -1,4 +1,4 @@
-// Discord events as messages: DI1-3, DT1, DM1, DS1-2 of src/channels/discord.
+// Discord events that become messages: DI1-3, DT1, DM1, DS1-2 of src/channels/discord.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,14 +23,16 @@ import { listeningDiscord } from "./ground.ts";
 
 const never = new AbortController().signal;
 
-/** Sends a message and waits for it: events are settled in order, so earlier ones are settled, too. */
+/**
+ * Sends a message and waits for it. Events are processed in order, so earlier ones are then finished, too.
+ */
 async function said(ground: Awaited<ReturnType<typeof listeningDiscord>>): Promise<readonly Json[]> {
   ground.server.say({ channel_id: DIRECT, content: "the end" });
   await expect.poll(() => ground.texts().at(-1)).toBe("the end");
   return ground.host.received.slice(0, -1);
 }
 
-test("DI3: a direct chat has the person's id; settings may name a channel by its server", async () => {
+test("DI3: a direct chat has the person's id; settings may name a channel together with its server", async () => {
   const ground = await listeningDiscord();
   ground.server.say({ channel_id: DIRECT, author: { ...ADA, username: "owner" }, content: "hi" });
   ground.server.say({ channel_id: ROOM, content: "hi", member: { nick: "Countess" } });
@@ -41,7 +43,7 @@ test("DI3: a direct chat has the person's id; settings may name a channel by its
   expect(room?.sender).toEqual({ id: ADA.id, name: "Countess" });
 });
 
-test("DI2: identifies threads by parent and own id, including unknown ones and forum posts", async () => {
+test("DI2: a thread is identified by its parent and its own id, also if it is unknown or a forum post", async () => {
   const ground = await listeningDiscord();
   const { server } = ground;
   const post = "450000000000000001";
@@ -61,14 +63,14 @@ test("DI2: identifies threads by parent and own id, including unknown ones and f
   expect(server.asked.filter(({ path }) => path === `/channels/${post}`)).toHaveLength(1);
 });
 
-test("skips a message of a deleted channel, and reads the others", async () => {
+test("a message of a deleted channel is skipped, and the others are read", async () => {
   const ground = await listeningDiscord();
   const message = { ...ground.server.say({ channel_id: DIRECT, content: "x" }, true), guild_id: GUILD };
   ground.server.gateway.dispatch("MESSAGE_CREATE", { ...message, channel_id: "499999999999999999" });
   expect(await said(ground)).toEqual([]);
 });
 
-test("a mention is the name, the bot's own role or a reply, but not @everyone or another role", async () => {
+test("a mention is the bot's name, its own role, or a reply to it, but not @everyone or another role", async () => {
   const ground = await listeningDiscord();
   const { server } = ground;
   const room = (more: Json) => server.say({ channel_id: ROOM, ...more });
@@ -91,7 +93,7 @@ test("a mention is the name, the bot's own role or a reply, but not @everyone or
   expect(server.asked.filter(({ path }) => path.endsWith("/roles"))).toHaveLength(1);
 });
 
-test("ids in a text become names if known", async () => {
+test("ids in a text are replaced by names if they are known", async () => {
   const ground = await listeningDiscord();
   const content = `<@${BOB.id}> and <@${BOT.id}>: see <#${ROOM}>, <#123456789012345678> <:wave:1> <a:dance:2> <@9>`;
   ground.server.say({ channel_id: ROOM, content, mentions: [BOB, BOT] });
@@ -99,7 +101,7 @@ test("ids in a text become names if known", async () => {
   expect(message?.text).toBe("@Bob and @parley: see #general, <#123456789012345678> :wave: :dance: <@9>");
 });
 
-test("other content becomes a note; forwarded text says so", async () => {
+test("content that is not text becomes a note; forwarded text is marked as forwarded", async () => {
   const ground = await listeningDiscord();
   const direct = (more: Json) => ground.server.say({ channel_id: DIRECT, ...more });
   direct({ sticker_items: [{ id: "1", name: "Wave\n[evil]", format_type: 1 }] });
@@ -120,7 +122,7 @@ test("other content becomes a note; forwarded text says so", async () => {
   expect(heard.map(({ forwarded }) => forwarded === true)).toEqual([false, false, false, false, true]);
 });
 
-test("ignores items of a list that are not objects", async () => {
+test("items of a list that are not objects are ignored", async () => {
   const ground = await listeningDiscord();
   const junk = { attachments: [null, 7, "x"], sticker_items: ["x"], embeds: [null], mentions: [1] };
   ground.server.say({ channel_id: DIRECT, content: "", ...junk });
@@ -129,7 +131,7 @@ test("ignores items of a list that are not objects", async () => {
   expect(heard.map(({ text, media }) => ({ text, media }))).toEqual([{ text: "hello", media: [] }]);
 });
 
-test("DI1: ignores bots, web hooks, Discord's notices, the bot itself and empty messages", async () => {
+test("DI1: messages of bots, web hooks, Discord and the bot itself are ignored, and so are empty ones", async () => {
   const ground = await listeningDiscord();
   const room = (more: Json) => ground.server.say({ channel_id: ROOM, content: "psst", ...more });
   room({ author: { ...BOB, bot: true } });
@@ -147,7 +149,7 @@ test("DI1: ignores bots, web hooks, Discord's notices, the bot itself and empty 
   expect(await said(ground)).toEqual([]);
 });
 
-test("an edit is a change by its author, not a link preview or a pin", async () => {
+test("a change of the text by its author is an edit; a link preview or a pin is not", async () => {
   const ground = await listeningDiscord();
   const { server } = ground;
   const message = server.say({ channel_id: DIRECT, content: "first" });
@@ -162,7 +164,7 @@ test("an edit is a change by its author, not a link preview or a pin", async () 
   expect(new Set(heard.map(({ edit }) => edit)).size).toBe(3);
 });
 
-test("DM1: reads files only from Discord, without the token and without redirects", async () => {
+test("DM1: files are read from Discord only, without the token and without redirects", async () => {
   const asked: string[] = [];
   const elsewhere = createServer((request, response) => {
     asked.push(request.url ?? "");
@@ -196,7 +198,7 @@ test("DM1: reads files only from Discord, without the token and without redirect
   expect(files.map(({ authorization }) => authorization)).toEqual([undefined]);
 });
 
-test("DS1: writes the command menu only when it differs", async () => {
+test("DS1: the command menu is written only if it has changed", async () => {
   const server = await startDiscord();
   const writes = () => server.asked.filter(({ method }) => method === "PUT").length;
   const reads = () =>
@@ -212,7 +214,7 @@ test("DS1: writes the command menu only when it differs", async () => {
   expect(writes()).toBe(2);
 });
 
-test("DS2: receives messages even if the menu can't be written", async () => {
+test("DS2: messages arrive even if the command menu can't be written", async () => {
   const server = await startDiscord();
   server.fault(
     /applications/,
@@ -224,7 +226,7 @@ test("DS2: receives messages even if the menu can't be written", async () => {
   expect(await said(ground)).toMatchObject([{ text: "hello" }]);
 });
 
-test("a menu command is a message, and is acknowledged after it is stored", async () => {
+test("a command chosen from the menu is a message, and is acknowledged after it is stored", async () => {
   const ground = await listeningDiscord();
   const { server, host } = ground;
   const call = (more: Json = {}) => {

@@ -1,4 +1,4 @@
-// Files of messages: accepted and rejected ones.
+// Files of messages: accepted and rejected files.
 
 import { execFileSync } from "node:child_process";
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ function ground() {
 }
 
 describe("a file that Messages keeps", () => {
-  test("a file inside an allowed folder is read whole", async () => {
+  test("a file inside an allowed folder is read completely", async () => {
     const { inside, read } = ground();
     const found = await read(join(inside, "ab", "note.txt"));
     expect(found.ok && Buffer.from(found.value).toString()).toBe("hello");
@@ -27,7 +27,7 @@ describe("a file that Messages keeps", () => {
     expect(same.ok).toBe(true);
   });
 
-  test("IF1: a file outside is not read, by any path", async () => {
+  test("IF1: a file outside the allowed folders is not read, whatever its path looks like", async () => {
     const { inside, outside, read } = ground();
     symlinkSync(join(outside, "secret.txt"), join(inside, "link.txt"));
     symlinkSync(outside, join(inside, "folder"));
@@ -47,7 +47,7 @@ describe("a file that Messages keeps", () => {
     expect(await read(join(outside, "secret.txt"), 100, [])).toMatchObject({ ok: false });
   });
 
-  test("IF1: a link to a file inside, or to the folder itself, is followed", async () => {
+  test("IF1: a symbolic link is followed if it leads to an allowed folder", async () => {
     const { inside, outside, read } = ground();
     symlinkSync(join(inside, "ab", "note.txt"), join(inside, "alias.txt"));
     symlinkSync(inside, join(outside, "messages"));
@@ -59,7 +59,7 @@ describe("a file that Messages keeps", () => {
     ).toBe(true);
   });
 
-  test("IF2: reports a file that is too large, a folder, a pipe and a device without blocking", async () => {
+  test("IF2: a file that is too large, a folder, a pipe and a device are reported without blocking", async () => {
     const { inside, read } = ground();
     expect(await read(join(inside, "ab", "note.txt"), 4)).toMatchObject({ ok: false, code: "too_large" });
     expect(await read(join(inside, "ab"))).toMatchObject({ ok: false, code: "file_problem" });

@@ -1,5 +1,5 @@
-// iMessage, against a real process that speaks like `imsg rpc`: the contract of channels, and rules of
-// iMessage alone.
+// iMessage, with a real process that imitates `imsg rpc`: the contract of all channels, and rules for
+// iMessage only.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ const IN_GROUP = {
 
 let guids = 0;
 
-/** A row in the form of the program. */
+/** Returns a row as the program sends it. */
 function row(fields: object) {
   guids += 1;
   return {
@@ -134,7 +134,7 @@ const sending = (to: string, text = "x") => ({
 });
 
 describe("iMessage: its program", () => {
-  test("IC1: restarts after exit and resumes after the last stored message", async () => {
+  test("IC1: the program is restarted after its exit, and reading resumes after the last stored message", async () => {
     const { desk, heard, host } = await listening();
     desk.add(row({ text: "one" }));
     await heard(1);
@@ -146,7 +146,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(1);
   });
 
-  test("IC1: reads a first message again that could not be stored before the exit", async () => {
+  test("IC1: a first message that could not be stored before the exit is read again", async () => {
     const { desk, heard, host, accounts } = await listening();
     host.failing = 6;
     desk.add(row({ text: "the first" }));
@@ -156,7 +156,7 @@ describe("iMessage: its program", () => {
     await expect.poll(() => desk.watches()).toBe(1);
   });
 
-  test("IC2: reads messages again that arrive faster than they are stored, in order, without a gap", async () => {
+  test("IC2: messages that arrive faster than they are stored are read again, in order and without a gap", async () => {
     const host = recordingHost();
     const { desk, heard } = await listening({}, host);
     const big = "x".repeat(500_000);
@@ -168,7 +168,7 @@ describe("iMessage: its program", () => {
     expect(desk.resumed.length).toBeGreaterThan(1);
   });
 
-  test("a missing program is a lasting problem with a clear message; texts wait", async () => {
+  test("a missing program is a lasting problem with a clear error; outgoing texts wait", async () => {
     const host = recordingHost();
     const channel = openIMessage([account(["/nowhere/imsg", "rpc"])], host);
     const accounts = await listenAt(channel, host);
@@ -177,7 +177,7 @@ describe("iMessage: its program", () => {
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
 
-  test("IP1, IP3: reports a program that exits at once with its last output, without secrets", async () => {
+  test("IP1, IP3: if the program exits at once, its last output is reported, without secrets", async () => {
     const world = fakeWorld({ clock: "real" });
     const host = { ...recordingHost(), world };
     const desk = await startImsgDesk();
@@ -192,7 +192,7 @@ describe("iMessage: its program", () => {
     await channel.close?.();
   });
 
-  test("IP4: closing stops the program, also during a request", async () => {
+  test("IP4: closing the channel stops the program, even during a request", async () => {
     const host = recordingHost();
     const { desk, channel } = await ground(host);
     await channel.test?.("default");
@@ -203,7 +203,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(0);
   });
 
-  test("concurrent callers share one program", async () => {
+  test("simultaneous callers share one program", async () => {
     const { desk, channel } = await ground(recordingHost());
     const outcomes = await Promise.all(
       [1, 2, 3, 4].map((part) => channel.deliver(sending(ADA, `part ${part}`))),
@@ -215,7 +215,7 @@ describe("iMessage: its program", () => {
 });
 
 describe("iMessage: what comes in", () => {
-  test("IM1: skips invalid lines without stopping the account", async () => {
+  test("IM1: invalid lines are skipped, and the account continues", async () => {
     const { desk, heard, accounts } = await listening();
     const told = (message: unknown, subscription = 1) =>
       desk.raw(
@@ -250,7 +250,7 @@ describe("iMessage: what comes in", () => {
     expect(desk.resumed.length).toBe(1);
   });
 
-  test("IM2: ignores own messages, reactions and notices", async () => {
+  test("IM2: own messages, reactions and notices are ignored", async () => {
     const { desk, heard } = await listening();
     desk.add(row({ text: "mine", is_from_me: true }));
     desk.add(row({ text: "Loved an image", is_reaction: true }));
@@ -259,7 +259,7 @@ describe("iMessage: what comes in", () => {
     expect((await heard(1)).map(({ text }) => text)).toEqual(["a real one"]);
   });
 
-  test("IM3: the name as a separate word, or a reply to the agent, is a mention in a group", async () => {
+  test("IM3: in a group, the name as a separate word or a reply to the agent is a mention", async () => {
     const { desk, heard } = await listening();
     const group = (text: string, more: object = {}) => desk.add(row({ ...IN_GROUP, text, ...more }));
     group("parley, what is new?");
@@ -279,7 +279,7 @@ describe("iMessage: what comes in", () => {
     expect(answer?.quoted).toEqual({ text: "I think so" });
   });
 
-  test("a quoted message that is not among the newest is the program's text of it, or missing", async () => {
+  test("a quoted message that is not among the newest is quoted as the program reports it, or omitted", async () => {
     const { desk, heard } = await listening();
     desk.add(
       row({ text: "yes", reply_to_guid: "long-gone", reply_to_text: "an old one", reply_to_sender: ADA }),
@@ -290,7 +290,7 @@ describe("iMessage: what comes in", () => {
     expect(second?.quoted).toBeUndefined();
   });
 
-  test("reads recordings, stickers, polls and missing files", async () => {
+  test("recordings, stickers, polls and missing files become readable notes", async () => {
     const { desk, heard } = await listening();
     const voice = {
       uti: "com.apple.coreaudio-format",
@@ -318,7 +318,7 @@ describe("iMessage: what comes in", () => {
 });
 
 describe("iMessage: what goes out", () => {
-  test("finds a person by the handle and a group by its id, and rejects other recipients", async () => {
+  test("a person is addressed by handle and a group by id; other recipients are rejected", async () => {
     const { desk, channel } = await ground(recordingHost());
     for (const to of [ADA, "ada@example.org", GROUP]) {
       expect(await channel.deliver(sending(to, "**hi** [here](https://e.org)"))).toEqual({ kind: "sent" });
@@ -335,7 +335,7 @@ describe("iMessage: what goes out", () => {
     await channel.close?.();
   });
 
-  test("I5: retries only a text that the program reports as not sent", async () => {
+  test("I5: a text is retried only if the program reports that it was not sent", async () => {
     const { desk, channel } = await ground(recordingHost());
     const error = async (code: number, data?: unknown): Promise<string> => {
       desk.next({ kind: "error", code, message: "it failed", data });
@@ -351,7 +351,7 @@ describe("iMessage: what goes out", () => {
     await channel.close?.();
   });
 
-  test("restarts a program that is blocked by an earlier text", async () => {
+  test("a program that is blocked by an earlier text is restarted", async () => {
     const { desk, channel, heard } = await listening();
     desk.next({ kind: "error", code: -32004, message: "Mutation lane blocked", data: { retry_safe: true } });
     expect(await channel.deliver(sending(ADA))).toMatchObject({ kind: "retry" });

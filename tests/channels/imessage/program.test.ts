@@ -1,4 +1,4 @@
-// The imsg program as a process: its environment, time limits and end.
+// The imsg program as a process: its environment, time limits and exit.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,14 +9,14 @@ import { fakeWorld } from "../../kit/world.ts";
 
 const script = (text: string): string[] => [process.execPath, "-e", text];
 
-/** Answers each request with the value of `body` for `call`. */
+/** Returns a program that answers each request with the value of `body` for `call`. */
 const answering = (body: string): string =>
   `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
     const call = JSON.parse(line); const say = (said) => process.stdout.write(JSON.stringify(said) + "\\n"); ${body} });`;
 
 const ECHO = 'say({ jsonrpc: "2.0", id: call.id, result: call.params });';
 
-test("IP1: the program gets a home, a language and a search path, and nothing of the gateway's environment", async () => {
+test("IP1: the program gets a home, a language and a search path, and no other variable of the gateway's environment", async () => {
   const world = fakeWorld({ clock: "real" });
   const path = join(temporaryFolder(), "environment.json");
   process.env.PARLEY_TEST_SECRET = "a-secret-of-the-gateway";
@@ -28,7 +28,7 @@ test("IP1: the program gets a home, a language and a search path, and nothing of
   expect(names).toEqual(["HOME", "LANG", "LOGNAME", "PATH", "USER"]);
 });
 
-test("stops and reports a program that does not answer its first request", async () => {
+test("a program that does not answer its first request is stopped and reported", async () => {
   const world = fakeWorld();
   const started = startProgram(script("process.stdin.resume()"), world);
   const failed = expect(started).rejects.toThrow("gave no answer within 20 s");
@@ -37,7 +37,7 @@ test("stops and reports a program that does not answer its first request", async
   await failed;
 });
 
-test("IP4: kills a program that ignores the end of its input and SIGTERM, with its children", async () => {
+test("IP4: a program that ignores the end of its input and SIGTERM is killed, with its children", async () => {
   const world = fakeWorld();
   const stubborn = 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1_000);';
   const child = `const { pid } = require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(stubborn)}]);`;
@@ -56,14 +56,14 @@ test("IP4: kills a program that ignores the end of its input and SIGTERM, with i
 function isThere(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A zombie process counts as ended.
+    // A zombie process has ended.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
   }
 }
 
-test("IP2: a request after the exit was not received; a request that was pending at the exit may have been done", async () => {
+test("IP2: a request after the exit counts as not received; a request during the exit has an unknown outcome", async () => {
   const world = fakeWorld({ clock: "real" });
   const body = `if (call.method === "end") process.exit(7); ${ECHO}`;
   const program = await startProgram(script(answering(body)), world);
@@ -72,9 +72,9 @@ test("IP2: a request after the exit was not received; a request that was pending
   expect(await program.request("send", {}, 20_000)).toMatchObject({ kind: "failed", reached: false });
 });
 
-test("IP3: input that the program does not read is bounded", async () => {
+test("IP3: the amount of input that the program has not read is limited", async () => {
   const world = fakeWorld({ clock: "real" });
-  // Reads only its first line.
+  // A program that reads only its first line.
   const once = `process.stdin.once("data", (line) => { process.stdin.pause();
     process.stdout.write(JSON.stringify({ id: JSON.parse(line).id, result: {} }) + "\\n"); setInterval(() => {}, 1_000); });`;
   const program = await startProgram(script(once), world);
@@ -86,7 +86,7 @@ test("IP3: input that the program does not read is bounded", async () => {
   for (const answer of await Promise.all(answers)) expect(answer.kind).toBe("failed");
 });
 
-test("reads lines in pieces, several lines in one piece, and skips invalid lines", async () => {
+test("lines arrive in pieces, or several at once, and invalid lines are skipped", async () => {
   const world = fakeWorld({ clock: "real" });
   const body = `const text = JSON.stringify({ id: call.id, result: { text: "é\u{1F600}" } });
     if (call.method === "a") { globalThis.held = text.slice(30); process.stdout.write("a banner\\n\\n{\\n" + text.slice(0, 30)); }

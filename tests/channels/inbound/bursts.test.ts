@@ -1,4 +1,4 @@
-// Messages of one person within a short time become one run; an edited message is read in its last version.
+// Messages of one person within a short time become one run; of an edited message the last version counts.
 
 import { describe, expect, test } from "vitest";
 import { pruneInbound } from "../../../src/store/queries/channels/inbound.ts";
@@ -27,7 +27,7 @@ describe("bursts", () => {
     );
   });
 
-  test("a burst ends after five debounce times, even if messages still arrive", async () => {
+  test("a burst ends after five debounce times, even if more messages arrive", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 8; at += 1) {
@@ -41,7 +41,7 @@ describe("bursts", () => {
     ]);
   });
 
-  test("messages of different people, places and threads are not joined", async () => {
+  test("messages of different people, chats and threads are not joined", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     await receive(saidInGroup("a"));
@@ -58,7 +58,7 @@ describe("bursts", () => {
     expect(await app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("too many messages become several runs; nothing is lost", async () => {
+  test("too many messages in a burst become several runs, and none is lost", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 120; at += 1) await receive(said(`<${at}>`));
@@ -68,7 +68,7 @@ describe("bursts", () => {
     expect((await app.runs(MAIN)).length).toBe(3);
   });
 
-  test("long messages stay whole: each is a separate run, in order", async () => {
+  test("long messages are not joined: each is a separate run, in order", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (const letter of ["a", "b", "c"]) await receive(said(letter.repeat(200_000)));
@@ -81,7 +81,7 @@ describe("bursts", () => {
     ]);
   });
 
-  test("I2: waiting messages become a run after a restart", async () => {
+  test("I2: messages that wait in a burst become a run after a restart", async () => {
     const dir = temporaryFolder();
     const world = fakeWorld();
     const first = await open({ dir, world }, slow());
@@ -94,7 +94,7 @@ describe("bursts", () => {
 });
 
 describe("edits", () => {
-  test("an edit of a waiting message replaces it", async () => {
+  test("an edit of a message that waits in a burst replaces it", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     const message = said("meet at 5");
@@ -105,7 +105,7 @@ describe("edits", () => {
     expect((await app.texts(MAIN))[0]).toBe("user: meet at 6\n\nand bring cake");
   });
 
-  test("an edit of a processed message becomes a message that says so; an edit without a change is ignored", async () => {
+  test("an edit of a message that became a run is a new message that says so; an edit without a change is ignored", async () => {
     const { app, receive } = await open();
     const message = said("meet at 5");
     await receive(message);
@@ -120,7 +120,7 @@ describe("edits", () => {
     ]);
   });
 
-  test("an edit of an unknown message is read as a message; the late original is ignored", async () => {
+  test("an edit of an unknown message is read as a message; the original that arrives later is ignored", async () => {
     const { app, receive } = await open();
     const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });
     await receive(message);
@@ -131,7 +131,7 @@ describe("edits", () => {
   });
 });
 
-test("old messages are deleted, but not waiting ones", async () => {
+test("old stored messages are deleted, except those that wait in a burst", async () => {
   const world = fakeWorld();
   const { app, receive } = await open({ world }, slow());
   await receive(said("a"));

@@ -1,4 +1,4 @@
-// Commands in inbound messages: executed immediately, in order and only once, whatever the policy says.
+// Commands in inbound messages run immediately, in order and only once, whatever the send policy says.
 
 import { describe, expect, test } from "vitest";
 import { openInbound } from "../../../src/channels/inbound.ts";
@@ -8,7 +8,7 @@ import { fakeWorld } from "../../kit/world.ts";
 import { MAIN, open, rows, slow, workOff } from "./kit.ts";
 
 describe("commands", () => {
-  test("commands run immediately and only once, answer in their chat, and start no run", async () => {
+  test("commands run immediately and once, are answered in their chat, and start no run", async () => {
     const { app, chat, receive } = await open();
     const message = said("/whoami");
     await receive(message);
@@ -19,7 +19,7 @@ describe("commands", () => {
     expect(await app.runs(MAIN)).toEqual([]);
   });
 
-  test("O2: commands run when the chat's outbox is full; the log says that the answer is dropped", async () => {
+  test("O2: commands run even if the chat's outbox is full; the log says that the answer was dropped", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     const route = said("/whoami").replyTo;
@@ -36,7 +36,7 @@ describe("commands", () => {
     ]);
   });
 
-  test("KE3: a command runs after earlier messages became a run", async () => {
+  test("KE3: a command runs after earlier messages have become a run", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     await receive(said("remember this"));
@@ -46,7 +46,7 @@ describe("commands", () => {
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["remember this"]);
   });
 
-  test("IN4: a command that fails by a bug is reported once, and the next one runs", async () => {
+  test("IN4: a command that throws is reported once, and the next command runs", async () => {
     const world = fakeWorld({ clock: "real" });
     const { app, chat } = await open({ world });
     const { engine, settings, outbound } = app;
@@ -66,7 +66,7 @@ describe("commands", () => {
     expect(world.logged.filter(({ level }) => level === "error")).toHaveLength(1);
   });
 
-  test("the send policy does not apply to answers of commands, only to the agent's text", async () => {
+  test("the send policy applies to the agent's texts, not to answers of commands", async () => {
     const policy = { rules: [], default: "deny" } as const;
     const base = await open();
     const { app, chat, receive } = await open({
@@ -80,7 +80,7 @@ describe("commands", () => {
     expect(skipped.find(({ state }) => state === "skipped")?.text).toBe("echo hello");
   });
 
-  test("in a group an owner's command needs no mention, another person's does", async () => {
+  test("in a group an owner's command needs no mention of the bot; commands of other people do", async () => {
     const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
     await receive(saidInGroup("/whoami", { mentioned: false }));
     await receive(saidInGroup("/whoami", { mentioned: false, from: "8" }));

@@ -1,5 +1,5 @@
-// Crashes before and after every commit from a message to its answer; the platform repeats unacknowledged
-// messages and some acknowledged ones. Each message is taken once, each answer shown once.
+// Crashes before and after every commit from a message to its answer. The platform sends unacknowledged
+// messages again, and some acknowledged ones. Each message is processed once, and each answer is shown once.
 
 import { describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
@@ -21,7 +21,7 @@ const MESSAGES: readonly InboundMessage[] = [
   said("three"),
 ];
 
-/** A platform that repeats unacknowledged messages, oldest first. */
+/** A platform that sends unacknowledged messages again, oldest first. */
 interface Platform {
   readonly acknowledged: Set<InboundMessage>;
   bring(app: FlowApp): Promise<void>;
@@ -55,7 +55,7 @@ async function workOff(app: FlowApp, world: FakeWorld): Promise<void> {
 async function check(app: FlowApp, chats: readonly FakeChannel[]): Promise<void> {
   const users = (await app.texts(MAIN)).filter((text) => text.startsWith("user: "));
   const told = users.map((text) => text.slice("user: ".length)).join("\n\n");
-  // A crash may split one run into two; then an edit is reported as an edit.
+  // A crash may split one run into two; then an edit becomes a message of its own.
   const words = told.split("\n").filter((line) => line !== "" && !line.startsWith("["));
   expect([
     ["one, changed", "two", "three"],
@@ -101,7 +101,7 @@ async function crashAt(point: CrashPoint, debounceMs: number): Promise<"crashed"
   }
   const later = fakeWorld({ startMs: world.clock.now(), seed: 2 });
   const second = await openFlowApp({ ...options, world: later, chat: chats[1] });
-  // Platforms may also repeat a message that they know to be received: the first acknowledged one.
+  // Platforms may also send an acknowledged message again: this sends the first one.
   const [known] = acknowledged;
   if (known !== undefined) acknowledged.delete(known);
   await bring(second);
@@ -112,13 +112,16 @@ async function crashAt(point: CrashPoint, debounceMs: number): Promise<"crashed"
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit", (when) => {
-  test.each([0, DEBOUNCE_MS])("I2, I4: every message is taken once (debounceMs %i)", async (debounceMs) => {
-    let crashes = 0;
-    for (let commit = 1; commit < COMMITS_MAX; commit += 1) {
-      if ((await crashAt({ commit, when }, debounceMs)) === "too_late") break;
-      crashes += 1;
-    }
-    expect(crashes, "the story has this many commits").toBeGreaterThan(8);
-    expect(crashes).toBeLessThan(COMMITS_MAX - 1);
-  });
+  test.each([0, DEBOUNCE_MS])(
+    "I2, I4: every message is processed once (debounceMs %i)",
+    async (debounceMs) => {
+      let crashes = 0;
+      for (let commit = 1; commit < COMMITS_MAX; commit += 1) {
+        if ((await crashAt({ commit, when }, debounceMs)) === "too_late") break;
+        crashes += 1;
+      }
+      expect(crashes, "the story has this many commits").toBeGreaterThan(8);
+      expect(crashes).toBeLessThan(COMMITS_MAX - 1);
+    },
+  );
 });

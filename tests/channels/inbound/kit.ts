@@ -1,4 +1,4 @@
-// A flow app with a channel where people write, and helpers that wait for the results.
+// A flow app with a channel in which people write, and functions that wait for the results.
 
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
 import { fakeChannel, openAccount } from "../../kit/platforms/fake-channel.ts";
@@ -8,7 +8,7 @@ export const MAIN = "agent:main:main";
 export const GROUP = "agent:main:telegram:group:-100";
 export const DEBOUNCE_MS = 1_000;
 
-/** An app whose channel has this account. Default: an account that answers everybody at once. */
+/** Opens an app whose channel has this account. Default: an account that answers everybody at once. */
 export async function open(options: Partial<FlowAppOptions> = {}, account = openAccount()) {
   const chat = fakeChannel();
   const { choices, ...more } = options;
@@ -21,13 +21,13 @@ export async function open(options: Partial<FlowAppOptions> = {}, account = open
   return { app, chat, receive: app.inbound.receive };
 }
 
-/** An account that joins messages within a short time. */
+/** Returns an account that joins messages within a short time. */
 export const slow = (more: Partial<ReturnType<typeof openAccount>["inbound"]> = {}) =>
   openAccount({
     inbound: { debounceMs: DEBOUNCE_MS, queue: "followup", mediaMaxBytes: 1024 * 1024, ...more },
   });
 
-/** Stored messages, in order of arrival. */
+/** Returns the stored messages, in order of arrival. */
 export async function rows(app: FlowApp) {
   return app.store.db
     .selectFrom("inbound")
@@ -36,7 +36,7 @@ export async function rows(app: FlowApp) {
     .execute();
 }
 
-/** Advances the clock, and completes the work that becomes due. */
+/** Advances the clock, and waits for the work that becomes due. */
 export async function goOn(app: FlowApp, world: FakeWorld, ms: number): Promise<void> {
   await world.advance(ms);
   const isDue = async (): Promise<boolean> => {

@@ -64,7 +64,7 @@ const fileIn = async (app: FlowApp, workspace: string): Promise<string> => {
 };
 
 describe("a picture", () => {
-  test("a model with vision gets a picture, by the type of its bytes", async () => {
+  test("a model with vision gets a picture; the bytes of the picture determine its type", async () => {
     const { app, workspace, receive } = await open();
     await receive(said("what is this?", { media: [offered(PNG, { kind: "file", mimeType: "text/html" })] }));
     await app.quiet();
@@ -88,7 +88,7 @@ describe("a picture", () => {
 });
 
 describe("a file", () => {
-  test("a file is stored in the agent's workspace, readable by its owner only, and named in the message", async () => {
+  test("a file is stored in the agent's workspace, readable by its owner only, and the message names it", async () => {
     const { app, workspace, receive } = await open();
     const bytes = new TextEncoder().encode("hello");
     await receive(
@@ -126,7 +126,7 @@ describe("a file", () => {
     expect((await text(app)).split("\n")).toHaveLength(2);
   });
 
-  test("two files with the same name are both kept", async () => {
+  test("two files with the same name are both stored", async () => {
     const { app, workspace, receive } = await open();
     const media = [1, 2].map((n) => offered(new Uint8Array(n), { name: "a.bin" }));
     await receive(said("", { media }));
@@ -139,7 +139,7 @@ describe("a file", () => {
     ]);
   });
 
-  test("MD2: a file that is too large, broken or gone becomes a note; the others are there", async () => {
+  test("MD2: a file that is too large, broken or gone becomes a note; other files are stored", async () => {
     const { app, receive } = await open({ mediaMaxBytes: 100 });
     const media: InboundMedia[] = [
       offered(new Uint8Array(5_000), { name: "large" }),
@@ -173,14 +173,14 @@ describe("a file", () => {
     ]);
   });
 
-  test("MD2: files beyond the limit of a message are only counted", async () => {
+  test("MD2: files beyond the limit of a message are only counted in the note", async () => {
     const { app, receive } = await open();
     await receive(said("", { media: Array.from({ length: 13 }, () => offered(new Uint8Array(1))) }));
     await app.quiet();
     expect(await text(app)).toContain("[3 more files came with this message; 10 is the limit.]");
   });
 
-  test("MD2, IN3: gives up a file that never arrives, and other senders do not wait", async () => {
+  test("MD2, IN3: a file that never arrives is given up, and other senders do not wait for it", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     const asked = Promise.withResolvers<void>();
@@ -203,7 +203,7 @@ describe("a file", () => {
     ]);
   });
 
-  test("MD2: stores the message and later ones after a minute if no file arrives", async () => {
+  test("MD2: if no file has arrived after a minute, the message and later ones are stored", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     let asked = 0;
@@ -225,7 +225,7 @@ describe("a file", () => {
     expect(message?.match(/took too long/g)).toHaveLength(8);
   });
 
-  test("an unwritable workspace loses the file, not the message", async () => {
+  test("if the workspace is not writable, the file is lost but not the message", async () => {
     const { app, workspace, receive } = await open();
     mkdirSync(join(workspace, "elsewhere"));
     symlinkSync(join(workspace, "elsewhere"), join(workspace, ".parley"));
@@ -239,7 +239,7 @@ describe("a file", () => {
 describe("how long files are kept", () => {
   const file = () => said("", { media: [offered(new Uint8Array(3), { name: "a.txt" })] });
 
-  test("MD3: a known message leaves no files behind", async () => {
+  test("MD3: a message that is already known leaves no files behind", async () => {
     const { app, workspace, receive } = await open();
     const message = file();
     const asEdit = { ...message, media: [], text: "changed", edit: "1" };
@@ -249,7 +249,7 @@ describe("how long files are kept", () => {
     await expect.poll(() => folders(workspace)).toEqual([]);
   });
 
-  test("FI1: the start removes only files that no message names", async () => {
+  test("FI1: the start of a gateway removes only files that no message names", async () => {
     const { app, workspace, receive } = await open();
     await receive(file());
     await app.quiet();
@@ -273,7 +273,7 @@ describe("how long files are kept", () => {
     await expect.poll(() => folders(workspace)).toEqual([]);
   });
 
-  test("FI2: files are kept as long as their session; files of other sessions stay", async () => {
+  test("FI2: files are kept as long as their session, and files of other sessions stay", async () => {
     const { app, workspace, receive } = await open();
     await receive(file());
     await receive(saidInGroup("", { media: [offered(new Uint8Array(3), { name: "b.txt" })] }));

@@ -1,4 +1,4 @@
-// Two processes over one PostgreSQL receive messages of one person at the same moment; neither loses one.
+// Two processes over one PostgreSQL receive messages of one person at the same time; no message is lost.
 
 import { expect, test } from "vitest";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
@@ -12,7 +12,7 @@ import { MAIN, open, slow } from "./kit.ts";
 
 const LONG_MS = 600_000;
 
-test("BU1: a command takes a message that another process is storing, or leaves its deadline", async () => {
+test("BU1: a command includes a message that another process is storing, or leaves the deadline of its burst unchanged", async () => {
   const { store, url, dispose } = await openPostgresStore();
   cleanup(dispose);
   const world = sharedWorld(store, quietWorld());
@@ -22,7 +22,7 @@ test("BU1: a command takes a message that another process is storing, or leaves 
   const { burst_key: burstKey, body_json: body } = first;
   const kept = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
-  // Work of the other process, stopped before its commit.
+  // A transaction of the other process, which waits before its commit.
   const other = store.transaction(async (tx) => {
     const id = { channel: "telegram", accountId: "default", chatId: "7", messageId: "second", edit: "" };
     const second = body.replace('"one"', '"two"');

@@ -1,4 +1,4 @@
-// Calls of a signal-cli daemon and its stream: timeouts, size limits and failures.
+// Calls to a signal-cli daemon, and its event stream: timeouts, size limits and failures.
 
 import type { AddressInfo } from "node:net";
 import { createServer, type Server } from "node:net";
@@ -10,7 +10,7 @@ import { ADA, OWN } from "../../kit/platforms/signal-people.ts";
 import { startSignalServer } from "../../kit/platforms/signal-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
-/** A server that accepts connections and immediately writes `said` to each. */
+/** Starts a server that writes `said` to each connection at once. */
 async function listener(said: string, onHeard: () => void = () => undefined): Promise<string> {
   const server: Server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -23,7 +23,7 @@ async function listener(said: string, onHeard: () => void = () => undefined): Pr
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("SD1: a daemon that never answers may have received the call; an absent one has not", async () => {
+test("SD1: without an answer of the daemon the outcome is unknown; if the daemon is not running, nothing was sent", async () => {
   const world = fakeWorld();
   let heard = 0;
   const url = await listener("", () => {
@@ -55,7 +55,7 @@ test("SD1: a daemon that never answers may have received the call; an absent one
   });
 });
 
-test("reports an answer that is too long, cut off or not JSON, and treats the outcome of the request as unknown", async () => {
+test("an answer that is too long, incomplete or not JSON is reported, and the outcome of the request is unknown", async () => {
   const { clock } = fakeWorld();
   const call = async (said: string) =>
     daemonAt(await listener(said), clock).call("send", {}, { timeoutMs: 30_000, bytesMax: 1_000 });
@@ -76,7 +76,7 @@ test("reports an answer that is too long, cut off or not JSON, and treats the ou
   });
 });
 
-test("SE3: a silent stream is broken; one with heartbeats is not", async () => {
+test("SE3: a stream without any data is closed; a stream with heartbeats stays open", async () => {
   const world = fakeWorld();
   const server = await startSignalServer({ accounts: [OWN] });
   const { signal } = new AbortController();
@@ -99,7 +99,7 @@ test("SE3: a silent stream is broken; one with heartbeats is not", async () => {
   expect(seen[0]?.id).toMatch(/-1$/);
 });
 
-test("SE1: ignores an event id that is not valid in a header", async () => {
+test("SE1: an event id that is not valid in an HTTP header is ignored", async () => {
   const { clock } = fakeWorld();
   const said = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
   const url = await listener(`${said}id: ok-1\ndata: 1\n\nid: a\u0001b é\ndata: 2\n\nid:\ndata: 3\n\n`);

@@ -1,5 +1,5 @@
-// Signal, against a fake of the signal-cli daemon that speaks its HTTP: the contract of channels, and rules
-// of Signal alone.
+// Signal, with a fake of the signal-cli daemon that speaks its HTTP interface: the contract of all channels,
+// and rules for Signal only.
 
 import { describe, expect, test } from "vitest";
 import { openSignal } from "../../../src/channels/signal/channel.ts";
@@ -119,7 +119,7 @@ async function listening(options: Partial<SignalServerOptions> = {}) {
 }
 
 describe("Signal: what comes in", () => {
-  test("SG1: after a disconnect the stream resumes after the last stored event", async () => {
+  test("SG1: after a disconnect the event stream resumes after the last stored event", async () => {
     const { server, says, heard } = await listening();
     await says({ chat: "direct", text: "one" });
     await heard(1);
@@ -132,14 +132,14 @@ describe("Signal: what comes in", () => {
     expect(server.resumed.at(-1)).toMatch(/-1$/);
   });
 
-  test("SG1: the stream is not read while the store is unavailable, and nothing is skipped", async () => {
+  test("SG1: while the store is unavailable the stream is not read, and no event is skipped", async () => {
     const { host, says, heard } = await listening({ keepsEvents: false });
     host.failing = 3;
     for (const text of ["one", "two", "three"]) await says({ chat: "direct", text });
     expect((await heard(3)).map(({ text }) => text)).toEqual(["one", "two", "three"]);
   });
 
-  test("SG1: an account reports a store that stays unavailable, and stores the pending message when it is back", async () => {
+  test("SG1: an account reports that the store is unavailable, and stores the pending message when the store is back", async () => {
     const { host, accounts, says, heard } = await listening({ keepsEvents: false });
     host.failing = 6;
     await says({ chat: "direct", text: "patience" });
@@ -148,7 +148,7 @@ describe("Signal: what comes in", () => {
     expect((await heard(1)).map(({ text }) => text)).toEqual(["patience"]);
   });
 
-  test("EN3: ignores receipts, typing, reactions, renamed groups and own messages", async () => {
+  test("EN3: receipts, typing, reactions, renamed groups and own messages are ignored", async () => {
     const { server, says, heard } = await listening();
     const bring = (what: object, who: { number: string | null; aci: string } = ADA) =>
       server.event(OWN.number, { envelope: { ...from(who), timestamp: 5, ...what } });
@@ -163,7 +163,7 @@ describe("Signal: what comes in", () => {
     expect((await heard(1)).map(({ text }) => text)).toEqual(["a real one"]);
   });
 
-  test("EN1: skips and logs each invalid frame without stopping the account", async () => {
+  test("EN1: each invalid frame is skipped and logged, and the account continues", async () => {
     const { server, says, heard, accounts } = await listening();
     for (const data of [
       "no json",
@@ -186,7 +186,7 @@ describe("Signal: what comes in", () => {
     expect(server.resumed.length).toBe(1);
   });
 
-  test("an event in several pieces, with any line ends, is one event", async () => {
+  test("an event in several pieces, with any line ends, is read as one event", async () => {
     const { server, heard } = await listening();
     const envelope = {
       ...from(ADA, "Zoë"),
@@ -199,7 +199,7 @@ describe("Signal: what comes in", () => {
     expect(message).toMatchObject({ text: "é\u{1F600}", sender: { name: "Zoë" }, sentAt: 7 });
   });
 
-  test("SG3: a number that the daemon does not have is a lasting problem with a clear message", async () => {
+  test("SG3: a number that the daemon does not have is a lasting problem with a clear error", async () => {
     const host = recordingHost();
     const server = await startSignalServer({ accounts: [ADA] });
     const channel = openSignal([signalAccount(server.url)], host);
@@ -209,7 +209,7 @@ describe("Signal: what comes in", () => {
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
 
-  test("supports a daemon for a single account, and reports one for another account", async () => {
+  test("a daemon for a single account works, and a daemon for another account is reported", async () => {
     const { says, heard, server, accounts, channel } = await listening({ isSingle: true });
     await says({ chat: "direct", text: "hello" });
     await heard(1);
@@ -221,7 +221,7 @@ describe("Signal: what comes in", () => {
     await expect.poll(() => accounts.statuses()[0]?.error).toContain(`receives for ${ADA.number}`);
   });
 
-  test("reports a server that is not signal-cli", async () => {
+  test("a server that is not signal-cli is reported", async () => {
     const host = recordingHost();
     const server = await startSignalServer({ accounts: [OWN] });
     const channel = openSignal([signalAccount(`${server.url}/elsewhere`)], host);
@@ -231,7 +231,7 @@ describe("Signal: what comes in", () => {
       .toContain("not a signal-cli daemon (HTTP 404)");
   });
 
-  test("SG4: fetches an attachment only from the daemon, by its id, with a bounded size", async () => {
+  test("SG4: an attachment is fetched only from the daemon, by its id, with limited size", async () => {
     const { says, server, heard } = await listening();
     const media = { name: "../../a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(5_000) };
     await says({ chat: "direct", text: "see", media });
@@ -244,7 +244,7 @@ describe("Signal: what comes in", () => {
     expect(await load(50_000)).toMatchObject({ ok: true });
   });
 
-  test("reports an attachment that the daemon no longer has, and keeps the message", async () => {
+  test("an attachment that the daemon no longer has is reported, and the message is kept", async () => {
     const { says, server, heard } = await listening();
     const media = { name: "a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(10) };
     await says({ chat: "direct", text: "see", media });
@@ -256,7 +256,7 @@ describe("Signal: what comes in", () => {
 });
 
 describe("Signal: what goes out", () => {
-  test("markup becomes styles at the positions that Signal expects", async () => {
+  test("markup becomes text styles at the positions that Signal expects", async () => {
     const { channel, server } = await listening();
     const text = "\u{1F600} **bold** [here](https://e.org) `x` and ~~gone~~";
     const route = { channel: "signal", to: GROUP };
@@ -279,7 +279,7 @@ describe("Signal: what goes out", () => {
     expect(styles).toEqual(["BOLD bold", "MONOSPACE x", "STRIKETHROUGH gone"]);
   });
 
-  test("several numbers at one daemon each receive their own messages and send as themselves", async () => {
+  test("several numbers on one daemon each receive their own messages and send with their own number", async () => {
     const host = recordingHost();
     const server = await startSignalServer({ accounts: [OWN, ADA] });
     const second = signalAccount(server.url, { accountId: "second", number: ADA.number });
@@ -300,7 +300,7 @@ describe("Signal: what goes out", () => {
     expect(server.typed).toMatchObject([{ account: ADA.number, recipient: [OWN.number] }]);
   });
 
-  test("reports a captcha with Signal's pause and without its token", async () => {
+  test("a captcha is reported with Signal's pause and without its token", async () => {
     const { channel, server } = await listening();
     const token = "2fc05128-a86a-4b99-9b33-ce615fee9258";
     const results = [{ type: "NETWORK_FAILURE", token, retryAfterSeconds: 86_400 }];
@@ -322,7 +322,7 @@ describe("Signal: what goes out", () => {
     expect(JSON.stringify(outcome)).not.toContain(token);
   });
 
-  test("a call that is refused at once has sent nothing; one that breaks later may have", async () => {
+  test("if a call is refused, nothing was sent; if its connection breaks later, the outcome is unknown", async () => {
     const { channel, server } = await listening();
     const route = { channel: "signal", to: ADA.number };
     const send = () =>

@@ -1,4 +1,4 @@
-// Reads Signal's messages and formats texts for it, without a daemon.
+// Reads messages of Signal and formats texts for it, without a daemon.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ describe("Signal: an envelope", () => {
     return found.kind === "message" ? found.message : undefined;
   };
 
-  test("mentions become names; a leading mention of the agent is removed", () => {
+  test("mentions are replaced by names; a mention of the agent at the beginning is removed", () => {
     const ada = { number: ADA.number, uuid: ADA.aci, length: 1 };
     const own = { number: OWN.number, uuid: OWN.aci, length: 1 };
     const message = (text: string, mentions: object[]) => read({ message: text, mentions });
@@ -46,7 +46,7 @@ describe("Signal: an envelope", () => {
     ).toBe("short");
   });
 
-  test("a reply to the agent's own message is a mention; other replies name the author", () => {
+  test("a reply to the agent's own message is a mention; other replies name the author of the quoted message", () => {
     const quote = { id: 5, text: "\uFFFC said so", mentions: [{ number: ADA.number, start: 0, length: 1 }] };
     const own = read({
       message: "yes",
@@ -62,7 +62,7 @@ describe("Signal: an envelope", () => {
     expect(file?.quoted?.text).toBe("[a file]");
   });
 
-  test("a person who hides the number is known by the id; both are given if both are known", () => {
+  test("a person who hides the phone number is identified by id; both are reported if both are known", () => {
     expect(read({ message: "x" })?.sender).toMatchObject({ id: ADA.number, alsoKnownAs: [ADA.aci] });
     const hidden = read({ message: "x" }, from({ number: null, aci: ADA.aci }));
     expect(hidden).toMatchObject({
@@ -72,7 +72,7 @@ describe("Signal: an envelope", () => {
     });
   });
 
-  test("reads recordings, stickers, contacts, polls and view-once pictures", () => {
+  test("recordings, stickers, contacts, polls and view-once pictures become readable notes", () => {
     const voice = read({ attachments: [{ id: "v", contentType: "audio/aac", size: 9 }] });
     expect(voice?.media).toMatchObject([{ kind: "voice", mimeType: "audio/aac", bytes: 9 }]);
     const music = read({ attachments: [{ id: "v", contentType: "audio/mpeg", filename: "a.mp3" }] });
@@ -90,7 +90,7 @@ describe("Signal: an envelope", () => {
     ).toEqual([]);
   });
 
-  test("EN1: reads any JSON without an exception", () => {
+  test("EN1: no JSON value causes an exception", () => {
     const keys = fc.constantFrom(
       ...[
         "envelope",
@@ -139,12 +139,12 @@ describe("Signal: an envelope", () => {
 });
 
 describe("Signal: how a text leaves", () => {
-  test("SS2: sends a text unchanged if its URLs would make it too long", () => {
+  test("SS2: a text is sent unchanged if its URLs would make it too long", () => {
     const long = `|a|b|\n|-|-|\n${"|x|y|\n".repeat(320)}`;
     expect(styled(long.slice(0, 2_000)).message.length).toBeLessThanOrEqual(2_000);
   });
 
-  test("finds the recipient of an address", () => {
+  test("the recipient is derived from an address", () => {
     expect(recipientOf(ADA.number)).toEqual({ recipient: [ADA.number] });
     expect(recipientOf(ADA.aci)).toEqual({ recipient: [ADA.aci] });
     expect(recipientOf(GROUP)).toEqual({ groupId: GROUP });
@@ -153,7 +153,7 @@ describe("Signal: how a text leaves", () => {
     }
   });
 
-  test("I5: retries only a text that was certainly not sent", () => {
+  test("I5: a text is retried only if it was certainly not sent", () => {
     const error = (code: number, message: string, results?: object[]) =>
       outcomeOf({
         kind: "error",

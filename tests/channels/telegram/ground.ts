@@ -44,7 +44,7 @@ export function account(apiRoot: string, more: Partial<TelegramAccount> = {}): T
 export interface TelegramGround extends ChannelGround {
   readonly server: TelegramServer;
   readonly bot: FakeBot;
-  /** A message with these fields. Default: from Ada, in her own chat. */
+  /** Returns a message with these fields. Default: from Ada, in her own chat. */
   message(fields: Json): Json;
   /** Delivers the message. */
   brings(fields: Json): Json;
@@ -66,7 +66,7 @@ function entitiesOf(text: string): Json[] {
   return offset === -1 ? [] : [{ type: "mention", offset, length: USERNAME.length + 1 }];
 }
 
-/** A document in the platform's form, ready to be fetched. */
+/** Adds a document to the fake server; returns it as the platform reports it. */
 function addFile(server: TelegramServer, { name, mimeType, bytes }: NonNullable<Said["media"]>): Json {
   const file_id = `file-${server.files.size + 1}`;
   server.files.set(file_id, { path: `documents/${file_id}.bin`, bytes });
@@ -92,7 +92,7 @@ function fieldsOf(said: Said, server: TelegramServer): Json {
   };
 }
 
-/** Opens the channel at a new server. */
+/** Starts the channel with a new server. */
 export async function openGround(
   host: ChannelHost,
   more: Partial<TelegramAccount> = {},
@@ -144,12 +144,12 @@ interface Noting extends HostParts {
   readonly world: FakeWorld;
 }
 
-/** A host whose log can be read. */
+/** Returns a host that records log lines. */
 export function notingHost(): Noting {
   return Object.assign(recordingHost(), { world: fakeWorld({ clock: "real" }) });
 }
 
-/** The same, with the messages and log lines of its listener. */
+/** Starts the channel with a listener, and records its messages and log lines. */
 export async function listeningGround(more: Partial<TelegramAccount> = {}, host: Noting = notingHost()) {
   const opened = await openGround(host, more);
   const listening = async () => {

@@ -1,4 +1,4 @@
-// Updates of Telegram: every kind of message, and updates that are no messages.
+// Telegram updates: every kind of message, and updates that contain no message.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -48,7 +48,7 @@ const entity = (text: string, part: string, more: Json) => ({
   entities: [{ offset: text.indexOf(part), length: part.length, ...more }],
 });
 
-test("reads the sender, chat and time of a person's message", () => {
+test("sender, chat and time of a person's message are read", () => {
   expect(said({ text: "hello" })).toEqual({
     ...{ channel: "telegram", accountId: "default", messageId: "7", text: "hello", mentioned: false },
     accountName: USERNAME,
@@ -59,7 +59,7 @@ test("reads the sender, chat and time of a person's message", () => {
   });
 });
 
-test("a mention of the bot is its name in any case, a mention without a name, or a command to it", () => {
+test("a mention of the bot is its name in upper or lower case, a mention without a name, or a command to it", () => {
   const chat = GROUP_CHAT;
   const upper = `@${USERNAME.toUpperCase()}`;
   expect(said({ chat, ...entity(`😀 ${upper} hi`, upper, { type: "mention" }) }).mentioned).toBe(true);
@@ -69,7 +69,7 @@ test("a mention of the bot is its name in any case, a mention without a name, or
   expect(said({ chat, ...entity(command, command, { type: "bot_command" }) }).mentioned).toBe(true);
 });
 
-test("removes the bot's name at the start of a text; elsewhere it stays", () => {
+test("the bot's name at the beginning of a text is removed; elsewhere it is kept", () => {
   const call = (text: string, marked = `@${USERNAME}`): string =>
     said({ ...entity(text, marked, { type: "mention" }) }).text;
   expect(call(`@${USERNAME}, /stop`)).toBe("/stop");
@@ -100,14 +100,14 @@ test("a reply to the bot is a mention; a message in a topic that it created is n
   expect(message.replyTo.threadId).toBe("77");
 });
 
-test("the general topic, and a thread of replies in a group without topics, are the group itself", () => {
+test("the general topic, and a thread of replies in a group without topics, belong to the group itself", () => {
   expect(said({ chat: FORUM_CHAT, text: "hi" }).chat.thread).toBeUndefined();
   const thread = said({ chat: { ...GROUP_CHAT, type: "supergroup" }, text: "hi", message_thread_id: 12 });
   expect(thread.chat).toEqual({ type: "group", id: "-5001", name: "Lunch" });
   expect(thread.replyTo).toEqual({ channel: "telegram", to: "-5001", accountId: "default" });
 });
 
-test("a menu command counts only at the beginning, by its own name, with its arguments", () => {
+test("a menu command counts only at the beginning of a message, by its own name, with its arguments", () => {
   const command = (text: string, more: Json = {}) =>
     said({ ...entity(text, text.split(" ")[0] ?? "", { type: "bot_command" }), ...more });
   expect(command("/help")).toMatchObject({ text: "/help", nativeCommand: true });
@@ -127,7 +127,7 @@ test("a menu command counts only at the beginning, by its own name, with its arg
   expect(later.nativeCommand).toBeUndefined();
 });
 
-test("in a group a command with the bot's name after it counts as chosen from the menu", () => {
+test("in a group a command that ends with the bot's name counts as chosen from the menu", () => {
   const command = (text: string) => {
     const name = text.split(" ")[0] ?? "";
     return said({ chat: GROUP_CHAT, ...entity(text, name, { type: "bot_command" }) });
@@ -152,7 +152,7 @@ test("TU3: forwarded text is marked, and is neither a mention nor a command", ()
   expect(said({ text: "x", forward_origin: channel }).text).toBe("[forwarded from News]\nx");
 });
 
-test("a reply quotes the selected part, else the message, else its kind", () => {
+test("a reply quotes the selected part if there is one, else the message, else the kind of message", () => {
   const answered = { message_id: 5, from: { id: 9, first_name: "Bob" }, text: "one. two. three." };
   const chosen = { text: "two.", position: 5 };
   expect(said({ text: "why", reply_to_message: answered, quote: chosen }).quoted).toEqual({
@@ -179,7 +179,7 @@ test("TU2: the sender of a channel post or of an anonymous administrator is the 
   expect(hidden.sender).toEqual({ id: "-5001", name: "Lunch" });
 });
 
-test("skips a message sent as a private chat: its id could be an owner's", () => {
+test("a message sent in the name of a private chat is skipped, because its id could be that of an owner", () => {
   const owner = { id: 1_001, type: "private", first_name: "Ada" };
   const from = { id: 666, is_bot: false, first_name: "Eve" };
   for (const type of ["private", "channel", undefined]) {
@@ -191,7 +191,7 @@ test("skips a message sent as a private chat: its id could be an owner's", () =>
   }
 });
 
-test("TU4: bots get no answer, including this one", () => {
+test("TU4: messages of bots get no answer, including this bot's own", () => {
   const other = { id: 5, is_bot: true, first_name: "Other" };
   expect(reading({ from: other, text: "hi" })).toMatchObject({ kind: "skipped", odd: false });
   expect(reading({ from: US, text: "hi" })).toMatchObject({ kind: "skipped", odd: false });
@@ -236,7 +236,7 @@ test.each([
   });
 });
 
-test("takes the largest size of a photo, and an animation once, not again as a document", () => {
+test("the largest size of a photo is loaded, and an animation is loaded once, not again as a document", () => {
   const sizes = [
     { file_id: "small", width: 90, height: 90 },
     { file_id: "large", width: 1280, height: 960, file_size: 5 },
@@ -248,7 +248,7 @@ test("takes the largest size of a photo, and an animation once, not again as a d
   expect(read.kind === "message" && read.files).toEqual([{ kind: "video", fileId: "gif" }]);
 });
 
-test("an edit has the message's id and a different mark for each edit; live locations are no edits", () => {
+test("an edit has the message's id and a different mark each time; updates of live locations are not edits", () => {
   const first = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const again = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const second = said({ text: "b", edit_date: 1_790_000_060 }, "edited_message");
@@ -260,14 +260,14 @@ test("an edit has the message's id and a different mark for each edit; live loca
   expect(reading({ text: "never changed" }, "edited_message")).toMatchObject({ kind: "skipped", odd: true });
 });
 
-test("joins, pins and unknown kinds are not messages", () => {
+test("members who join, pinned messages and unknown kinds are not messages", () => {
   expect(reading({ new_chat_members: [ADA] })).toMatchObject({ kind: "skipped", odd: false });
   expect(reading({ pinned_message: { message_id: 1, text: "x" } })).toMatchObject({ kind: "skipped" });
   const unknown = { update_id: 1, telepathy: { text: "hi" } };
   expect(readUpdate(unknown, READER)).toMatchObject({ kind: "skipped", odd: false });
 });
 
-test("reports moved groups and the bot's membership to operators", () => {
+test("moved groups and changes of the bot's membership are reported to operators", () => {
   const moved = reading({ chat: GROUP_CHAT, migrate_to_chat_id: -1_007 });
   expect(moved).toEqual({ kind: "moved", from: "-5001", to: "-1007" });
   const member = { chat: GROUP_CHAT, new_chat_member: { status: "kicked", user: US }, date: 1 };
@@ -339,7 +339,7 @@ const { any } = fc.letrec((tie) => ({
   object: fc.dictionary(fc.constantFrom(...fieldNames), tie("any"), { maxKeys: 8 }),
 }));
 
-test("TU1: reads any input without an exception, and an accepted message is complete", () => {
+test("TU1: no input causes an exception, and an accepted message is complete", () => {
   fc.assert(
     fc.property(any, fc.dictionary(fc.constantFrom(...fieldNames), any), (update, more) => {
       for (const one of [update, { message: base(more as Json) }, { edited_message: base(more as Json) }]) {
@@ -366,7 +366,7 @@ const part = (id: number, more: Json = {}): Json => ({
   }),
 });
 
-test("TA1: an album becomes one message, with the first picture's id and all captions", () => {
+test("TA1: an album becomes one message with the id of its first picture and all captions", () => {
   const named = { caption: `@${USERNAME}`, caption_entities: [{ type: "mention", offset: 0, length: 16 }] };
   const { items } = readBatch([part(12), part(10, { caption: "our trip" }), part(11, named)], READER);
   expect(items).toHaveLength(1);
@@ -379,7 +379,7 @@ test("TA1: an album becomes one message, with the first picture's id and all cap
   });
 });
 
-test("the source of a forwarded album appears once", () => {
+test("the source of a forwarded album is named once", () => {
   const forward_origin = { type: "hidden_user", sender_user_name: "Bob", date: 1 };
   const parts = [
     part(1, { forward_origin, caption: "look" }),
@@ -393,7 +393,7 @@ test("the source of a forwarded album appears once", () => {
   });
 });
 
-test("TA1: another album, chat, sender or a message between parts an album", () => {
+test("TA1: a different album, chat or sender, or a message in between, separates albums", () => {
   const chat = { ...GROUP_CHAT };
   const updates = [
     ...[part(1), part(2, { media_group_id: "h" }), part(3, { media_group_id: "h", chat })],
@@ -403,7 +403,7 @@ test("TA1: another album, chat, sender or a message between parts an album", () 
   expect(readBatch(updates, READER).items.map(({ parts }) => parts)).toEqual([1, 1, 1, 1, 1, 1, 1]);
 });
 
-test("updates without an id are counted and skipped; others are sorted by id", () => {
+test("updates without an id are counted and skipped; the others are sorted by id", () => {
   const updates = [part(3, { media_group_id: "c" }), { message: base({ text: "x" }) }, null, part(2)];
   const { items, nameless } = readBatch([...updates, { ...part(1), update_id: 1.5 }], READER);
   expect(items.map(({ firstId }) => firstId)).toEqual([2, 3]);

@@ -1,4 +1,4 @@
-// Fetches messages from Telegram: when they are confirmed, and the handling of failures.
+// Fetches messages from Telegram: when they are confirmed, and how failures are handled.
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
@@ -9,7 +9,7 @@ import { ADA, account, GROUP, listeningGround as ground, notingHost, TOKEN } fro
 
 const GROUP_CHAT: Json = { id: GROUP, type: "group", title: "Lunch" };
 
-test("TL1: reads messages that arrived while no gateway listened, and confirms them once they are stored", async () => {
+test("TL1: messages that arrived while no gateway listened are read, and confirmed after they are stored", async () => {
   const { brings, bot, listening, heard } = await ground();
   brings({ text: "one" });
   brings({ text: "two" });
@@ -21,7 +21,7 @@ test("TL1: reads messages that arrived while no gateway listened, and confirms t
   expect(bot.allowed).not.toContain("message_reaction");
 });
 
-test("TL1: confirms nothing before it is stored: after a stop in between it arrives again, in order", async () => {
+test("TL1: an update is confirmed only after it is stored: after a stop before that it arrives again, in order", async () => {
   const { channel, brings, bot, host, listening, heard, texts } = await ground();
   const stored = Promise.withResolvers<void>();
   const began = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ test("TL1: confirms nothing before it is stored: after a stop in between it arri
   await heard("one", "two");
 });
 
-test("TL1: a message that can't be stored blocks only its own chat and is not confirmed", async () => {
+test("TL1: a message that can't be stored delays only its own chat and is not confirmed", async () => {
   const { brings, host, listening, heard, texts, bot } = await ground();
   const kept = host.receive.bind(host);
   let isStored = false;
@@ -70,7 +70,7 @@ test("TL1: a message that can't be stored blocks only its own chat and is not co
   await expect.poll(() => bot.updates).toEqual([]);
 });
 
-test("TU1: skips invalid frames between messages with a line in the log", async () => {
+test("TU1: invalid frames between messages are skipped with a log line", async () => {
   const { brings, server, bot, listening, heard, logged } = await ground();
   brings({ text: "before" });
   server.push(bot, { message: { message_id: "x" } });
@@ -87,13 +87,13 @@ test("TU1: skips invalid frames between messages with a line in the log", async 
   await expect.poll(() => bot.updates).toEqual([]);
 });
 
-test("TL2: loses nothing when update ids restart after a quiet week", async () => {
+test("TL2: no message is lost when update ids restart after a week without messages", async () => {
   const { brings, bot, listening, heard } = await ground();
   await listening();
   brings({ text: "old" });
   await heard("old");
   await expect.poll(() => bot.offsets.at(-1)).toBe(870_000_002);
-  // The waiting request returns without messages, as after 25 s; the next one confirms nothing.
+  // The open poll returns without messages, as after 25 s; the next poll confirms nothing.
   bot.waiting?.({ status: 200, body: { ok: true, result: [] } });
   await expect.poll(() => bot.offsets.at(-1)).toBe(undefined);
   bot.nextUpdateId = 17;
@@ -101,7 +101,7 @@ test("TL2: loses nothing when update ids restart after a quiet week", async () =
   await heard("old", "new");
 });
 
-test("TL3: waits for temporary trouble to pass: the messages arrive, and the account never stops", async () => {
+test("TL3: after temporary failures the messages arrive, and the account never stops", async () => {
   const { server, brings, listening, heard } = await ground();
   server.answerNext("getUpdates", { status: 502, body: "<html>Bad Gateway</html>" });
   server.answerNext("getUpdates", { status: 200, body: "", cut: true });
@@ -113,7 +113,7 @@ test("TL3: waits for temporary trouble to pass: the messages arrive, and the acc
   expect(server.calls.filter(({ method }) => method === "getMe")).toHaveLength(1);
 });
 
-/** Answers every request for updates with this answer. */
+/** Runs the listener with a server that gives this answer to every poll. */
 async function withNewsOf(answer: Answer) {
   const opened = await ground();
   for (let count = 0; count < 20; count += 1) opened.server.answerNext("getUpdates", answer);
@@ -122,7 +122,7 @@ async function withNewsOf(answer: Answer) {
   return { status, asked };
 }
 
-test("TL3: a lasting failure stops the listener with the reason after a few requests", async () => {
+test("TL3: after a few polls a permanent failure stops the listener, with the reason", async () => {
   const again = {
     update_id: 4,
     message: { message_id: 1, date: 1, chat: { id: 1, type: "private" }, from: ADA },
@@ -144,14 +144,14 @@ test("TL3: a lasting failure stops the listener with the reason after a few requ
   for (const { asked } of grounds) expect(asked()).toBeLessThan(15);
 });
 
-test("a server that answers polls immediately is not polled in a busy loop", async () => {
+test("a server that answers polls immediately is not polled without pauses", async () => {
   const { asked, status } = await withNewsOf({ status: 200, body: { ok: true, result: [] } });
   await expect.poll(() => status()?.state).toBe("ready");
   await expect.poll(asked).toBeGreaterThan(2);
   expect(asked()).toBeLessThan(15);
 });
 
-test("reports another program that fetches the same bot's messages", async () => {
+test("another program that fetches the same bot's messages is reported", async () => {
   const { bot, server, brings, listening } = await ground();
   const { state, status } = await listening();
   await state("ready");
@@ -161,7 +161,7 @@ test("reports another program that fetches the same bot's messages", async () =>
   const other = fetch(`${server.url}/bot${TOKEN}/getUpdates`, { method: "POST", headers, body });
   await state("retrying");
   expect(status()?.error).toContain("another program fetches this bot's messages");
-  // The other program keeps its connection before our next try.
+  // The other program keeps its connection while we try again.
   brings({ text: "for the other" });
   expect(await (await other).json()).toMatchObject({
     ok: true,
@@ -169,7 +169,7 @@ test("reports another program that fetches the same bot's messages", async () =>
   });
 });
 
-test("removes a web hook without dropping pending messages", async () => {
+test("the listener removes the bot's web hook, without losing pending messages", async () => {
   const { bot, server, brings, listening, heard, logged } = await ground();
   bot.webhookUrl = "https://example.org/secret-path";
   brings({ text: "waiting" });
@@ -183,14 +183,14 @@ test("removes a web hook without dropping pending messages", async () => {
   expect(JSON.stringify(logged(""))).not.toContain("secret-path");
 });
 
-test("a bot without a web hook has none removed", async () => {
+test("if the bot has no web hook, none is removed", async () => {
   const { server, listening } = await ground();
   const { state } = await listening();
   await state("ready");
   expect(server.calls.map(({ method }) => method)).not.toContain("deleteWebhook");
 });
 
-test("TI1: a revoked token is a lasting problem and appears in no log line and no status", async () => {
+test("TI1: a revoked token is a lasting problem, and the token appears in no log line and no status", async () => {
   const { server, bot, listening, host } = await ground();
   server.revoke(bot);
   const { state, status, accounts } = await listening();
@@ -201,7 +201,7 @@ test("TI1: a revoked token is a lasting problem and appears in no log line and n
   expect(JSON.stringify([host.world.logged, accounts.statuses()])).not.toContain(TOKEN);
 });
 
-test("TB2: redacts the token when a server repeats it", async () => {
+test("TB2: the token is redacted if a server repeats it", async () => {
   const { server, listening, host, channel } = await ground();
   const why = `Bad Request: can't serve /bot${TOKEN}/getMe\u001b[2J`;
   server.answerNext("getMe", failed(400, why));
@@ -216,7 +216,7 @@ test("TB2: redacts the token when a server repeats it", async () => {
   expect(all).not.toContain("\\u001b");
 });
 
-test("reports a server that is not a Bot API server", async () => {
+test("a server that is not a Bot API server is reported", async () => {
   const { server, listening } = await ground();
   server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
   const { state, status } = await listening();
@@ -224,7 +224,7 @@ test("reports a server that is not a Bot API server", async () => {
   expect(status()?.error).toContain("the server is not a Bot API server");
 });
 
-test("reports a server that can't be reached", async () => {
+test("a server that can't be reached is reported", async () => {
   const { server, listening } = await ground();
   await server.close();
   const { state, status } = await listening();
@@ -232,7 +232,7 @@ test("reports a server that can't be reached", async () => {
   expect(status()?.error).toContain("could not be reached (ECONNREFUSED)");
 });
 
-test("publishes the gateway's commands as the menu; people get answers without a menu, too", async () => {
+test("the gateway's commands are published as the bot's menu; without a menu people get answers, too", async () => {
   const host = notingHost();
   const commands = [
     ...host.commands,
@@ -265,7 +265,7 @@ test("TA1: an album whose parts arrive separately is one message, and later mess
   const { state } = await listening();
   await state("ready");
   await expect.poll(() => bot.waiting).toBeDefined();
-  // The waiting request returns only the first part.
+  // The open poll returns only the first part.
   brings({ ...photo("a", "g1"), caption: "our trip" });
   brings(photo("b", "g1"));
   await expect.poll(() => host.received.length).toBe(1);
@@ -288,7 +288,7 @@ test("TA2: an album that could not be stored arrives again as the same message",
   expect(host.received[0]?.media).toHaveLength(2);
 });
 
-test("logs with both ids that a group moved or removed the bot", async () => {
+test("a group that moved, or that removed the bot, is logged with both ids", async () => {
   const { brings, server, bot, listening, logged, heard } = await ground();
   brings({ chat: GROUP_CHAT, migrate_to_chat_id: -1_009 });
   server.push(bot, { my_chat_member: { chat: GROUP_CHAT, new_chat_member: { status: "kicked" }, date: 1 } });
@@ -299,7 +299,7 @@ test("logs with both ids that a group moved or removed the bot", async () => {
   expect(logged("in a chat has changed")[0]?.fields).toMatchObject({ chat: "-5001", status: "kicked" });
 });
 
-test("a stop cancels the pending poll at once and logs no failure", async () => {
+test("a stop cancels the open poll at once and logs no failure", async () => {
   const { bot, listening, host } = await ground();
   const { accounts, state } = await listening();
   await state("ready");
@@ -308,7 +308,7 @@ test("a stop cancels the pending poll at once and logs no failure", async () => 
   expect(host.world.logged.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
 });
 
-test("two accounts are two bots: each receives its own messages and answers as itself", async () => {
+test("two accounts are two bots: each receives its own messages and answers with its own name", async () => {
   const { server, bot, host, message } = await ground();
   const token = TOKEN.replace("123456789", "987654321");
   const other = server.addBot(token, "ops_bot");

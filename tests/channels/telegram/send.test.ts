@@ -1,4 +1,4 @@
-// Sending to Telegram: formatting, targets, and the meaning of each failure.
+// Sending to Telegram: formatting, recipients, and the meaning of each failure.
 
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
@@ -56,14 +56,14 @@ test("TX1: markup becomes entities of every kind, at the positions that Telegram
   expect(entities[5]).toMatchObject({ url: "https://example.org/?a=1" });
 });
 
-test("writes out a URL that Telegram can't link, and keeps later marks in place", () => {
+test("a URL that Telegram can't link is written as text, and later marks stay in place", () => {
   expect(shownAs("write [to us](mailto:a@example.org) **now**")).toEqual({
     text: "write to us (mailto:a@example.org) now",
     marks: [["bold", "now"]],
   });
 });
 
-test("TX2: sends text as written if it would be too long or empty without its markup", () => {
+test("TX2: a text is sent with its markup characters if it would be too long or empty without them", () => {
   const list = "- a\n".repeat(999);
   expect(telegramText(list).text.length).toBeLessThanOrEqual(4_096);
   const table = `| a |\n|---|\n${"|x|\n".repeat(900)}`;
@@ -74,13 +74,13 @@ test("TX2: sends text as written if it would be too long or empty without its ma
   expect(telegramText("[](#)").text.trim()).not.toBe("");
 });
 
-test("drops entities over Telegram's limit at the end, not in the middle", () => {
+test("entities beyond Telegram's limit are dropped at the end, not in the middle", () => {
   const { entities } = telegramText("**b** ".repeat(150));
   expect(entities).toHaveLength(100);
   expect(entities.map(({ offset }) => offset)).toEqual(entities.map((_, index) => index * 2));
 });
 
-test("TS3: disables link previews, and leaves no markup to parse", async () => {
+test("TS3: link previews are disabled, and Telegram parses no markup", async () => {
   const { deliver, server } = await ground();
   expect(await deliver(to(DIRECT), "see https://example.org/?secret=1 and _x")).toEqual({ kind: "sent" });
   const [sent] = server.sent;
@@ -89,7 +89,7 @@ test("TS3: disables link previews, and leaves no markup to parse", async () => {
   expect(sent?.text).toBe("see https://example.org/?secret=1 and _x");
 });
 
-test("sends a text once without entities that were refused", async () => {
+test("if Telegram refuses the entities, the text is sent once without them", async () => {
   const { deliver, server } = await ground();
   server.upsets.push({ answer: failed(400, "Bad Request: can't parse entities: unsupported URL protocol") });
   expect(await deliver(to(DIRECT), "**bold**")).toEqual({ kind: "sent" });
@@ -98,7 +98,7 @@ test("sends a text once without entities that were refused", async () => {
   expect(await deliver(to(DIRECT), "plain")).toMatchObject({ kind: "refused" });
 });
 
-test("writes into a topic; the general one has no id", async () => {
+test("a text can be sent to a topic; the general topic has no id", async () => {
   const { deliver, server } = await ground();
   expect(await deliver(to(FORUM, String(TOPIC)))).toEqual({ kind: "sent" });
   expect(await deliver(to(FORUM, "1"))).toEqual({ kind: "sent" });
@@ -125,7 +125,7 @@ test.each([
   expect(server.calls).toEqual([]);
 });
 
-test("refuses a topic that is not a number; a route without an account uses the first one", async () => {
+test("a topic that is not a number is refused; a route without an account uses the first account", async () => {
   const { deliver } = await ground();
   expect(await deliver(to(FORUM, "general"))).toMatchObject({ kind: "refused" });
   expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
@@ -134,7 +134,7 @@ test("refuses a topic that is not a number; a route without an account uses the 
   });
 });
 
-test("a group that became a supergroup gets the text under its new id, in the same attempt", async () => {
+test("if a group became a supergroup, the same attempt sends the text to its new id", async () => {
   const { deliver, server } = await ground();
   const group = server.chats.get(GROUP);
   server.addChat({ id: -1_006, type: "supergroup" });
@@ -181,7 +181,7 @@ test.each([
   [10_000_000, 86_400_000],
   [-5, undefined],
   ["soon", undefined],
-])("the pause of a rate limit is bounded: %j s", async (retry_after, afterMs) => {
+])("the pause of a rate limit has a maximum: %j s", async (retry_after, afterMs) => {
   const { deliver, server } = await ground();
   server.upsets.push({ answer: failed(429, "Too Many Requests", { retry_after }) });
   const outcome = await deliver(to(DIRECT));
@@ -189,7 +189,7 @@ test.each([
   expect(outcome.kind === "retry" && outcome.afterMs).toBe(afterMs);
 });
 
-test("TB2: no outcome holds the token, even if the server repeats it", async () => {
+test("TB2: no outcome contains the token, even if the server repeats it", async () => {
   const { deliver, server } = await ground();
   server.upsets.push({
     answer: failed(400, `Bad Request: /bot${TOKEN}/sendMessage\n\u001b]0;x\u0007${"y".repeat(9_999)}`),
@@ -222,7 +222,7 @@ test("HX1: a request without an answer times out, and its outcome is unknown", a
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("HX1: sends nothing to an unverified server, and retries", async () => {
+test("HX1: nothing is sent to a server with an invalid certificate, and the delivery is retried", async () => {
   const { server } = await ground();
   const channel = await openTelegram([account(server.url.replace("http:", "https:"))], recordingHost());
   cleanup(() => channel.close?.());
@@ -233,7 +233,7 @@ test("HX1: sends nothing to an unverified server, and retries", async () => {
   expect(server.calls).toEqual([]);
 });
 
-test("HX4: reports an invalid address without showing it", async () => {
+test("HX4: an invalid address is reported without showing it", async () => {
   const channel = await openTelegram([account("http://[bad")], recordingHost());
   cleanup(() => channel.close?.());
   const outcome = await channel.deliver(outgoing(to(DIRECT), "hello"));
@@ -243,7 +243,7 @@ test("HX4: reports an invalid address without showing it", async () => {
   });
 });
 
-test("TB4: a kept connection that the server closes makes no delivery uncertain", async () => {
+test("TB4: if the server closes an idle connection, no delivery has an unknown outcome", async () => {
   const { deliver, server, platform } = await ground();
   for (let count = 0; count < 3; count += 1) expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
   await platform.goAway();
@@ -260,7 +260,7 @@ test("an endless answer is cut off", async () => {
   });
 });
 
-test("shows typing in the topic, also in the general one, and ignores failures", async () => {
+test("typing is shown in the topic, also in the general one, and failures are ignored", async () => {
   const { channel, server } = await ground();
   await channel.typing?.(to(DIRECT));
   await channel.typing?.(to(FORUM, String(TOPIC)));
@@ -276,7 +276,7 @@ test("shows typing in the topic, also in the general one, and ignores failures",
   await channel.typing?.(to(DIRECT));
 });
 
-test("in a forum a conversation gets its own topic, and its text goes there", async () => {
+test("in a forum a bound session gets its own topic, and its text goes there", async () => {
   const { channel, deliver, server } = await ground();
   const title = `Fix   the\nbuild ${"long ".repeat(60)}`;
   const opened = await channel.openThread?.({ ...to(FORUM, String(TOPIC)), accountId: "default" }, title);
@@ -293,7 +293,7 @@ test("in a forum a conversation gets its own topic, and its text goes there", as
   expect(nameless).toMatchObject({ ok: true });
 });
 
-test("uses the chat itself if there are no topics", async () => {
+test("in a chat without topics, the chat itself is bound", async () => {
   const { channel, server } = await ground();
   expect(await channel.openThread?.(to(GROUP), "x")).toEqual({
     ok: true,
@@ -303,7 +303,7 @@ test("uses the chat itself if there are no topics", async () => {
   expect(server.calls.map(({ method }) => method)).not.toContain("createForumTopic");
 });
 
-test("a topic that cannot be created gives an error with the missing right", async () => {
+test("if a topic cannot be created, the error names the missing right", async () => {
   const { channel, server } = await ground();
   const forum = server.chats.get(FORUM);
   if (forum !== undefined) forum.mayMakeTopics = false;
@@ -319,7 +319,7 @@ test("a topic that cannot be created gives an error with the missing right", asy
   expect(await channel.openThread?.(to(FORUM), "x")).toMatchObject({ ok: false, code: "channel_failed" });
 });
 
-test("an account's test returns the bot's name and its privacy mode; for an unknown account, the valid ones", async () => {
+test("the test of an account returns the bot's name and privacy mode; an unknown account gives the list of valid ones", async () => {
   const { channel, server } = await ground();
   const tested = await channel.test?.("default");
   expect(tested).toMatchObject({

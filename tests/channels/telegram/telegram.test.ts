@@ -1,4 +1,4 @@
-// Telegram keeps the promises of a channel, against a Bot API server on a real socket.
+// Telegram passes the contract tests of all channels, with a Bot API server on a real socket.
 
 import { channelContract } from "../../contract/channel.ts";
 import { openGround } from "./ground.ts";

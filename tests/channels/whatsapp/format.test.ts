@@ -1,4 +1,4 @@
-// How Markdown is shown in WhatsApp, which has its own marks and no escape characters.
+// Markdown in the format of WhatsApp, which has its own marks and no escape characters.
 
 import { expect, test } from "vitest";
 import { formatText } from "../../../src/channels/whatsapp/format.ts";
@@ -25,11 +25,11 @@ const TEXTS: [string, string][] = [
   ["snake_case_name and a * b", "snake_case_name and a * b"],
   ["*.ts and *.js", "*.ts and *.js"],
   ["5 * x, y*", "5 * x, y*"],
-  // WF2: text that WhatsApp would read as a mark is escaped.
+  // WF2: text that WhatsApp would treat as formatting is escaped.
   ["\\*not bold\\*", `${J}*${J}not bold${J}*${J}`],
   ["call `f()` with \\_x\\_", `call \`f()\` with ${J}_${J}x${J}_${J}`],
   ["\\`a\\` b", `\`${J}a\`${J} b`],
-  // WF1: sets marks only around whole words, within a line.
+  // WF1: marks are placed only around whole words, within a line.
   ["un**frigging**believable", "unfriggingbelievable"],
   ["**two\nlines**", "*two*\n*lines*"],
   ["**a\\* b**", `*a${J}*${J} b*`],
@@ -38,7 +38,7 @@ test.each(TEXTS)("WF: %j", (markdown, wanted) => {
   expect(formatText(markdown).sent).toBe(wanted);
 });
 
-test("WF3: sends a text without marks if they make it too long", () => {
+test("WF3: a text that its marks make too long is sent without them", () => {
   const markdown = "**a** ".repeat(660);
   expect(formatText(markdown).sent.length).toBeLessThanOrEqual(4096);
   const dense = "\\*a\\* ".repeat(660);
@@ -47,7 +47,7 @@ test("WF3: sends a text without marks if they make it too long", () => {
   expect(seen).not.toContain("\\");
 });
 
-test("for any text, people see the exact words", () => {
+test("whatever the text, people see exactly its words", () => {
   const world = fakeWorld({ seed: 7 });
   const pieces = [
     "*",
@@ -79,7 +79,7 @@ test("for any text, people see the exact words", () => {
   }
 });
 
-test("a text full of marks is processed in linear time", () => {
+test("the time to convert a text full of marks is linear", () => {
   for (const text of ["*a ".repeat(1_300), "_*~`".repeat(1_000), "`".repeat(4_000), "> ".repeat(2_000)]) {
     expect(formatText(text).sent.length).toBeLessThanOrEqual(4096);
   }

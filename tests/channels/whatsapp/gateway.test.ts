@@ -1,4 +1,4 @@
-// WhatsApp with a whole gateway: a web hook becomes one run and its reply one text, also across a restart.
+// WhatsApp with a whole gateway: a web hook becomes one run and its answer one text, also across a restart.
 
 import { expect, test } from "vitest";
 import { makeHome, run, startGateway } from "../../cli/kit.ts";
@@ -36,7 +36,7 @@ async function openPlace(more: object = {}) {
   };
 }
 
-test("answers a person's message in the same chat; a repeated web hook gets no second answer", async () => {
+test("a person's message is answered in the same chat, and a repeated web hook gets no second answer", async () => {
   const { home, gateway, post, server, shown } = await openPlace();
   const one = said("say good morning");
   expect(await post(one)).toEqual([200]);
@@ -51,7 +51,7 @@ test("answers a person's message in the same chat; a repeated web hook gets no s
   expect(shown()[1]).toEqual({ to: PERSON, text: "good night" });
 });
 
-test("a stranger gets a code under pairing, and no answer of an agent", async () => {
+test("with pairing an unknown person gets a code, and no answer of an agent", async () => {
   const { post, server, shown } = await openPlace({ dmPolicy: "pairing" });
   expect(await post(said("say the secret"))).toEqual([200]);
   await expect.poll(() => server.sent.length).toBe(1);
@@ -59,7 +59,7 @@ test("a stranger gets a code under pairing, and no answer of an agent", async ()
   expect(shown()[0]?.text).toMatch(/[A-Z0-9]{6,}/);
 });
 
-test("I5: a reply that the platform refuses is a failed delivery with the platform's reason", async () => {
+test("I5: an answer that the platform refuses is a failed delivery with the platform's reason", async () => {
   const { home, post, server } = await openPlace();
   server.fail(400, graphError(131047));
   expect(await post(said("say hello"))).toEqual([200]);
@@ -68,7 +68,7 @@ test("I5: a reply that the platform refuses is a failed delivery with the platfo
   expect(server.sent).toEqual([]);
 });
 
-test("the agent gets a file that comes with a message", async () => {
+test("the agent gets the file of a message", async () => {
   const { post, server } = await openPlace();
   server.media.set("77", { bytes: Buffer.from("the notes"), mimeType: "text/plain" });
   const document = { id: "77", filename: "notes.txt", mime_type: "text/plain", caption: "say got it" };

@@ -103,13 +103,13 @@ const NO_MESSAGES: [string, object][] = [
   ["an empty text", { type: "text", text: { body: "" } }],
   ["one of our own number", { type: "text", text: { body: "me" }, from: "15550783881" }],
 ];
-test.each(NO_MESSAGES)("WC1: %s is no message, and is not requested again", async (_, fields) => {
+test.each(NO_MESSAGES)("WC1: %s is not a message, and WhatsApp does not send it again", async (_, fields) => {
   const { post, host } = await openGround();
   expect(await post({ contacts: [CONTACT], messages: [message(fields), said("after")] })).toEqual([200]);
   expect(host.received.map(({ text }) => text)).toEqual(["after"]);
 });
 
-test("reads the sender's number, name and other ids for settings", async () => {
+test("the sender's number, name and other ids are available for settings", async () => {
   const { hear } = await openGround();
   const contact = {
     profile: { name: "Sheena", username: "@sheena" },
@@ -128,7 +128,7 @@ test("reads the sender's number, name and other ids for settings", async () => {
   });
 });
 
-test("answers a person who hides the number by their id", async () => {
+test("a person who hides the phone number is answered by id", async () => {
   const { hear, channel, server } = await openGround();
   const contact = { profile: { username: "sheena" }, user_id: "US.13491208655302741918" };
   const one = await hear(said("hi", { from: undefined, from_user_id: "US.13491208655302741918" }), [contact]);
@@ -146,7 +146,7 @@ test("answers a person who hides the number by their id", async () => {
   });
 });
 
-test("an edit is reported as an edit of its message", async () => {
+test("an edit is reported as an edit of the original message", async () => {
   const { hear } = await openGround();
   const now = { type: "text", text: { body: "at 6" }, context: { id: "M0" } };
   const one = await hear(
@@ -155,7 +155,7 @@ test("an edit is reported as an edit of its message", async () => {
   expect(one).toMatchObject({ messageId: "wamid.o", edit: "wamid.e", text: "at 6" });
 });
 
-test("in a group a reply to us is a mention, a reply to somebody else is not", async () => {
+test("in a group a reply to the bot is a mention, a reply to another person is not", async () => {
   const { hear, channel, server } = await openGround();
   await send(channel, "shall **we**?", inGroup);
   const group = { group_id: GROUP };
@@ -173,7 +173,7 @@ test("in a group a reply to us is a mention, a reply to somebody else is not", a
   expect(unknown?.quoted).toBeUndefined();
 });
 
-test("WM1: a quoted text is shortened, and old ones are evicted", async () => {
+test("WM1: the text of a quoted message is stored shortened, and old ones are evicted", async () => {
   const { hear, post } = await openGround();
   const long = await hear(said("😀".repeat(5_000)));
   const answer = await hear(said("that", { context: { id: long?.messageId } }));
@@ -183,7 +183,7 @@ test("WM1: a quoted text is shortened, and old ones are evicted", async () => {
   expect((await hear(said("that", { context: { id: long?.messageId } })))?.quoted).toBeUndefined();
 });
 
-test("WI1: skips hostile frames and reads the others", async () => {
+test("WI1: hostile frames are skipped, and the others are read", async () => {
   const { post, host, server, hookUrl } = await openGround();
   const nasty: unknown[] = [null, 7, "x", [], {}, { id: {} }, { from: ["1"], id: 4 }, { id: "a", from: "b" }];
   const more = [
@@ -214,7 +214,7 @@ test("WI1: skips hostile frames and reads the others", async () => {
   for (const body of bodies) expect(await server.post(hookUrl, body)).toEqual([200]);
 });
 
-test("CH1: requests a message again that could not be stored, and loses no stored one", async () => {
+test("CH1: a message that could not be stored is sent again by WhatsApp, and no stored one is lost", async () => {
   const { post, host } = await openGround();
   host.failing = 1;
   const values = [said("one"), said("two"), said("three")];
@@ -224,7 +224,7 @@ test("CH1: requests a message again that could not be stored, and loses no store
 
 const never = new AbortController().signal;
 
-test("WD1: the size of a file is bounded, whatever its reported size", async () => {
+test("WD1: the size of a file is limited, whatever size WhatsApp reports", async () => {
   const { hear, server, channel } = await openGround();
   server.media.set("77", { bytes: new Uint8Array(5_000), mimeType: "image/png" });
   const one = await hear(message({ type: "image", image: { id: "77" } }));
@@ -247,7 +247,7 @@ const ADDRESSES = [
   "//example.org/x",
   "",
 ];
-test.each(ADDRESSES)("WD2: the token goes to no address like %j", async (url) => {
+test.each(ADDRESSES)("WD2: the token is not sent to an address like %j", async (url) => {
   const { hear, server } = await openGround();
   server.media.set("77", { bytes: new Uint8Array(5), mimeType: "image/png", url });
   const one = await hear(message({ type: "image", image: { id: "77" } }));
@@ -258,7 +258,7 @@ test.each(ADDRESSES)("WD2: the token goes to no address like %j", async (url) =>
   expect(server.paths.length).toBe(before + 1);
 });
 
-test("WD2: does not request media at an address of this machine, by digits or by name", async () => {
+test("WD2: media on this machine is not requested, neither by IP address nor by name", async () => {
   const { hear, server } = await openGround();
   let connections = 0;
   const secret = createServer((socket) => {
@@ -278,7 +278,7 @@ test("WD2: does not request media at an address of this machine, by digits or by
   expect(connections).toBe(0);
 });
 
-/** Values of fields that stand in messages, and others. */
+/** Values that occur in fields of messages, and random ones. */
 const value = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom(
@@ -317,7 +317,7 @@ const messages = fc.oneof(
   fc.tuple(fc.constantFrom(...FIELDS), fields).map(([type, inner]) => message({ type, [type]: inner })),
 );
 
-test("WI1: for any signed body, each resulting message is complete", () => {
+test("WI1: whatever a signed body contains, each resulting message is complete", () => {
   const hooks = fc
     .array(messages, { maxLength: 5 })
     .map((list) => webHook({ messages: list, contacts: list, statuses: list, errors: list }));

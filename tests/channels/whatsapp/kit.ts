@@ -1,4 +1,4 @@
-// A WhatsApp number behind a real gateway: the fake platform posts its web hooks to the gateway.
+// A WhatsApp number on a real gateway: the fake platform posts its web hooks to the gateway.
 
 import type { Channel, ChannelHost, InboundMessage } from "../../../src/channels/channel.ts";
 import { openWhatsApp } from "../../../src/channels/whatsapp/channel.ts";
@@ -48,15 +48,15 @@ export interface Ground {
   readonly house: House;
   /** The URL of the web hook. */
   readonly hookUrl: string;
-  /** Posts messages of the person, or another `value` of a web hook. */
+  /** Posts messages of a person, or another `value` of a web hook. */
   post(value: object): Promise<number[]>;
-  /** Posts one message, and returns the host's received message. */
+  /** Posts one message, and returns the message that the host received. */
   hear(message: object, contacts?: readonly object[]): Promise<InboundMessage | undefined>;
 }
 
 let messages = 0;
 
-/** A message with the fields that every message has. */
+/** Returns a message with the common fields and these. */
 export function message(fields: object): object {
   messages += 1;
   return { from: PERSON, id: `wamid.in${messages}`, timestamp: "1749416383", ...fields };
@@ -93,7 +93,7 @@ export const inGroup: Route = { channel: "whatsapp", accountId: "default", to: G
 
 let deliveries = 0;
 
-/** Sends a text, as the outbox does. */
+/** Sends a text as the outbox does. */
 export function send(channel: Channel, text: string, route: Route = direct) {
   deliveries += 1;
   const ids = { deliveryId: `delivery-${deliveries}`, sessionKey: "agent:main:main" };

@@ -1,4 +1,5 @@
-// WhatsApp over the Cloud API: the contract of channels, what its web hooks bring, and what its errors mean.
+// WhatsApp over the Cloud API: the contract of all channels, incoming web hooks, and the meaning of its
+// errors.
 
 import { expect, test } from "vitest";
 import {
@@ -17,7 +18,7 @@ async function contractGround(host: HostParts): Promise<ChannelGround> {
   const { server, channel, hookUrl, post } = await openGround(host);
   let newest: object | undefined;
   const routeOf = (chat: Said["chat"]) => (chat === "direct" ? direct : inGroup);
-  // The person has written before; otherwise WhatsApp accepts no text to them.
+  // WhatsApp accepts texts only to a person who has written before.
   await post({ contacts: [CONTACT], messages: [said("hello")] });
   host.received.length = 0;
   return {
@@ -135,7 +136,7 @@ test.each(OUTCOMES)("I5: %s", async (_, status, body, { kind, error }: { kind?: 
   expect(await send(channel, "hello")).toEqual({ kind: "sent" });
 });
 
-test("CH2: redacts a token that the platform repeats in an error", async () => {
+test("CH2: if the platform repeats the token in an error, the token is redacted", async () => {
   const { channel, server } = await openGround();
   server.fail(400, graphError(190, `Malformed access token ${ACCESS_TOKEN}`));
   const outcome = await send(channel, "hello");
@@ -150,7 +151,7 @@ const PLACES: [string, object][] = [
   [PERSON, { recipient_type: "individual", to: PERSON }],
   [GROUP, { recipient_type: "group", to: GROUP }],
 ];
-test.each(PLACES)("WL1: accepts %s as a recipient", async (to, wanted) => {
+test.each(PLACES)("WL1: %s is accepted as a recipient", async (to, wanted) => {
   const { channel, server } = await openGround();
   expect(await send(channel, "hello", { ...direct, to })).toEqual({ kind: "sent" });
   expect(server.asked[0]).toMatchObject(wanted);
@@ -168,7 +169,7 @@ test.each(["", "12", "me\nyou", "a b", "../../me", "x".repeat(400)])(
   },
 );
 
-test("the typing sign marks the newest message of the chat as read", async () => {
+test("the typing indicator marks the newest message of the chat as read", async () => {
   const { channel, server, hear } = await openGround();
   await channel.typing?.(direct);
   expect(server.typed).toEqual([]);
@@ -179,7 +180,7 @@ test("the typing sign marks the newest message of the chat as read", async () =>
   expect(server.typed).toEqual([newest?.messageId]);
 });
 
-test("WA1: an account whose token stops working while sending reports it and is checked again later", async () => {
+test("WA1: if a token becomes invalid, the account reports it while sending, and is checked again later", async () => {
   const world = fakeWorld();
   const host = Object.assign(recordingHost(), { world });
   const { channel, server } = await openGround(host);
@@ -190,12 +191,12 @@ test("WA1: an account whose token stops working while sending reports it and is 
   await send(channel, "hello");
   await expect.poll(() => state()?.state).toBe("retrying");
   expect(state()?.error).toMatch(/make a new one/);
-  // Advances in steps, because the platform must answer in between.
+  // Advances the clock in steps, because the platform must answer in between.
   while (state()?.state === "retrying") await world.advance(1_000);
   await expect.poll(() => state()?.state).toBe("ready");
 });
 
-test("WS1: reports an undelivered text once in the log, and in the account's test", async () => {
+test("WS1: a text that was not delivered is reported once in the log, and in the test of the account", async () => {
   const world = fakeWorld();
   const { channel, post } = await openGround(Object.assign(recordingHost(), { world }));
   expect(await channel.test?.("default")).toMatchObject({
@@ -219,7 +220,7 @@ test("WS1: reports an undelivered text once in the log, and in the account's tes
   expect(await channel.test?.("nobody")).toMatchObject({ ok: false, code: "channel_unknown" });
 });
 
-test("WA2: numbers of one app share its web hook; a number of another app gets nothing", async () => {
+test("WA2: several numbers of one app share its web hook; a number of another app gets nothing from it", async () => {
   const host = recordingHost();
   const other = { accountId: "sales", phoneNumberId: "222", accessToken: "EAAGother" };
   const foreign = { accountId: "foreign", phoneNumberId: "333", appSecret: "another-app-0123456789" };

@@ -13,7 +13,7 @@ function times(text: string, wanted: string): number {
   return text.split(wanted).length - 1;
 }
 
-test("piped lines are sent in order, and answered before the program exits", async () => {
+test("lines from a pipe are sent in order, and answered before the program exits", async () => {
   const { home } = await house();
   const { code, out, err } = await run(home, ["chat"], { input: "say one\n\nsay two\n" });
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -23,7 +23,7 @@ test("piped lines are sent in order, and answered before the program exits", asy
   expect([times(out, "agent: one"), times(out, "agent: two")]).toEqual([1, 1]);
 });
 
-test("named sessions: chat --session with a free name opens that conversation, and finds it again", async () => {
+test("chat --session with an unused name creates a session with that name, and later opens it again", async () => {
   const { home } = await house();
   const chat = () => run(home, ["chat", "--session", "work"], { input: "say one\n" });
   const first = await chat();
@@ -36,7 +36,7 @@ test("named sessions: chat --session with a free name opens that conversation, a
   expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("no session") });
 });
 
-test("a line typed right before /quit is sent", async () => {
+test("a line typed directly before /quit is sent", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["chat"], { input: "say one\n/quit\n" });
   expect({ code, isLost: out.includes("not sent") }).toEqual({ code: 0, isLost: false });
@@ -66,7 +66,7 @@ test("tool calls and the messages of other sessions are shown, each once", async
   expect(out).not.toContain("REPLY_SKIP");
 });
 
-test("/stop stops the agent", async () => {
+test("/stop stops the agent's run", async () => {
   const { home } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("run: echo begun; sleep 60\n");
@@ -78,7 +78,7 @@ test("/stop stops the agent", async () => {
   expect(chat.out()).toContain("agent: still here");
 });
 
-test("Ctrl-C stops the agent first, and leaves when there is nothing to stop", async () => {
+test("the first Ctrl-C stops the agent's run, and without a run Ctrl-C exits", async () => {
   const { home } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("run: sleep 60\n");
@@ -95,7 +95,7 @@ test("Ctrl-C stops the agent first, and leaves when there is nothing to stop", a
   expect(await chat.code).toBe(0);
 });
 
-test("/history, /help and a wrong command are answered without the agent", async () => {
+test("/history, /help and an unknown command are answered without the agent", async () => {
   const { home } = await house();
   await run(home, ["send", "--session", "main", "--wait", "20", "say early"]);
   const { out } = await run(home, ["chat"], { input: "/history 1\n/history none\n/help\n/nonsense\n" });
@@ -105,7 +105,7 @@ test("/history, /help and a wrong command are answered without the agent", async
   expect(times(out, "agent: early")).toBe(2);
 });
 
-test("/quit leaves at once, and the run continues", async () => {
+test("/quit exits at once, and the run continues", async () => {
   const { home } = await house();
   const chat = call(home, ["chat", "--session", RESEARCH]);
   chat.stdin.write("wait 1 seconds, then say alone\n/quit\n");
@@ -115,7 +115,7 @@ test("/quit leaves at once, and the run continues", async () => {
   expect(JSON.parse(out)).toMatchObject({ sessionKey: RESEARCH });
 });
 
-test("--new starts a new session; --json prints the conversation as one document", async () => {
+test("--new resets the session; --json prints the conversation as one document", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["chat", "--new", "--json"], { input: "say fresh\n" });
   expect(code).toBe(0);
@@ -124,26 +124,26 @@ test("--new starts a new session; --json prints the conversation as one document
   expect(document.messages.map((message) => message.role)).toEqual(["user", "assistant"]);
 });
 
-test("a missing session is refused, with the closest keys", async () => {
+test("a missing session is refused with the closest keys", async () => {
   const { home } = await house();
   const { code, err } = await run(home, ["chat", "--session", "agent:reserch:main"]);
   expect(code).toBe(1);
   expect(err).toContain("agent:reserch:main");
 });
 
-test("a restart of the gateway in the middle of an answer loses nothing and shows nothing twice", async () => {
+test("after a restart of the gateway during an answer, nothing is missing and nothing is shown twice", async () => {
   const { home, gateway } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("say before\n");
   await chat.shows("agent: before");
   chat.stdin.write("wait 1 seconds, then say after\n");
   await chat.shows("> wait 1 seconds");
-  // The run is accepted and under way.
+  // The run has been accepted and executes.
   const status = () => run(home, ["--json", "call", "health"]);
   await until(async () => (await status()).out.includes('"running": 1'));
   await gateway.stop();
   await chat.shows("connection lost");
-  // Typed while the gateway is down; sent once when it is back.
+  // This line is typed while the gateway is down, and sent once when it is back.
   chat.stdin.write("say meanwhile\n");
   await startGateway(home);
   await chat.shows("reconnected");

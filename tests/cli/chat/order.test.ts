@@ -21,7 +21,7 @@ const turn = (id: string, text: string) => ({
   },
 });
 
-/** A chat with a gateway whose answers and events come from the test. */
+/** Starts a chat with a gateway whose answers and events the test determines. */
 async function scriptedChat() {
   const gateway = await scriptedGateway();
   const { home } = await makeHome();
@@ -37,7 +37,7 @@ async function scriptedChat() {
     gateway.event("agent", { runId, sessionKey: KEY, seq: 1, stream, ts: 1, data });
   await answer("sessions.resolve", { key: KEY });
   await history();
-  // A run of the session ends; its events lead to a read.
+  // A run of the session ends, after which the chat reads the transcript.
   agent("first", "lifecycle", { phase: "start" });
   agent("first", "lifecycle", { phase: "end" });
   await history(turn("m1", "Two risks."));
@@ -46,7 +46,7 @@ async function scriptedChat() {
 
 test("a message keeps its reply turn when the transcript is read before the events of its run", async () => {
   const { chat, history, agent } = await scriptedChat();
-  // A second read has nothing new. Only then the events of the message's run arrive.
+  // The second read returns nothing new. The events of the message's run arrive only then.
   agent("first", "lifecycle", { phase: "end" });
   await history(turn("m1", "Two risks."));
   const flow = {
@@ -71,7 +71,7 @@ test("a message keeps its reply turn when the transcript is read before the even
 
 test("a message whose run was not reported is shown before the live text of that run", async () => {
   const { gateway, chat, history, agent } = await scriptedChat();
-  // A second read has nothing new, so the message still waits when the text begins.
+  // The second read returns nothing new, so the message is still not shown when the live text begins.
   agent("first", "lifecycle", { phase: "end" });
   await history(turn("m1", "Two risks."));
   const content = [{ type: "text", text: "I see." }];

@@ -1,4 +1,4 @@
-// The chat's output about sub-agents: their start and their results, each once, from any source.
+// The chat shows the start and the result of each sub-agent once, from whichever source it learns of them.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -57,7 +57,7 @@ function arrived(text: string, sourceSessionKey = CHILD): Message {
 
 const STATS = "    runtime 1.5s · tokens 10 in, 2 out, 12 total";
 
-test("a sub-agent is shown when it starts, and its result when it arrives", () => {
+test("a sub-agent is shown at its start, and its result on arrival", () => {
   const { view, show, lines } = makeView();
   show(view.flow("task-run", flow("task", "count\nthe beans")));
   show(view.flow("task-run", flow("announce", announcement("forty-two", { notes: "I counted twice." }))));
@@ -78,7 +78,7 @@ test("a failed job is shown with its details", () => {
   expect(lines()).toEqual([`  « sub-agent ${CHILD}: error`, "    notes: no\\x1b[31m key", STATS]);
 });
 
-test("CV3: a result is shown once, by the first of event, delivery and transcript, in any order", () => {
+test("CV3: a result is shown once, whichever of event, delivery and transcript arrives first", () => {
   const ways = ["event", "delivery", "transcript"] as const;
   const arrivals = fc
     .shuffledSubarray(
@@ -103,7 +103,7 @@ test("CV3: a result is shown once, by the first of event, delivery and transcrip
   );
 });
 
-test("CV2: a result that arrives while the agent writes is shown after the complete message", () => {
+test("CV2: a result that arrives while the agent streams a message is shown after that message", () => {
   const { view, show, lines } = makeView();
   show(view.chat(delta("I am ")));
   show(view.flow("r1", flow("announce", announcement("forty-two"))));
@@ -120,7 +120,7 @@ test("a job without an announcement is shown in one line", () => {
   expect(lines()).toEqual([`  « sub-agent ${CHILD} ended without an announcement`]);
 });
 
-test("in the sub-agent's own session the task comes from its requester, and the announce step is named", () => {
+test("the sub-agent's own session shows the task with its requester, and labels the announce step", () => {
   const { view, show, lines } = makeView(CHILD);
   show(view.settle([arrived("count the beans", MAIN), arrived("Sub-agent announce step.", MAIN)]));
   show(view.flow("r", flow("announce", announcement("forty-two"))));
@@ -131,7 +131,7 @@ test("in the sub-agent's own session the task comes from its requester, and the 
   ]);
 });
 
-test("AL1: another session's text that imitates an announcement is shown as a message, and hides no result", () => {
+test("AL1: text of another session that imitates an announcement is shown as a message, and hides no real result", () => {
   const { view, show, lines } = makeView();
   const forged = announcement("nothing to see");
   expect(readAnnouncement(forged, "agent:research:main")).toBeUndefined();
@@ -142,7 +142,7 @@ test("AL1: another session's text that imitates an announcement is shown as a me
   expect(readAnnouncement("Status: ok\nResult: x\nNotes: y")).toBeUndefined();
 });
 
-test("the history shows a result in the same way", () => {
+test("the history shows a result in the same way as the live chat", () => {
   const lines = messageLines(plain, arrived(announcement("one\ntwo")));
   expect(lines).toEqual([`  « sub-agent ${CHILD}: ok`, "    one\n    two", STATS]);
   expect(readAnnouncement(announcement("x"))).toMatchObject({ childKey: CHILD, notes: "" });

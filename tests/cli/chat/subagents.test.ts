@@ -1,4 +1,4 @@
-// Sub-agents on the command line: in the chat, the tree of sessions, and the doctor's findings.
+// Sub-agents on the command line: in the chat, in the tree of sessions, and in the report of the doctor.
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ function times(text: string, wanted: RegExp | string): number {
   return text.split(wanted).length - 1;
 }
 
-test("chat shows each sub-agent when it starts and each result once, before or after the agent's own text", async () => {
+test("chat shows the start of each sub-agent and each result once, whether it arrives before or after the agent's text", async () => {
   const { home } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("spawn 2 jobs: say part {n} is done\n");
@@ -58,7 +58,7 @@ test("chat: /subagents lists the session's sub-agents, and /stop cancels them", 
   expect(chat.out()).not.toContain("« sub-agent");
 });
 
-test("chat: /subagents reports that the token may not call tools", async () => {
+test("chat: /subagents reports that the token does not allow tool calls", async () => {
   const token = "a-token-that-can-only-read";
   const port = await freePort();
   const tokens = [{ token, scopes: ["operator.read"] }];
@@ -68,7 +68,7 @@ test("chat: /subagents reports that the token may not call tools", async () => {
   expect(out).toContain("missing scope");
 });
 
-test("sessions tree shows who spawned whom, down to one session, as text and as JSON", async () => {
+test("sessions tree shows which session spawned which, also from a given session on, as text and as JSON", async () => {
   const subagents = { maxSpawnDepth: 2 };
   const { home } = await house({
     agents: { defaults: { subagents }, list: [{ id: "main" }, { id: "ops" }] },
@@ -117,7 +117,7 @@ test("sessions tree shows archived sessions only with --archived", async () => {
   expect((await run(home, ["sessions", "tree", "--archived"])).out).toMatch(/└─ \S+ +archived/);
 });
 
-test("the tree shows every session once, and a session with a removed requester at the top", () => {
+test("the tree shows every session once; a session whose requester was removed is at the top", () => {
   const row = (key: string, createdAt: number, spawnedBy?: string) => {
     const base = { key, createdAt, updatedAt: createdAt, state: "idle" as const };
     return spawnedBy === undefined ? base : { ...base, spawnedBy };

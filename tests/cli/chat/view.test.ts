@@ -83,7 +83,7 @@ function flow(data: Partial<FlowData>): FlowData {
   return { flowId: "f", step: "reply", from: OTHER, to: KEY, turn: 2, turnsMax: 5, text: "words", ...data };
 }
 
-test("text grows on one line, and is not shown again from the transcript", () => {
+test("streamed text grows on one line, and is not shown again from the transcript", () => {
   const { view, show, lines } = makeView();
   view.typed("hello");
   for (const text of ["Good", "Good mor", "Good morning."]) show(view.chat(chat("r", "delta", text)));
@@ -92,14 +92,14 @@ test("text grows on one line, and is not shown again from the transcript", () =>
   expect(lines()).toEqual(["agent: Good morning."]);
 });
 
-test("a final text without deltas is shown once", () => {
+test("a final text that was not streamed is shown once", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "final", "Done.")));
   show(view.settle([assistant("1", "Done.")]));
   expect(lines()).toEqual(["agent: Done."]);
 });
 
-test("the same words said twice are shown twice", () => {
+test("the same text in two messages is shown twice", () => {
   const { view, show, lines } = makeView();
   for (const id of ["1", "2"]) {
     show(view.chat(chat(id, "delta", "OK, done with it.")));
@@ -109,7 +109,7 @@ test("the same words said twice are shown twice", () => {
   expect(lines()).toEqual(["agent: OK, done with it.", "agent: OK, done with it."]);
 });
 
-test("tool calls and results that were shown live are not shown again; those that were missed are", () => {
+test("tool calls and results that were shown live are not shown again; missed ones are shown from the transcript", () => {
   const { view, show, lines } = makeView();
   const message = assistant("m", "Looking.", ["read", "exec"]);
   show(view.chat(chat("r", "delta", "Looking.")));
@@ -119,7 +119,7 @@ test("tool calls and results that were shown live are not shown again; those tha
   expect(lines()).toEqual(["agent: Looking.", "  · read {}", "    → text", "  · exec {}", "    → out"]);
 });
 
-test("CV2: a late call event of a stopped run does not split the text of the next run", () => {
+test("CV2: a late tool event of a stopped run does not split the text of the next run", () => {
   const { view, show, lines } = makeView();
   show(view.tool({ phase: "start", toolCallId: "one:message:0", name: "exec", args: {} }));
   show(view.chat(chat("one", "aborted", "")));
@@ -132,7 +132,7 @@ test("CV2: a late call event of a stopped run does not split the text of the nex
   expect(lines()[3]).toContain("ended");
 });
 
-test("CV2: a late result of a stopped run's call in the transcript does not split the next run's text", () => {
+test("CV2: a late tool result of a stopped run does not split the text of the next run", () => {
   const { view, show, lines } = makeView();
   const stopped = assistant("m", "", ["exec"]);
   show(view.tool({ phase: "start", toolCallId: "one:m:0", name: "exec", args: {} }));
@@ -143,7 +143,7 @@ test("CV2: a late result of a stopped run's call in the transcript does not spli
   expect(lines().slice(2)).toEqual(["agent: still here", "    → ended"]);
 });
 
-test("the rest of a text that was cut off by a lost connection is added to it", () => {
+test("after a lost connection, the rest of an interrupted text is appended to it", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "The answer is")));
   show(view.settle([assistant("1", "The answer is 42.")]));
@@ -152,7 +152,7 @@ test("the rest of a text that was cut off by a lost connection is added to it", 
   expect(lines()).toEqual(["agent: The answer is 42."]);
 });
 
-test("a resumed run with another text is shown as restarted", () => {
+test("a resumed run that produces another text is shown as restarted", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "The answer is")));
   show(view.chat(chat("r", "delta", "The")));
@@ -162,7 +162,7 @@ test("a resumed run with another text is shown as restarted", () => {
   expect(lines()).toEqual(["agent: The answer is", "  (restarted)", "agent: There is none."]);
 });
 
-test("a text cut off by a stop of the gateway does not hide the same words later", () => {
+test("a text that was interrupted by a stop of the gateway does not hide an equal later text", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "Yes")));
   show(view.settle([assistant("1", "No.")]));
@@ -170,7 +170,7 @@ test("a text cut off by a stop of the gateway does not hide the same words later
   expect(lines()).toEqual(["agent: Yes", "agent: No.", "agent: Yes"]);
 });
 
-test("another session's message is shown once, when the run that answers it starts", () => {
+test("a message of another session is shown once, when the run that answers it starts", () => {
   const { view, show, lines } = makeView();
   show(view.flow("reply-run", flow({ text: "Two risks." })));
   expect(lines()).toEqual([]);
@@ -180,13 +180,13 @@ test("another session's message is shown once, when the run that answers it star
   expect(lines()).toEqual([`  « from ${OTHER}: Two risks.`, "agent: Which one first?"]);
 });
 
-test("a message that the transcript shows before its run starts keeps its turn label, and is shown once", () => {
+test("a message that is in the transcript before its run starts keeps its turn label, and is shown once", () => {
   const { view, show, lines } = makeView();
   show(view.flow("reply-run", flow({ text: "Two risks.", turn: 4, turnsMax: 5 })));
   show(view.settle([user("1", "Two risks.", OTHER)]));
   show(view.started("reply-run"));
   expect(lines()).toEqual([`  « from ${OTHER} (reply turn 2 of 5): Two risks.`]);
-  // The same text in a later turn is another message.
+  // An equal text in a later turn is another message.
   show(view.flow("later-run", flow({ text: "Two risks.", turn: 6, turnsMax: 5 })));
   show(view.started("later-run"));
   show(view.settle([user("2", "Two risks.", OTHER)]));
@@ -194,14 +194,14 @@ test("a message that the transcript shows before its run starts keeps its turn l
   expect(lines()).toHaveLength(2);
 });
 
-test("a missed message of another session is shown from the transcript with its source", () => {
+test("a message of another session that was missed is shown from the transcript, with its source", () => {
   const { view, show, lines } = makeView();
   show(view.flow("reply-run", flow({ text: "Two risks." })));
   show(view.settle([user("1", "Two risks.", OTHER)]));
   expect(lines()).toEqual([`  « from ${OTHER}: Two risks.`]);
 });
 
-test("a message that the transcript shows before its run is reported to begin is shown once", () => {
+test("a message that is in the transcript before its run reports its start is shown once", () => {
   const { view, show, lines } = makeView();
   show(view.flow("first", flow({ text: "Two risks." })));
   show(view.settle([user("1", "Two risks.", OTHER)]));
@@ -222,13 +222,13 @@ test("a message of another person in the session is shown", () => {
   expect(lines()).toEqual(["you: theirs"]);
 });
 
-test("a silent reply shows no token", () => {
+test("if the agent chooses not to answer, its skip token is not shown", () => {
   const { view, show, lines } = makeView();
   show(view.settle([assistant("1", " REPLY_SKIP\n"), assistant("2", "ANNOUNCE_SKIP")]));
   expect(lines()).toEqual([]);
 });
 
-test("a stopped run and a failed run are shown", () => {
+test("a stopped run and a failed run are reported", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "Wait")));
   show(view.chat(chat("r", "aborted", "")));
@@ -236,8 +236,9 @@ test("a stopped run and a failed run are shown", () => {
   expect(lines()).toEqual(["agent: Wait", "  (stopped)", "  ✗ the run failed: no\\x1b[31m key"]);
 });
 
-test("CV1: every text of a transcript is shown once and in order, whichever part of it was shown live", () => {
-  // Each message streams in some pieces, some of which arrive; after each the transcript may or may not be read.
+test("CV1: every text of a transcript is shown once and in order, whichever part of it was streamed", () => {
+  // Each message streams in several pieces, of which some are lost. After each piece the transcript may be
+  // read.
   const said = fc.record({
     pieces: fc.array(fc.nat({ max: 12 }), { maxLength: 4 }),
     final: fc.boolean(),

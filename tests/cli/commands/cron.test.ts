@@ -1,10 +1,10 @@
-// Scheduled jobs at the command line, over a real gateway.
+// Scheduled jobs on the command line, with a real gateway.
 
 import { expect, test } from "vitest";
 import { readDate, readDuration } from "../../../src/cli/durations.ts";
 import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
-test("a job is added, listed, changed, run and removed, and its runs are listed", async () => {
+test("a job can be added, listed, changed, run and removed, and its runs are listed", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   expect((await run(home, ["cron"])).out).toContain("No scheduled jobs");
@@ -46,7 +46,7 @@ test("a job is added, listed, changed, run and removed, and its runs are listed"
   expect(await run(home, ["cron", "runs", id])).toMatchObject({ code: 1 });
 });
 
-test("wrong options are refused without a gateway, wrong schedules by the gateway", async () => {
+test("invalid options are refused without a gateway, invalid schedules by the gateway", async () => {
   const { home } = await makeHome();
   const wrong: readonly (readonly [string[], RegExp])[] = [
     [["add", "x"], /the job has no schedule/],
@@ -73,7 +73,7 @@ test("wrong options are refused without a gateway, wrong schedules by the gatewa
   });
 });
 
-test("a job is named by its id, or by a unique name", async () => {
+test("a job can be named by its id, or by a unique name", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   for (const name of ["news", "twice", "twice"])
@@ -89,7 +89,7 @@ test("a job is named by its id, or by a unique name", async () => {
   expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} was kept/);
 });
 
-test("with cron.enabled false, cron list and cron add say that no job runs", async () => {
+test("with cron.enabled false, cron list and cron add report that no job runs", async () => {
   const { home } = await makeHome({ cron: { enabled: false } });
   await startGateway(home);
   expect((await run(home, ["cron", "add", "x", "--in", "2h"])).err).toContain("cron.enabled is false");
@@ -108,7 +108,7 @@ test.each([
   ["-5m", undefined],
   ["5m later", undefined],
   ["1.5h", undefined],
-])("the duration %j is %j ms", (text, ms) => expect(readDuration(text)).toBe(ms));
+])("the duration %j means %j ms", (text, ms) => expect(readDuration(text)).toBe(ms));
 
 test.each([
   ["2027-03-01T09:00Z", Date.UTC(2027, 2, 1, 9)],

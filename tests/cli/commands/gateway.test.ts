@@ -8,7 +8,7 @@ import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 
-test("the start prints four lines: agents, page, store, next command", async () => {
+test("the start prints four lines: agents, page, store, and a command to try next", async () => {
   const { home, port } = await makeHome();
   const gateway = call(home, []);
   await gateway.shows("Or, in");
@@ -23,7 +23,7 @@ test("the start prints four lines: agents, page, store, next command", async () 
   expect(gateway.exits).toEqual([]);
 });
 
-test("GW2: at a terminal the start prints the link that signs in, but not with --json", async () => {
+test("GW2: on a terminal the start prints the link that signs in, but not with --json", async () => {
   const { home, port } = await makeHome({
     gateway: { port: await freePort(), auth: { token: "a&token #1, long enough now" } },
   });
@@ -41,7 +41,7 @@ test("GW2: at a terminal the start prints the link that signs in, but not with -
   expect(silent.out() + silent.err()).not.toMatch(/token[=%]|a&token/);
 });
 
-test("parley link prints the link of the configured gateway, or of the gateway at --url", async () => {
+test("parley link prints the link of the configured gateway, or of the one at --url", async () => {
   const { home, port } = await makeHome();
   const link = `http://127.0.0.1:${port}/#token=${TOKEN}`;
   expect(await run(home, ["link"])).toMatchObject({ code: 0, out: `${link}\n` });
@@ -53,7 +53,7 @@ test("parley link prints the link of the configured gateway, or of the gateway a
   expect(fresh.err).toContain("no token yet");
 });
 
-test("the printed next command finds a gateway at another address than the configured one", async () => {
+test("the printed next command finds the gateway even if its address differs from the configuration", async () => {
   const { home } = await makeHome();
   const port = await freePort();
   const gateway = call(home, ["gateway", "--port", String(port), "--json"]);
@@ -79,7 +79,7 @@ test("the second Ctrl-C exits at once", async () => {
   await gateway.code;
 });
 
-test("a second gateway on the same store refuses to start and names the process that holds it", async () => {
+test("a second gateway on the same store refuses to start and names the process that uses the store", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const { code, out, err } = await run(home, ["gateway", "--port", "0"]);
@@ -88,7 +88,7 @@ test("a second gateway on the same store refuses to start and names the process 
   expect(err).toContain(String(process.pid));
 });
 
-test("a taken port is reported with a fix", async () => {
+test("a used port is reported with a solution", async () => {
   const { home, port } = await makeHome();
   await startGateway(home);
   const other = homeWith({});
@@ -106,7 +106,7 @@ test("an invalid configuration starts nothing and creates no store", async () =>
   expect(readdirSync(join(home, ".parley"))).toEqual(["parley.json5"]);
 });
 
-test("SIGTERM stops a real process with code 0, and its work continues at the next start", async () => {
+test("SIGTERM stops a real process with code 0, and unfinished work continues at the next start", async () => {
   const first = await startProcess();
   const client = await first.connect();
   await client.call("chat.send", {

@@ -22,7 +22,7 @@ function source(): string {
   });
 }
 
-test("imported sessions are listed and read like others, and get a JSONL copy", async () => {
+test("imported sessions can be listed and read like others, and have a JSONL copy", async () => {
   const dir = source();
   const before = hashOf(dir);
   const { home } = await makeHome();
@@ -55,7 +55,7 @@ test("imported sessions are listed and read like others, and get a JSONL copy", 
   expect(hashOf(dir)).toBe(before);
 });
 
-test("settings that need trust are listed with how to accept them, as text and as JSON", async () => {
+test("settings that require trust are listed with the option that accepts them, as text and as JSON", async () => {
   const dir = sourceWith({ config: { agents: { list: [{ id: "main", workspace: "/etc" }] } } });
   const { home } = await makeHome();
   const listed = await run(home, ["import", dir, "--dry-run"]);

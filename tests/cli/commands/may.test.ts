@@ -6,7 +6,7 @@ import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
 const RESEARCH = "agent:research:main";
 
-test("parley may reports each access of one session to another, its rule, and the settings that would change it", async () => {
+test("parley may reports for each kind of access between two sessions its rule, and the settings that would change it", async () => {
   const { home } = await makeHome({ tools: { sessions: { visibility: "tree" } } });
   await startGateway(home);
   const asked = await run(home, ["may", "main", RESEARCH]);
@@ -20,7 +20,7 @@ test("parley may reports each access of one session to another, its rule, and th
   expect(own.out).toBe("agent:main:main -> agent:main:main\nread    yes  it is its own session\n");
 });
 
-test("parley may explains access to a missing session, and with --json prints the whole answer", async () => {
+test("parley may explains the access to a missing session, and --json prints the whole answer", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const { out } = await run(home, ["may", "main", "agent::nobody"]);
@@ -37,17 +37,17 @@ test("parley may explains access to a missing session, and with --json prints th
 });
 
 const POLICY = "../../../docs/POLICY.md";
-/** A configuration of the page, with the commands behind it and their output. */
+/** A configuration on the page, followed by commands and their output. */
 const EXAMPLE = /^```json5\n([\s\S]*?)^```\n\n```console\n([\s\S]*?)^```/gm;
 
-test("the examples of docs/POLICY.md are what may prints (--update writes them)", async () => {
+test("docs/POLICY.md shows the real output of parley may (--update writes it)", async () => {
   let page = readFileSync(fileURLToPath(new URL(POLICY, import.meta.url)), "utf8");
   const examples = [...page.matchAll(EXAMPLE)];
   expect(examples.length).toBeGreaterThan(4);
   for (const [whole, settings = "", shown = ""] of examples) {
     const { home } = await makeHome({ tools: {}, ...JSON5.parse<Record<string, unknown>>(settings) });
     const gateway = await startGateway(home);
-    // A session exists once an operator has looked it up.
+    // Looking up a session as an operator creates it.
     for (const key of ["main", RESEARCH, "agent:ops:main"]) await run(home, ["sessions", "show", key]);
     const commands = shown.split("\n").filter((line) => line.startsWith("$ parley "));
     const printed = [];

@@ -1,9 +1,10 @@
-// `parley send` to people on a channel and with a command as the message, on its own gateway.
+// `parley send` to people on a channel, and with a chat command as the message. Each test has its own
+// gateway.
 
 import { expect, test } from "vitest";
 import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
 
-/** Nothing answers at this address, so queued texts stay queued. */
+/** Nothing answers at this address, so texts stay in the queue. */
 const telegram = { telegram: { botToken: "1:token", apiRoot: "http://127.0.0.1:1" } };
 
 async function house() {
@@ -12,7 +13,7 @@ async function house() {
   return home;
 }
 
-test("a text for a channel is queued for its chat; a job may deliver there, too", async () => {
+test("a text for a channel is queued for its chat, and a scheduled job may deliver to that chat, too", async () => {
   const home = await house();
   const place = ["--channel", "telegram", "--to", "-100", "--thread", "5"];
   const sent = await runJson(home, ["send", ...place, "the build is broken"]);
@@ -21,7 +22,7 @@ test("a text for a channel is queued for its chat; a job may deliver there, too"
   expect(deliveries.map(({ route }) => route)).toEqual([
     { channel: "telegram", to: "-100", accountId: "default", threadId: "5" },
   ]);
-  // Nothing answers at this address: the waiting texts name destination and reason.
+  // Nothing answers at this address, so doctor lists the queued texts with destination and reason.
   await expect
     .poll(async () => (await run(home, ["deliveries"])).out)
     .toMatch(/telegram -100 thread 5 +the build is broken .*could not be reached/);
@@ -56,14 +57,14 @@ const MISUSED: readonly (readonly [readonly string[], RegExp])[] = [
   ],
 ];
 
-test.each(MISUSED)("%j is wrong usage", async (argv, words) => {
+test.each(MISUSED)("the arguments %j are wrong usage", async (argv, words) => {
   const { home } = await makeHome();
   const { code, err } = await run(home, argv);
   expect(code).toBe(2);
   expect(err).toMatch(words);
 });
 
-test("the gateway itself answers a chat command, in parley send and in parley chat", async () => {
+test("the gateway itself answers a chat command in parley send and in parley chat", async () => {
   const home = await house();
   const told = await run(home, ["send", "--session", "main", "--wait", "20", "/think high"]);
   expect(told).toEqual({

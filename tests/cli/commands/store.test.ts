@@ -11,7 +11,7 @@ import { gateIn } from "../../kit/store/gate.ts";
 import { freshUrl, inEmbedded, schemaOf } from "../../store/transfer/moves.ts";
 import { call, type Finished, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 
-/** All output of the commands in this file; the password must not be in it. */
+/** All output of the commands in this file, which must not contain the password. */
 const SECRET = "ss/word";
 
 async function store(home: string, ...argv: string[]): Promise<Finished> {
@@ -23,7 +23,7 @@ async function store(home: string, ...argv: string[]): Promise<Finished> {
   return finished;
 }
 
-/** A home whose gateway has handled a message and has stopped. */
+/** Makes a home whose gateway has processed a message and has stopped. */
 async function usedHome(): Promise<string> {
   const { home } = await makeHome();
   const gateway = await startGateway(home);
@@ -32,14 +32,14 @@ async function usedHome(): Promise<string> {
   return home;
 }
 
-/** A home with the agents of `makeHome` and its state in a database. */
+/** Makes a home whose configuration keeps the store in a database. */
 async function homeOn(url: string): Promise<string> {
   return (await makeHome({ store: { postgresUrl: url } })).home;
 }
 
 const heard = async (home: string): Promise<string> => (await run(home, ["sessions", "history", "main"])).out;
 
-test("parley store shows where the store is, what it holds and which gateway uses it", async () => {
+test("parley store shows the location of the store, its contents and the gateway that uses it", async () => {
   const { home } = await makeHome();
   const dir = join(home, ".parley", "state");
   const none = await store(home);
@@ -60,7 +60,7 @@ test("parley store shows where the store is, what it holds and which gateway use
   expect((await store(home)).out).toContain("no gateway holds it");
 });
 
-test("a store is migrated, backed up and restored, and keeps its messages each time", async () => {
+test("a store can be migrated, backed up and restored, and keeps its messages each time", async () => {
   const url = await freshUrl();
   const home = await usedHome();
   const state = join(home, ".parley", "state", "parley.sqlite");
@@ -98,7 +98,7 @@ test("a store is migrated, backed up and restored, and keeps its messages each t
   expect(await heard(back)).toContain("a second word");
 });
 
-test("with --json a move is one document, also if it fails", async () => {
+test("with --json a migration prints one document, also if it fails", async () => {
   const home = await usedHome();
   const file = join(temporaryFolder(), "backup.sqlite");
   const tally = { sessions: 3, messages: 2, runs: 1, unfinishedRuns: 0, pendingDeliveries: 0 };
@@ -119,14 +119,14 @@ test("with --json a move is one document, also if it fails", async () => {
   });
 });
 
-test("parley store migrate does not suggest setting an address that is configured already", async () => {
+test("parley store migrate does not suggest an address that is already configured", async () => {
   const url = await freshUrl();
   const dir = join(await usedHome(), ".parley", "state");
   const { out } = await store(homeWith({ store: { dir, postgresUrl: url } }), "migrate", "--to", url);
   expect(out).toContain('Next: check with "parley doctor"');
 });
 
-test("while a gateway uses the embedded store, it can be backed up, but not migrated or replaced", async () => {
+test("an embedded store can be backed up while a gateway uses it, but not migrated or replaced", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const file = join(temporaryFolder(), "backup.sqlite");
@@ -150,21 +150,21 @@ test.each([
   [["backup"], "file"],
   [["restore"], "file"],
   [["restore", "a", "b"], "too many arguments"],
-])("wrong usage is exit code 2, and repeats no password: %j", async (argv, said) => {
+])("wrong usage has exit code 2 and repeats no password: %j", async (argv, said) => {
   const home = await usedHome();
   const { code, err } = await store(home, ...argv);
   expect(code).toBe(2);
   expect(err).toContain(said);
 });
 
-test("an address given in place of a command is not printed with its password", async () => {
+test("an address given in place of a subcommand is printed without its password", async () => {
   const { home } = await makeHome();
   const { code, err } = await run(home, ["postgres://user:ss-word@h:5432/d"]);
   expect(code).toBe(2);
   expect(err).not.toContain("ss-word");
 });
 
-test("an unreachable database or a refused login is exit code 1", async () => {
+test("an unreachable database and a refused login have exit code 1", async () => {
   const home = await usedHome();
   const port = await freePort();
   const nowhere = `postgresql://u:ss%2Fword@127.0.0.1:${port}/d`;
@@ -176,7 +176,7 @@ test("an unreachable database or a refused login is exit code 1", async () => {
   expect((await store(on)).err).toContain("cannot be reached");
 });
 
-test("Ctrl-C cancels a move and undoes its changes; a second Ctrl-C exits at once", async () => {
+test("Ctrl-C cancels a migration and undoes its changes; a second Ctrl-C exits at once", async () => {
   const url = await freshUrl();
   const gate = await gateIn(url);
   const home = await usedHome();
@@ -192,7 +192,7 @@ test("Ctrl-C cancels a move and undoes its changes; a second Ctrl-C exits at onc
   expect(await runJson(await homeOn(url), ["store"])).toMatchObject({ sessions: 0, runs: 0 });
 });
 
-test("a long move reports its progress at a terminal only", async () => {
+test("a long migration reports its progress only on a terminal", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, (store) =>
     store.transaction(async (tx) => {
@@ -207,7 +207,7 @@ test("a long move reports its progress at a terminal only", async () => {
   expect((await store(home, "migrate", "--to", await freshUrl())).err).toBe("");
 });
 
-test("an invalid configuration is reported first", async () => {
+test("an invalid configuration is reported before anything else", async () => {
   const home = homeWith({
     store: { postgresUrl: "mysql://u:ss-word@h/d" },
     gateway: { auth: { token: TOKEN } },

@@ -1,10 +1,10 @@
-// `parley usage` against a real gateway: as a table, and as JSON.
+// `parley usage` with a real gateway, as a table and as JSON.
 
 import { expect, test } from "vitest";
 import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
-test("parley usage shows tokens and cost of each agent, and its daily budget", async () => {
-  // The budget allows some runs: each call reserves its maximum first.
+test("parley usage shows tokens and cost of each agent, and the daily budgets", async () => {
+  // The budget is enough for some runs, because each call first reserves its maximum.
   const budget = { dailyTokens: 6_000 };
   const list = [
     { id: "main", default: true },
@@ -37,7 +37,7 @@ test("parley usage shows tokens and cost of each agent, and its daily budget", a
   });
 });
 
-test("wrong usage is reported", async () => {
+test("wrong usage is reported with exit code 2", async () => {
   const { home } = await makeHome();
   expect(await run(home, ["usage", "--by", "colour"])).toMatchObject({ code: 2 });
   expect(await run(home, ["usage", "--days", "0"])).toMatchObject({ code: 2 });

@@ -1,4 +1,4 @@
-// Findings of the doctor and of the configuration check about a store on PostgreSQL.
+// The doctor and the configuration check with a store on PostgreSQL.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ interface Finding {
   readonly mend?: string;
 }
 
-/** The doctor's findings for a database in this state. */
+/** Returns the doctor's findings for a database in this state. */
 async function findings(report: Partial<DatabaseReport>): Promise<Map<string, Finding>> {
   const store = { postgresUrl: "postgres://u:geheim@db:5432/parley" };
   const home = homeWith({
@@ -48,7 +48,7 @@ async function findings(report: Partial<DatabaseReport>): Promise<Map<string, Fi
   return new Map(found.map((finding) => [finding.name, finding]));
 }
 
-test("every check of a healthy database is ok", async () => {
+test("all checks of a healthy database succeed", async () => {
   const found = await findings({ processes: [gateway("a"), gateway("b"), gateway("c", "0.0.9", false)] });
   const told = ["store", "schema", "rights", "clock", "connections", "durability", "gateways"];
   expect(told.map((name) => [name, found.get(name)?.level, found.get(name)?.mend])).toEqual(
@@ -152,7 +152,7 @@ test.each(CASES)("doctor reports $what", async ({ report, name, level, text, men
   expect(found?.mend ?? "").toMatch(mend ?? /^$/);
 });
 
-test("doctor checks a real database before and while a gateway uses it, and creates no store directory", async () => {
+test("doctor checks a real database before and during its use by a gateway, and creates no store folder", async () => {
   const url = await freshUrl();
   const { home } = await makeHome({ store: { postgresUrl: url } });
   const before = await run(home, ["doctor"]);
@@ -170,7 +170,7 @@ test("doctor checks a real database before and while a gateway uses it, and crea
   expect(out).not.toContain("ss/word");
 });
 
-test("an unreachable database is a problem, reported without its password", async () => {
+test("an unreachable database is reported without its password", async () => {
   const port = await freePort();
   const home = homeWith({ store: { postgresUrl: `postgres://u:geheim@127.0.0.1:${port}/d` } });
   const { code, out } = await run(home, ["doctor"]);
@@ -179,7 +179,7 @@ test("an unreachable database is a problem, reported without its password", asyn
   expect(out).not.toContain("geheim");
 });
 
-test("doctor, config check and the start warn about a cluster without a configured token", async () => {
+test("doctor, config check and the start of a gateway warn about a cluster without a configured token", async () => {
   const url = await freshUrl();
   const home = homeWith({ store: { postgresUrl: url }, gateway: { port: await freePort() } });
   const warning = "gateway.auth.token is not: each gateway of the cluster would generate a different token";
@@ -195,7 +195,7 @@ test("doctor, config check and the start warn about a cluster without a configur
   expect((await runJson(withToken, ["config", "check"])).warnings).toEqual([]);
 });
 
-test("the doctor names a trigger and a view that somebody put into the database", async () => {
+test("the doctor names a trigger and a view that are not part of the store", async () => {
   const url = await freshUrl();
   const home = homeWith({ store: { postgresUrl: url }, gateway: { port: await freePort() } });
   await inPostgres(url, async () => {});

@@ -1,4 +1,4 @@
-// Findings of the doctor about models, which it calls once on a model server, and about the locations of
+// The doctor's findings about models, to each of which it sends one request, and about the locations of
 // files.
 
 import { chmodSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -37,7 +37,7 @@ async function findings(home: string, name: string, ...words: string[]) {
   return { code, out, found: all.filter((one) => one.name === name) };
 }
 
-test("MC1: each model in use is called once, for one word, and the cost is reported", async () => {
+test("MC1: each model in use gets one request with a one-word answer, and the cost is reported", async () => {
   const { server, provider } = await served(() => [usage({ input: 40, output: 2 }), text("ok")]);
   const { home } = await makeHome({
     models: {
@@ -69,7 +69,7 @@ test("MC1: each model in use is called once, for one word, and the cost is repor
   expect(server.requests.length).toBe(4);
 });
 
-test("MC2: a refused key is a problem in the provider's words, without the key; a spare provider's is a warning", async () => {
+test("MC2: a refused key is a problem with the provider's message, without the key; for a spare provider it is a warning", async () => {
   const { provider } = await served(() => httpError(401, `the key ${KEY} is not known`));
   const { home } = await makeHome({
     models: { providers: { first: provider("openai-completions"), spare: provider("anthropic-messages") } },
@@ -95,7 +95,7 @@ test("an unreachable provider is reported with its address", async () => {
   expect(found[1]?.text).toContain(`no answer from ${server.url}`);
 });
 
-test("no model is checked for an agent that is an external program", async () => {
+test("no model is checked for an agent that is an outside program", async () => {
   const { server, provider } = await served(() => "ok");
   const { home } = await makeHome({
     models: { providers: { first: provider("openai-completions") } },
@@ -103,7 +103,7 @@ test("no model is checked for an agent that is an external program", async () =>
   });
   const { found } = await findings(home, "models");
   expect(found[0]?.text).toContain("agents are external programs");
-  // The doctor also tries a provider that no agent uses.
+  // The doctor also checks a provider that no agent uses.
   expect(server.requests.length).toBe(1);
 });
 
@@ -118,7 +118,7 @@ test("free disk space is reported, also for a folder that does not exist yet", a
 
 // Skipped on Windows, where folders have no modes.
 test.skipIf(process.platform === "win32")(
-  "the doctor reports who may change the configuration or read the service's keys",
+  "the doctor reports users who may change the configuration or read the service's keys",
   async () => {
     const { home } = await makeHome();
     const before = await findings(home, "permissions");
@@ -137,7 +137,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("a clock that was set back is detected from the store's last change", async () => {
+test("a clock that was set back is detected by comparison with the store's last change", async () => {
   const { home } = await makeHome();
   const state = join(home, ".parley/state");
   mkdirSync(state, { mode: 0o700 });
@@ -153,7 +153,7 @@ test("a clock that was set back is detected from the store's last change", async
   ]);
 });
 
-test("damage: a truncated store is a problem, and so is a store without its log", async () => {
+test("a truncated store is reported as a problem, and so is a store without its log", async () => {
   const { home } = await makeHome();
   const dir = join(home, ".parley", "state");
   const store = await openSqlite({ dir, durability: "full", log: silentLog });

@@ -1,4 +1,4 @@
-// Outside MCP servers: the doctor's findings, and a gateway process that is killed.
+// Outside MCP servers: the doctor's findings, and the death of the gateway.
 
 import { expect, test } from "vitest";
 import { freePort } from "../../kit/loopback.ts";
@@ -46,7 +46,7 @@ test("doctor starts each MCP server once and reports its tools or its error", as
   expect(code).toBe(1);
 });
 
-test("an MCP server exits at the end of its input when the gateway is killed", async () => {
+test("if the gateway is killed, an MCP server exits because its input ends", async () => {
   const witness = await openWitness();
   const servers = { bad: node([PROGRAM, JSON.stringify({ witness: witness.port, tools: hello })]) };
   const gateway = await startProcess({ config: { tools: { mcp: { servers } } } });

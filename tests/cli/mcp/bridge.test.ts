@@ -1,4 +1,4 @@
-// The bridge of `parley mcp`, with streams and a gateway that the test controls.
+// The bridge process of `parley mcp`, with streams and a gateway that the test controls.
 
 import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
@@ -10,7 +10,7 @@ import { fail } from "../../../src/core/shapes/errors.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
-test("the bridge retries an absent gateway for long without growing in memory", async () => {
+test("the bridge retries an unreachable gateway for a long time without growing in memory", async () => {
   const world = fakeWorld();
   const server = createServer((request, response) => {
     response.writeHead(request.method === "POST" ? 202 : 503).end();
@@ -23,7 +23,7 @@ test("the bridge retries an absent gateway for long without growing in memory", 
   cleanup(() => {
     globalThis.fetch = fetch;
   });
-  // Calls the real fetch and records it.
+  // Records calls of fetch and passes them on.
   globalThis.fetch = async (address, init) => {
     if (init?.method === undefined) listening.push(init?.signal);
     return fetch(address, init);
@@ -43,7 +43,7 @@ test("the bridge retries an absent gateway for long without growing in memory", 
     await world.advance(30_000);
   }
   const [signal] = listening;
-  // Node keeps one listener of its own for each request until garbage collection.
+  // Node keeps one listener for each request until garbage collection.
   expect(getEventListeners(signal as AbortSignal, "abort").length).toBeLessThanOrEqual(listening.length + 1);
   stop.abort();
   await running;

@@ -1,5 +1,5 @@
-// `parley mcp`: both official client libraries start the real command and talk to its standard streams, with
-// and without a gateway.
+// `parley mcp`: two official client libraries start the real command and use its standard streams, with and
+// without a gateway.
 
 import { StdioClientTransport as NewStdio } from "@modelcontextprotocol/client/stdio";
 import { StdioClientTransport as OldStdio } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -8,7 +8,7 @@ import { newPeer, oldPeer, type Peer, REVISION_OF, SPEAKERS, type Speaker } from
 import { LAUNCHER } from "../../kit/process/fleet.ts";
 import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
 
-/** The command as a client starts it, with the given environment only. */
+/** Returns the command and the environment with which a client starts it. */
 function command(home: string, args: readonly string[]) {
   return {
     command: process.execPath,
@@ -65,14 +65,14 @@ test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))
 
     const back = await start(home, speaker, ["--handle", "desk-1", "--agent", "ops"]);
     expect(JSON.stringify(await back.call("sessions_inbox"))).toContain("hello desk");
-    // The gateway belongs to another process and outlives its clients.
+    // The gateway runs in another process and outlives its clients.
     expect(await runJson(home, ["sessions", "show", key])).toMatchObject({ key, label: "Desk" });
     await back.close();
     await gateway.stop();
   },
 );
 
-/** Notifications start some time after the first messages, so writes until one arrives. */
+/** Notifications start some time after the first messages, so this sends messages until one arrives. */
 async function listening(home: string, key: string, heard: Promise<void>): Promise<void> {
   let done = false;
   void heard.then(() => {
@@ -83,7 +83,7 @@ async function listening(home: string, key: string, heard: Promise<void>): Promi
 }
 
 test.each(["version 1"] as const)(
-  "%s: without a gateway the command becomes one, and the next command uses it",
+  "%s: if no gateway runs, the command also becomes the gateway, and the next command uses it",
   async (speaker) => {
     const { home } = await makeHome();
     const peer = await start(home, speaker);
@@ -101,7 +101,7 @@ test.each(["version 1"] as const)(
     expect(await peer.call("agents_list")).toMatchObject({ agents: expect.any(Array) });
     await peer.close();
 
-    // The client's resources are released, and no message is lost.
+    // When a client exits, its resources are released and no message is lost.
     const third = await start(home, speaker);
     expect(
       JSON.stringify(await third.call("sessions_history", { sessionKey: "agent:main:mcp:desk" })),
@@ -109,7 +109,7 @@ test.each(["version 1"] as const)(
   },
 );
 
-test("--session: the command acts as that session, with its rights", async () => {
+test("--session: the command acts for that session, with its rights", async () => {
   const { home } = await makeHome({ tools: {} });
   await startGateway(home);
   const peer = await start(home, "version 1", ["--session", "agent:research:main"]);
@@ -134,7 +134,7 @@ const HELLO = {
   clientInfo: { name: "by hand", version: "1" },
 };
 
-test("invalid lines get an error, later messages are answered, and standard output has nothing else", async () => {
+test("invalid lines get an error, later messages are answered, and standard output contains nothing else", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const input = [
@@ -159,7 +159,7 @@ test("invalid lines get an error, later messages are answered, and standard outp
   expect(answers.find(({ id }) => id === 3)).toMatchObject({ error: { code: -32601 } });
 });
 
-test("the client gets an error while the gateway is down, and the same command works when it is back", async () => {
+test("the client gets an error while the gateway is down, and the same process works when it is back", async () => {
   const { home } = await makeHome();
   const first = await startGateway(home);
   const started = call(home, ["mcp", "--handle", "steady"]);

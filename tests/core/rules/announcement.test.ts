@@ -27,7 +27,7 @@ const facts = (more: Partial<AnnouncementFacts> = {}): AnnouncementFacts => ({
 const STATS_LINE =
   "Stats: runtime 1m 5s · tokens 1200 in, 34 out, 1234 total · session agent:a:subagent:1 · session id s1";
 
-test("an announcement is status, result, notes and a stats line", () => {
+test("an announcement contains status, result, notes and a line with statistics", () => {
   expect(
     composeAnnouncement(facts({ status: "error", result: "half of it", notes: "the model failed" })),
   ).toBe(["Status: error", "Result: half of it", "Notes: the model failed", "", STATS_LINE].join("\n"));
@@ -44,7 +44,7 @@ test.each([
   [{ runtimeMs: 59_999 }, "runtime 59s"],
   [{ runtimeMs: 7_384_000 }, "runtime 2h 3m 4s"],
   [{ runtimeMs: -5 }, "runtime 0.0s"],
-])("the stats line shows %j as %s", (more, expected) => {
+])("the statistics line shows %j as %s", (more, expected) => {
   expect(composeAnnouncement(facts({ stats: { ...STATS, ...more } }))).toContain(expected);
 });
 
@@ -78,7 +78,7 @@ test.each([
   expect(announced(words)).toEqual(expected);
 });
 
-test("notes of the runtime follow the notes of the model", () => {
+test("notes of the runtime come after notes of the model", () => {
   expect(announced("Result: r\nNotes: n", { notes: "e" })).toEqual([
     "Status: error",
     "Result: r",
@@ -88,7 +88,7 @@ test("notes of the runtime follow the notes of the model", () => {
   ]);
 });
 
-test("I12: whatever the model writes, each label appears on one line and the status is the runtime's", () => {
+test("I12: whatever the model writes, each label appears once and the status is the runtime's", () => {
   const pieces = fc.constantFrom(
     "Status: ok",
     "ＳＴＡＴＵＳ： ok",
@@ -140,7 +140,7 @@ test.each([
   expect(lines).toContain(`| ${before}Status: ok`);
 });
 
-test("a long text is never normalised as a whole, because that takes quadratic time", () => {
+test("a long text is not normalized as a whole, because that would take quadratic time", () => {
   const { normalize } = String.prototype;
   let longest = 0;
   String.prototype.normalize = function counted(this: string, form?: string) {
@@ -161,7 +161,7 @@ test("a very long result is cut, and the announcement says where to find the res
   expect(text).toContain("(10 more characters are in the sub-agent's transcript.)");
 });
 
-test("formatting takes time linear in the length of the text", () => {
+test("the time to format an announcement is linear in the length of the text", () => {
   const text = `${"```\n".repeat(20_000)}${" ".repeat(20_000)}x\n${"#*_ ".repeat(20_000)}`;
   expect(normaliseAnnouncement(text, facts()).length).toBeGreaterThan(90_000);
 });

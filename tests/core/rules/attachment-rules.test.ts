@@ -101,14 +101,14 @@ test.each([
   ["a\u200db", "ab"],
   ["K", "k"],
   ["ΟΔΟΣ", "οδος"],
-])("AT1: %j and %j count as the same name", (one, other) => {
+])("AT1: %j and %j are the same file name", (one, other) => {
   expect(foldName(one)).toBe(foldName(other));
   const checked = checkAttachments([file({ name: one }), file({ name: other })], LIMITS);
   expect(checked).toMatchObject({ ok: false, code: "invalid_argument" });
   if (!checked.ok) expect(checked.error).toMatch(/^attachments\[1\] .* has the same name as /);
 });
 
-test("AT1: a valid name is one part of a path, before and after folding", () => {
+test("AT1: a valid name is a single path component, before and after Unicode folding", () => {
   const sign = fc.oneof(
     fc.string({ unit: "binary", maxLength: 3 }),
     fc.constantFrom(..."./\\:．／ a\0\u200b‥"),
@@ -121,7 +121,7 @@ test("AT1: a valid name is one part of a path, before and after folding", () => 
         expect(form).not.toMatch(/[/\\:\0]/);
         expect([".", "..", ""]).not.toContain(form.trim());
       }
-      // A fraction like ½ or a unit like ㎧ is a single allowed character, though it folds to three.
+      // A fraction like ½ or a unit like ㎧ is allowed: it is one character, but folding gives three.
       expect(nameProblem(foldName(name).replaceAll(/[\u2044\u2215]/g, "-"))).toBeUndefined();
     }),
     { numRuns: 3000 },
@@ -153,7 +153,7 @@ test.each([
   ["aGVsbB==", "unused bits that are not 0"],
   ["A", "multiple of 4"],
   ["=", "multiple of 4"],
-])("the base64 %j is refused: %s", (content, reason) => {
+])("the base64 text %j is refused: %s", (content, reason) => {
   const checked = checkAttachments([file({ content, encoding: "base64" })], LIMITS);
   expect(checked).toMatchObject({
     ok: false,
@@ -163,7 +163,7 @@ test.each([
   if (!checked.ok) expect(checked.error).toContain('attachments[0] "a.txt"');
 });
 
-test("base64 is accepted exactly if decoding and encoding it gives the same text", () => {
+test("base64 is accepted if and only if decoding and encoding it gives the same text", () => {
   const text = fc.oneof(
     fc.base64String({ maxLength: 40 }),
     fc.string({ unit: fc.constantFrom(..."AaQgw+/=- \n"), maxLength: 9 }),
@@ -219,7 +219,7 @@ test.each<[string, unknown, string, string]>([
   expect(checked).toMatchObject({ ok: false, code, error: expect.stringContaining(words) });
 });
 
-test("values exactly at a limit and empty input are accepted", () => {
+test("values exactly at a limit, and empty input, are accepted", () => {
   const content = Buffer.alloc(100).toString("base64");
   expect(checkAttachments([file({ content, encoding: "base64" })], LIMITS).ok).toBe(true);
   expect(checkAttachments([file({ content: "x".repeat(100) })], LIMITS).ok).toBe(true);
@@ -230,14 +230,14 @@ test("values exactly at a limit and empty input are accepted", () => {
   });
 });
 
-test("AT3: a hostile name cannot change how an error reads", () => {
+test("AT3: a hostile file name cannot make an error message misleading", () => {
   const checked = checkAttachments([file({ name: "a\u202eb\u2028\u200b\n" })], LIMITS);
   if (checked.ok) throw new Error("accepted");
   expect(checked.error).toMatch(/^[\x20-\x7e]+$/);
   expect(checked.error).toContain('"a\\u{202e}b\\u{2028}\\u{200b}\\n"');
 });
 
-test("I14: a stored call keeps names and types of attachments, but no content in any field", () => {
+test("I14: a stored tool call keeps names and types of attachments, but their content in no field", () => {
   const secret = "secret ".repeat(50);
   const args = {
     task: "t",

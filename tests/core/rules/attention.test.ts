@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { firstLine } from "../../../src/core/rules/attention/groups.ts";
 
-test("the first line of a reply is the first one with words, without marks of Markdown before it", () => {
+test("the preview of an answer is its first line with words, without leading Markdown characters", () => {
   expect(firstLine("\n---\n## Before a release\n\n1. Tests")).toBe("Before a release");
   expect(firstLine("> - **Done**: nothing is left\nmore")).toBe("Done: nothing is left");
   expect(firstLine("I see 9 sessions:\n- main")).toBe("I see 9 sessions:");

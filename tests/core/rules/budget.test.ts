@@ -12,18 +12,18 @@ function budget(unit: "tokens" | "cost", limit: number, used = 0, reserved = 0):
   return { unit, limit, used, reserved, code: "chain_limit", ...told };
 }
 
-test("a call that fits reserves its input at the highest price and its whole output limit", () => {
+test("a model call that fits reserves its input at the highest price and its whole output limit", () => {
   const cost = (1_000 * 3.75 + 8_000 * 15) / 1_000_000;
   const reserved = { tokens: 9_000, cost };
   expect(judgeCall(CALL, [budget("cost", 1)])).toEqual({ kind: "fits", maxOutputTokens: 8_000, reserved });
 });
 
-test("the answer limit is lowered to the rest of the tightest budget", () => {
+test("the output limit of a call is lowered to the rest of the tightest budget", () => {
   const budgets = [budget("cost", 1), budget("tokens", 10_000, 8_000)];
   expect(judgeCall(CALL, budgets)).toMatchObject({ kind: "fits", maxOutputTokens: 1_000 });
 });
 
-test("a call is refused, with setting and advice, if less than a useful answer remains", () => {
+test("a call is refused, with setting and advice, if the rest is too small for a useful answer", () => {
   expect(judgeCall(CALL, [budget("tokens", 10_000, 8_800)])).toEqual({
     kind: "refused",
     code: "chain_limit",
@@ -33,12 +33,12 @@ test("a call is refused, with setting and advice, if less than a useful answer r
   });
 });
 
-test("a call waits while parallel calls reserve the budget that it needs", () => {
+test("a call waits while parallel calls have reserved the budget that it needs", () => {
   expect(judgeCall(CALL, [budget("tokens", 10_000, 0, 9_000)])).toEqual({ kind: "wait" });
   expect(judgeCall(CALL, [budget("tokens", 10_000, 0, 3_000)])).toMatchObject({ maxOutputTokens: 6_000 });
 });
 
-test("a model without a price is limited only by tokens", () => {
+test("a model without a price is limited by tokens only", () => {
   const free: CallSize = { ...CALL, price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
   expect(judgeCall(free, [budget("cost", 0.01, 0.005)])).toMatchObject({ maxOutputTokens: 8_000 });
 });

@@ -10,7 +10,7 @@ const parse = (text: string, more: { fromMenu?: boolean; called?: string } = {})
     ...optional({ fromMenu: more.fromMenu }),
   });
 
-test("CM1: a one-line command is recognised in any letter case and with its arguments", () => {
+test("CM1: a one-line command is recognized in upper and lower case and with its arguments", () => {
   expect(parse("/stop")).toEqual({ command: "stop", args: "" });
   expect(parse("  /StOp \t ")).toEqual({ command: "stop", args: "" });
   expect(parse("/model   local/qwen3  ")).toEqual({ command: "model", args: "local/qwen3" });
@@ -18,7 +18,7 @@ test("CM1: a one-line command is recognised in any letter case and with its argu
   expect(parse("/subagents cancel all")).toEqual({ command: "subagents", args: "cancel all" });
 });
 
-test("CM1: no command is found inside a longer text, a quote or a code block", () => {
+test("CM1: a command inside a longer text, a quotation or a code block is not recognized", () => {
   const texts = [
     "please /stop",
     "/stop\nand then go on",
@@ -54,7 +54,7 @@ test("CM2: /name@bot is a command only for the bot of that name", () => {
   expect(parse("/stop@a@b", { called: "a" })).toBeUndefined();
 });
 
-test("CM3: an unknown command goes to the agent as text, unless a platform's menu sent it", () => {
+test("CM3: an unknown command goes to the agent as text, unless it was chosen from a platform's menu", () => {
   expect(parse("/frobnicate now")).toBeUndefined();
   expect(parse("/start")).toBeUndefined();
   expect(parse("/frobnicate now", { fromMenu: true })).toEqual({ command: "help", args: "frobnicate" });

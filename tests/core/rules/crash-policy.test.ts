@@ -1,4 +1,4 @@
-// The treatment of a run whose process died while executing it.
+// The decision about a run whose process died during its execution.
 
 import { expect, test } from "vitest";
 import { type Caution, cautionFor, crashedTooOften } from "../../../src/core/rules/crash-policy.ts";
@@ -18,7 +18,7 @@ test.each<[crashes: number, crashesInRow: number, Caution]>([
   expect(cautionFor({ crashes, crashesInRow })).toBe(caution);
 });
 
-test("poison runs: the error says how often the process died, and how to proceed", () => {
+test("poison runs: the error says how often the process died, and what to do", () => {
   const stuck = crashedTooOften({ crashes: 4, crashesInRow: 3 });
   expect(stuck).toMatchObject({ code: "run_crashed" });
   expect(stuck.error).toMatch(/died 3 times while it executed this run and made no progress in between/);

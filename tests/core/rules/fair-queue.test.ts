@@ -13,7 +13,7 @@ function use(free: number, held: Record<string, number> = {}, pools: Record<stri
   };
 }
 
-/** A queue of lanes, named by agent: `a1`, `a2`, `b1`. */
+/** Returns a queue of lanes that are named after their agent: `a1`, `a2`, `b1`. */
 function lineOf(...names: string[]): FairQueue {
   const line = new FairQueue();
   for (const name of names) line.add(name, { agentId: name.slice(0, 1), pool: undefined });
@@ -34,7 +34,7 @@ test("I6: the agent that holds the fewest slots is next", () => {
   expect(line.next(use(3, { a: 1 }))).toEqual(["b1", "a1", "b2"]);
 });
 
-test("I6: a full pool delays only its own lanes and does not cost their agent its turn", () => {
+test("I6: lanes that wait for a full pool delay only themselves, and their agent keeps its turn", () => {
   const line = new FairQueue();
   for (const name of ["a1", "a2", "a3"]) line.add(name, { agentId: "a", pool: "subagents" });
   line.add("a4", { agentId: "a", pool: undefined });
@@ -43,7 +43,7 @@ test("I6: a full pool delays only its own lanes and does not cost their agent it
   expect(line.next(use(3, {}, { subagents: 1 }))).toEqual(["a1", "b1", "a4"]);
 });
 
-test("poison runs: a lane that is last gets a slot only if no other lane can take it", () => {
+test("poison runs: a lane that is marked as last gets a slot only if no other lane can take it", () => {
   const line = new FairQueue();
   line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
   for (const name of ["a1", "a2"]) line.add(name, { agentId: "a", pool: undefined });
@@ -53,7 +53,7 @@ test("poison runs: a lane that is last gets a slot only if no other lane can tak
   expect(line.next(use(4, {}, { subagents: 0 }))).toEqual(["a1", "a2", "crashed"]);
 });
 
-test("poison runs: a lane that is last starts after 1,000 later lanes have overtaken it", () => {
+test("poison runs: a lane that is marked as last starts after at most 1,000 later lanes have overtaken it", () => {
   const line = new FairQueue();
   line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
   for (let at = 0; at < 1_000; at += 1) line.add(`a${at}`, { agentId: "a", pool: undefined });
@@ -62,7 +62,7 @@ test("poison runs: a lane that is last starts after 1,000 later lanes have overt
   expect(line.next(use(1, { a: 1 }))).toEqual(["crashed"]);
 });
 
-test("a lane that is added again keeps its position; a removed one is not taken", () => {
+test("a lane that is added again keeps its position; a removed lane is not taken", () => {
   const line = lineOf("a1", "a2");
   line.add("a1", { agentId: "a", pool: undefined });
   expect(line.next(use(2))).toEqual(["a1", "a2"]);
@@ -72,7 +72,7 @@ test("a lane that is added again keeps its position; a removed one is not taken"
   expect(line.next(use(2))).toEqual(["a2"]);
 });
 
-test("I6: waiting agents differ by at most one slot, with any number of lanes and slots, and each gets one", () => {
+test("I6: the slots of waiting agents differ by at most one, with any number of lanes and slots, and each agent gets one", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`fair line ${seed}`);
     const line = new FairQueue();

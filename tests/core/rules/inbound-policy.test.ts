@@ -1,4 +1,5 @@
-// The rule for answers at a channel: every setting, and every field that a sender can fake.
+// The rule that decides who gets an answer on a channel: every setting, and every field that a sender can
+// forge.
 
 import { describe, expect, test } from "vitest";
 import { decideInbound, type InboundQuestion, isOwner } from "../../../src/core/rules/inbound-policy.ts";
@@ -92,7 +93,7 @@ describe("decides about direct messages", () => {
   });
 });
 
-test.each(["222", "telegram:222", "+222"])("a numeric entry never matches a user name: %s", (entry) => {
+test.each(["222", "telegram:222", "+222"])("a numeric allow entry never matches a user name: %s", (entry) => {
   const asked = { sender: { id: "7", alsoKnownAs: ["@222"] } };
   expect(decide({ dmPolicy: "allowlist", allowFrom: [entry] }, asked)).toBe("ignore");
   expect(decide({ dmPolicy: "allowlist", allowFrom: ["@222"] }, asked)).toBe("admit");
@@ -203,7 +204,7 @@ test.each([
   [["signal:+491"], "signal", "491", true],
   [["telegram:ada"], "telegram", "7", false],
   [[], "telegram", "1", false],
-])("IP2: owners %j; on %s the sender %s is an owner: %s", (owners, channel, id, is) => {
+])("IP2: owners %j, channel %s, sender %s: is an owner: %s", (owners, channel, id, is) => {
   expect(isOwner(owners, channel, { id })).toBe(is);
   const renamed = { id: "999", alsoKnownAs: [id, `@${id}`] };
   expect(isOwner(owners, channel, renamed)).toBe(false);

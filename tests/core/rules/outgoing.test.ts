@@ -30,7 +30,7 @@ test.each(REACH)("OG1, OG2: %s: %s with %s configured: %s", (purpose, url, confi
   expect(reachOf(purpose, url, configured)).toMatchObject({ kind });
 });
 
-test("a refusal contains no address, because an address may contain a token", () => {
+test("a refusal does not contain the address, because an address may contain a token", () => {
   const refused = reachOf("channel", "https://other.example/bot123:secret", "https://api.telegram.org");
   expect(refused).toMatchObject({ kind: "refused" });
   expect(JSON.stringify(refused)).not.toMatch(/secret|example|telegram/);
@@ -63,7 +63,7 @@ const REDIRECTS: readonly [Purpose, string, number, string | null, string | unde
 ];
 
 test.each(REDIRECTS)(
-  "OG3: %s: %s answered %i to %s is followed to %s",
+  "OG3: a redirect is followed only as allowed: %s, %s answered %i to %s, followed to %s",
   (purpose, method, status, location, to) => {
     expect(followed(purpose, { method, url: FROM, status, location })).toBe(to);
   },

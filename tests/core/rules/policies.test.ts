@@ -42,7 +42,7 @@ const fits = (given: SendRule, asked: Question): boolean =>
   (given.match.channel === undefined || given.match.channel === asked.channel) &&
   (given.match.chatType === undefined || asked.chatTypes.includes(given.match.chatType));
 
-test("SP2: a matching deny always wins, else a matching allow, else the default, in any order", () => {
+test("SP2: a matching deny always wins, else a matching allow, else the default, in any order of the rules", () => {
   fc.assert(
     fc.property(policy, question, (given, asked) => {
       const matching = given.rules.filter((one) => fits(one, asked));
@@ -65,7 +65,7 @@ test("SP1: a session's own setting takes precedence over every rule", () => {
   );
 });
 
-test("SP2: every refusal has the fixed sentence and names the setting that decided", () => {
+test("SP2: every refusal is the same sentence and names the setting that decided", () => {
   fc.assert(
     fc.property(policy, question, fc.constantFrom(undefined, "deny" as const), (given, asked, override) => {
       const verdict = decideSend({ ...asked, override }, given);
@@ -115,7 +115,7 @@ const filters: fc.Arbitrary<PlacedFilter[]> = fc.array(
 const hits = (list: readonly string[], name: string): boolean =>
   list.some((one) => new RegExp(`^${one.replaceAll("*", ".*")}$`, "i").test(name));
 
-test("TP1, TP2: a matching deny anywhere wins; every non-empty allow list must list the tool", () => {
+test("TP1, TP2: a matching deny in any filter wins; every non-empty allow list must contain the tool", () => {
   fc.assert(
     fc.property(filters, fc.constantFrom(...TOOLS), (given, name) => {
       const denied = given.some(({ filter }) => hits(filter.deny, name));
@@ -126,7 +126,7 @@ test("TP1, TP2: a matching deny anywhere wins; every non-empty allow list must l
   );
 });
 
-test("TP1: adding a filter never adds a tool", () => {
+test("TP1: an additional filter never adds a tool", () => {
   fc.assert(
     fc.property(filters, filters, fc.constantFrom(...TOOLS), (given, more, name) => {
       if (decideTool(name, [...given, ...more]).allowed) expect(decideTool(name, given).allowed).toBe(true);

@@ -19,7 +19,7 @@ function stateOf(run: Partial<Run>, more: Omit<Facts, "run"> = {}) {
   return receipt && [receipt.state, receipt.times, receipt.code];
 }
 
-test("a run that brought no message of another session has no receipt", () => {
+test("a run without a message of another session has no receipt", () => {
   for (const step of ["announce", "task"] as const) {
     expect(receiptOf({ run: { ...RUN, flow: { flowId: "f", step, turn: 1 } } })).toBeUndefined();
   }
@@ -28,11 +28,11 @@ test("a run that brought no message of another session has no receipt", () => {
   expect(receiptOf({ run: { ...RUN, flow: { flowId: "f", step: "reply", turn: 2 } } })).toBeDefined();
 });
 
-test("a message for a model passes from the queue to the answer, each state with its time", () => {
+test("the receipt of a message for a model goes from the queue to the answer, each state with its time", () => {
   const times = { queued: 10, offered: 20 };
   expect(stateOf({})).toEqual(["queued", { queued: 10 }, undefined]);
   expect(stateOf({ state: "running", startedAt: 20 })).toEqual(["offered", times, undefined]);
-  // Returned to its queue after a crash.
+  // The run has returned to its queue after a crash.
   expect(stateOf({ state: "queued", startedAt: 20 })).toEqual(["offered", times, undefined]);
   const heard = { ...times, in_turn: 30 };
   expect(stateOf({ state: "waiting", startedAt: 20, heardAt: 30 })).toEqual(["in_turn", heard, undefined]);
@@ -50,7 +50,7 @@ test("a message for a model passes from the queue to the answer, each state with
   expect(of({ state: "aborted", code: "session_reset" })?.[0]).toBe("failed");
 });
 
-test("a message whose run never began expires, and one that a budget refused is declined", () => {
+test("if its run never began, a message has expired; if a budget refused the run, it is declined", () => {
   expect(stateOf({ state: "aborted", code: "session_deleted", endedAt: 15 })).toEqual([
     "expired",
     { queued: 10, expired: 15 },
@@ -61,7 +61,7 @@ test("a message whose run never began expires, and one that a budget refused is 
   expect(stateOf({ ...refused, model: "m/n" })?.[0]).toBe("failed");
 });
 
-test("a message in an inbox follows its marks, and a final state stays", () => {
+test("the receipt of a message in an inbox follows its marks, and a final state does not change", () => {
   const of = (mark: InboxMark) =>
     stateOf({ kind: "append", state: "ok", startedAt: 11, endedAt: 11 }, { mark });
   expect(of({})).toEqual(["queued", { queued: 10 }, undefined]);
@@ -80,7 +80,7 @@ test("a message in an inbox follows its marks, and a final state stays", () => {
   expect(receiptOf({ run: { ...RUN, kind: "append", state: "ok" } })).toBeUndefined();
 });
 
-test("times never fall, also between processes whose clocks differ", () => {
+test("the times of a receipt never decrease, even if the clocks of two processes differ", () => {
   const receipt = receiptOf({
     run: { ...RUN, state: "ok", reply: "x", startedAt: 8, heardAt: 7, endedAt: 9 },
   });

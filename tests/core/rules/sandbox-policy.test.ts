@@ -24,7 +24,10 @@ function settingsOf(boxes: Readonly<Record<string, object>>) {
   return settingsWith({ agents });
 }
 
-/** A chain of these agents' sessions, each spawned by the next. `above`: deleted requester of the last one. */
+/**
+ * Returns a chain of sessions of these agents, each spawned by the next. `above`: the deleted requester of
+ * the last one.
+ */
 function chainOf(agentIds: readonly [string, ...string[]], above?: string): SpawnChain {
   const keys = agentIds.map((id, index) => `agent:${id}:subagent:${index}`);
   const links = agentIds.map((agentId, index): ChainLink => {
@@ -50,7 +53,7 @@ test.each<[SandboxMode, ChainLink["kind"], boolean]>([
   expect(settings.agents.map(containsSubagents)).toEqual([mode !== "off"]);
 });
 
-test("I13: a child of a sandboxed session, or one spawned with a sandbox, is sandboxed whatever its own mode", () => {
+test("I13: a child is sandboxed if its session is or if its spawn asks for it, whatever its agent's mode", () => {
   const settings = settingsOf({ main: OFF, boxed: BOXED });
   expect(isSandboxed(chainOf(["main", "boxed"]), settings)).toBe(true);
   expect(isSandboxed(chainOf(["main", "main", "boxed"]), settings)).toBe(true);
@@ -71,7 +74,7 @@ test("SB2: a sandboxed session has network access only if every sandboxed sessio
   expect(hasNetwork(chainOf(["online", "bare"]), settings)).toBe(true);
 });
 
-test("SB1: the setting of a requester's agent still applies after the requester was deleted", () => {
+test("SB1: the setting of a requester's agent still applies after the requester is deleted", () => {
   const settings = settingsOf({ main: OFF, boxed: BOXED });
   expect(isSandboxed(chainOf(["main"], "agent:boxed:main"), settings)).toBe(true);
   expect(isSandboxed(chainOf(["main", "main"], "agent:boxed:main"), settings)).toBe(true);

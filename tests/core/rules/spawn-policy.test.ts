@@ -71,7 +71,7 @@ test("without arguments the child has the requester's agent and the defaults, ru
   });
 });
 
-test("the model comes from the call, else the agent's sub-agents, else the defaults, else the agent", () => {
+test("the model is that of the call, else of the agent's sub-agents, else of the defaults, else of the agent", () => {
   const model = (call: SpawnCall, defaults?: string): unknown => {
     const plan = decide(call, {}, defaults === undefined ? {} : { subagents: { model: defaults } });
     return plan.ok ? plan.value.model : plan.error;
@@ -82,7 +82,7 @@ test("the model comes from the call, else the agent's sub-agents, else the defau
   expect(model({})).toBe("offline/rehearsal");
 });
 
-/** Each refusal: the call, its code, and words of its sentence. */
+/** Each refusal: the call, its error code, and words in its message. */
 test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
   [
     "an agent outside the allow list",
@@ -205,7 +205,7 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
   for (const word of words) expect(`${plan.error} ${plan.hint}`).toContain(word);
 });
 
-test("a thread makes a session that is kept and never archived by date; mode run is possible", () => {
+test("a sub-agent in a thread is kept and never archived automatically; mode run is allowed", () => {
   const channel = { id: "discord", threads: "on" as const };
   expect(decide({ thread: true, cleanup: "delete" }, { channel })).toMatchObject({
     value: { thread: true, mode: "session", cleanup: "keep", archiveAfterMinutes: 0 },
@@ -215,7 +215,7 @@ test("a thread makes a session that is kept and never archived by date; mode run
   });
 });
 
-test("depth: a child below the limit may spawn, and its context says so", () => {
+test("a child below the depth limit may spawn, and its context says so", () => {
   const at = (maxSpawnDepth: number) =>
     decide({}, { chain: [child(), link()] }, { subagents: { maxSpawnDepth } });
   expect(at(2)).toMatchObject({ value: { spawnDepth: 2, mayNest: false } });
@@ -231,14 +231,14 @@ test("depth: a child below the limit may spawn, and its context says so", () => 
   });
 });
 
-test("the time limit comes from the call in either spelling, else from the defaults", () => {
+test("the time limit is that of the call in either spelling, else that of the defaults", () => {
   const seconds = (call: SpawnCall) => decide(call, {}, { subagents: { runTimeoutSeconds: 9 } });
   expect(seconds({})).toMatchObject({ value: { runTimeoutSeconds: 9 } });
   expect(seconds({ runTimeoutSeconds: 0 })).toMatchObject({ value: { runTimeoutSeconds: 0 } });
   expect(seconds({ timeoutSeconds: 3 })).toMatchObject({ value: { runTimeoutSeconds: 3 } });
 });
 
-test("I13: a child is always sandboxed if the call requires it or its requester is sandboxed", () => {
+test("I13: a child is always sandboxed if the call asks for it or its requester is sandboxed", () => {
   const chain = [link({ key: "agent:research:main", agentId: "research" })] as const;
   expect(decide({ agentId: "boxed" }, { chain })).toMatchObject({ value: { sandboxed: false } });
   expect(decide({ agentId: "boxed", sandbox: "require" }, { chain })).toMatchObject({
@@ -248,7 +248,7 @@ test("I13: a child is always sandboxed if the call requires it or its requester 
   expect(decide({}, { chain: inBox })).toMatchObject({ value: { sandboxed: true } });
 });
 
-test("an agent may spawn itself, the agents in its allow list, or with `*` every configured agent", () => {
+test("an agent may spawn itself and the agents in its allow list; `*` allows every configured agent", () => {
   const settings = settingsWith({ agents: AGENTS });
   const names = AGENTS.map((agent) => spawnableAgents(agent, settings).map(({ id }) => id));
   expect(names).toEqual([["main", "research"], ["main", "research", "boxed"], ["boxed"]]);

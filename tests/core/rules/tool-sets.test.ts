@@ -1,4 +1,4 @@
-// The tools of a session, in any spawn tree under any configuration. Single filters: policies.test.ts.
+// The tools of a session, in any spawn tree with any configuration. policies.test.ts tests single filters.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -17,7 +17,10 @@ const PLAIN = ["read", "write", "edit", "exec"];
 const NESTING = ["sessions_list", "sessions_history", "sessions_spawn", "agents_list", "subagents"];
 const AGENTS = ["main", "ops", "research"];
 
-/** The chain of a session of this depth, nearest first; `agents[0]` is the root's. */
+/**
+ * Returns the chain of a session, nearest first. Its length is the depth; `agents[0]` is the agent of the
+ * root.
+ */
 function chainOf(agents: readonly string[], more: readonly Partial<ChainLink>[] = []): SpawnChain {
   const links = agents.map((agentId, at): ChainLink => {
     const above = `s${at - 1}`;
@@ -60,7 +63,7 @@ const patterns = fc.subarray([
   "*s*",
   "none",
 ]);
-/** An empty allow list, which means no limit, must be frequent. */
+/** An empty allow list, which means no limit, must occur frequently. */
 const allow = fc.oneof(fc.constant<string[]>([]), patterns);
 const filter: fc.Arbitrary<ToolFilter> = fc.record({
   allow,
@@ -86,7 +89,7 @@ const chains: fc.Arbitrary<SpawnChain> = fc
       agents,
       boxed.map((sandboxed, at) => (at > 0 && sandboxed ? { spawn: { sandboxed } } : {})),
     );
-    // Some chains are incomplete: the requester was deleted.
+    // Some chains end early, because a requester was deleted.
     const kept = chain.slice(0, Math.max(1, chain.length - lost)) as unknown as SpawnChain;
     return lost <= 2 ? kept : chain;
   });
@@ -95,7 +98,7 @@ const toolsOf = (chain: SpawnChain, seed: Seed): string[] => {
   return NAMES.filter((name) => decideTool(name, filters).allowed);
 };
 
-test("I13: a child's tools are a subset of its requester's, along the whole chain, under any configuration", () => {
+test("I13: with any configuration, a child's tools are a subset of its requester's, along the whole chain", () => {
   fc.assert(
     fc.property(seeds, chains, (seed, chain) => {
       const above = requesterOf(chain);
@@ -129,7 +132,7 @@ test("TP1: a session never has a tool that one of its filters denies", () => {
   );
 });
 
-test("I13: a new deny, a lower depth limit, a sandbox or a deleted requester never adds a tool", () => {
+test("I13: a new deny, a lower depth limit, a sandbox and a deleted requester never add a tool", () => {
   const narrower = fc.constantFrom("deny", "depth", "sandbox", "gone");
   fc.assert(
     fc.property(seeds, chains, narrower, fc.constantFrom(...NAMES), (seed, chain, how, name) => {
@@ -140,7 +143,7 @@ test("I13: a new deny, a lower depth limit, a sandbox or a deleted requester nev
         sandbox: () =>
           toolsOf(chain, { ...seed, agents: seed.agents.map((one) => ({ ...one, mode: "all" })) }),
         gone: () => {
-          // Only session tools count: the deleted requester's other limits are unknown now.
+          // Only session tools are removed, because the deleted requester's other limits are unknown.
           const orphan = toolsOf([chain[0]], seed).filter((tool) => !PLAIN.includes(tool));
           return chain[0].spawnedBy === undefined ? [] : orphan;
         },
@@ -151,7 +154,7 @@ test("I13: a new deny, a lower depth limit, a sandbox or a deleted requester nev
   );
 });
 
-test("no configuration allows a spawn at the depth limit", () => {
+test("at the depth limit no configuration allows a spawn", () => {
   fc.assert(
     fc.property(seeds, chains, (seed, chain) => {
       if (chain[0].spawnDepth < seed.maxSpawnDepth) return;
@@ -202,7 +205,7 @@ test.each<[string, Partial<Seed>, readonly string[], readonly string[]]>([
   expect(sorted(toolsOf(chainOf(agents), { ...OPEN, ...more }))).toEqual(sorted(expected));
 });
 
-test("the sandbox filter also applies to a sandboxed session and to everything it spawned", () => {
+test("the sandbox filter applies to a sandboxed session and to everything that it spawned", () => {
   const boxed = { tools: NONE, mode: "non-main" as const };
   const seed: Seed = { ...OPEN, agents: [boxed], sandbox: { allow: [], deny: ["exec"] } };
   expect(toolsOf(chainOf(["main"]), seed)).toContain("exec");
@@ -220,13 +223,13 @@ test("I13: a session whose requester was deleted keeps its own tools but has no 
   expect(sorted(toolsOf(chainOf(["main", "main"]), seed))).toEqual(sorted(NAMES));
 });
 
-test("I13: tools denied to the requester's agent stay denied after the requester was deleted", () => {
+test("I13: tools denied to the requester's agent stay denied after the requester is deleted", () => {
   const agents = [{ tools: { allow: [], deny: ["exec"] }, mode: "off" as const }];
   const orphan = chainOf(["main", "ops"], [{}, { spawnedBy: "agent:main:chat:1" }])[0];
   expect(toolsOf([orphan], { ...OPEN, agents })).toEqual(["read", "write", "edit"]);
 });
 
-test("each refusal names the setting that decided", () => {
+test("each refusal of a tool names the setting that decided", () => {
   const why = (name: string, chain: SpawnChain, seed: Seed): string => {
     const verdict = decideTool(name, filtersFor(chain, settingsOf(seed)));
     return verdict.allowed ? "allowed" : verdict.error;
@@ -244,7 +247,7 @@ test("each refusal names the setting that decided", () => {
   expect(why("message", [kid[0]], orphan)).toContain("the session that spawned this one is gone");
 });
 
-test("withheldTools returns the tools that the child's agent has and its requester lacks", () => {
+test("withheldTools returns the tools that the child's agent has but its requester lacks", () => {
   const agents = [{ tools: { allow: [], deny: ["exec", "sessions_list"] }, mode: "off" as const }];
   const settings = settingsOf({ ...OPEN, agents });
   expect(withheldTools(NAMES, chainOf(["main", "ops"]), settings)).toEqual(["exec"]);

@@ -23,7 +23,10 @@ const ended = (state: EndedRunState, code?: End["code"]): End => ({
   ...optional({ code }),
 });
 
-/** Plays a flow where turn `n` ends as `ends[n - 1]`, by default with text. Returns the events in order. */
+/**
+ * Plays a flow in which turn `n` ends as `ends[n - 1]`, by default with a text. Returns the events in
+ * order.
+ */
 function play(turnsMax: number, ends: readonly End[]): string[] {
   const log: string[] = [];
   let step: FlowStep = "round1";
@@ -49,14 +52,14 @@ test.each([
   [4, ["requester", "target", "requester", "target"]],
   [5, ["requester", "target", "requester", "target", "requester"]],
 ])(
-  "T1: with maxPingPongTurns %i the turns after round 1 are %j, then the announce step",
+  "T1: with maxPingPongTurns %i the turns after the first answer are %j, then the announce step",
   (turnsMax, speakers) => {
     const turns = speakers.map((who) => `${who} speaks`);
     expect(play(turnsMax, [])).toEqual([ROUND1, ...turns, ...ANNOUNCE]);
   },
 );
 
-test("T1: a stored flow never has more than five reply turns", () => {
+test("T1: a stored flow has at most five reply turns", () => {
   expect(play(1000, [])).toHaveLength(1 + 5 + 2);
   expect(play(-1, [])).toEqual([ROUND1, ...ANNOUNCE]);
 });
@@ -88,7 +91,7 @@ test.each([
   ]);
 });
 
-test("an abort ends the flow without an announcement, in any step", () => {
+test("an abort in any step ends the flow without an announcement", () => {
   for (const step of ["round1", "reply", "announce"] as const) {
     const end = ended("aborted", "session_reset");
     expect(decideNext({ step, turn: 1, turnsMax: 5, end })).toEqual({
@@ -98,16 +101,16 @@ test("an abort ends the flow without an announcement, in any step", () => {
   }
 });
 
-test("a failed round 1 ends the flow with its code", () => {
+test("a failure of the first answer ends the flow with its code", () => {
   expect(play(5, [ended("error", "run_failed")])).toEqual([ROUND1, "run_failed"]);
   expect(play(5, [ended("timeout", "run_timeout")])).toEqual([ROUND1, "run_timeout"]);
 });
 
-test("a silent announce step posts nothing", () => {
+test("if the agent announces nothing, nothing is posted", () => {
   expect(play(0, [said("a"), said("ANNOUNCE_SKIP")])).toEqual([ROUND1, "target announces", "silent"]);
 });
 
-test("T1: every flow ends within seven runs, and the parties alternate, requester first after round 1", () => {
+test("T1: every flow ends within seven runs, and the parties alternate, requester first after the first answer", () => {
   const end = fc.oneof(
     fc.constantFrom(
       said("a"),
@@ -132,7 +135,7 @@ test("T1: every flow ends within seven runs, and the parties alternate, requeste
   );
 });
 
-test("T2: only the whole reply, trimmed, is a skip token", () => {
+test("T2: only a reply that, without outer blanks, equals a skip token is one", () => {
   for (const silent of ["", "  ", "REPLY_SKIP", "\n ANNOUNCE_SKIP \t"]) expect(isSilent(silent)).toBe(true);
   const spoken = [
     "reply_skip",
@@ -145,7 +148,7 @@ test("T2: only the whole reply, trimmed, is a skip token", () => {
   for (const text of spoken) expect(isSilent(text)).toBe(false);
 });
 
-test("T2: a streamed text is held back exactly while it may still become a skip token", () => {
+test("T2: a streamed text is held back exactly as long as it may become a skip token", () => {
   const tail = fc.string({ unit: fc.constantFrom(" ", "\n", "R", "E", "_", "x"), maxLength: 4 });
   const start = fc.string({ unit: fc.constantFrom(" ", "\n"), maxLength: 2 });
   fc.assert(
@@ -168,7 +171,7 @@ test("T2: a streamed text is held back exactly while it may still become a skip 
 const ops = { key: "agent:ops:main", channel: "telegram" };
 const self = { key: "main", channel: "webchat", label: "night desk" };
 
-test("each context starts with its fixed heading line", () => {
+test("each context begins with its fixed heading line", () => {
   const texts = [
     messageContext({ requester: ops, self }),
     replyContext({ self, other: ops, turn: 2, turnsMax: 5 }),
@@ -179,7 +182,7 @@ test("each context starts with its fixed heading line", () => {
   expect(texts.map((text) => text.split("\n")[0])).toEqual(Object.values(HEADING));
 });
 
-test("the message context names the sender, its channel and the reader, and forbids a send back", () => {
+test("the message context names the sender, its channel and the recipient, and forbids a send back", () => {
   const text = messageContext({ requester: ops, self });
   expect(text).toContain('session "agent:ops:main" (channel "telegram")');
   expect(text).toContain('You are session "main", labelled "night desk" (channel "webchat")');
@@ -187,7 +190,7 @@ test("the message context names the sender, its channel and the reader, and forb
   expect(text).toContain('Do not call sessions_send to "agent:ops:main"');
 });
 
-test("the reply context names the speaker, the turn number and limit, and how to stop", () => {
+test("the reply context names the author, the turn number and its limit, and how to stop", () => {
   const text = replyContext({ self, other: ops, turn: 4, turnsMax: 5 });
   expect(text).toContain("reply turn 3 of at most 5");
   expect(text).toContain("the one who asked");
@@ -195,7 +198,7 @@ test("the reply context names the speaker, the turn number and limit, and how to
   expect(replyContext({ self, other: ops, turn: 3, turnsMax: 5 })).toContain("the one who was asked");
 });
 
-test("the announce context contains request, first and latest reply, and how to stay silent", () => {
+test("the announce context contains the request, the first and the latest reply, and how to announce nothing", () => {
   const text = announceContext({
     self,
     requester: ops,
@@ -218,7 +221,7 @@ test("a sub-agent's context names its requester, the automatic announcement, and
   );
 });
 
-test("T3: the sub-agent's announce context quotes status, task and result, and says how to stay silent", () => {
+test("T3: a sub-agent's announce context quotes status, task and result, and says how to announce nothing", () => {
   const task = `do it\n${HEADING.announce}`;
   const text = subagentAnnounceContext({
     self,
@@ -238,7 +241,7 @@ test("no turn follows a sub-agent's job, because it is not a conversation", () =
   expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x") }).next).toBe("end");
 });
 
-test("T3: other people's text never appears unquoted in a context", () => {
+test("T3: text of others appears in a context only as a quotation", () => {
   const hostile = fc
     .array(
       fc.constantFrom(
@@ -274,7 +277,7 @@ test("T3: other people's text never appears unquoted in a context", () => {
   expect(messageContext({ requester: { ...ops, label }, self })).not.toContain("\nLatest reply:");
 });
 
-test("T3: a very long quotation is cut and reports the length of the rest", () => {
+test("T3: a very long quotation is cut and says how much is missing", () => {
   const text = announceContext({
     self,
     requester: ops,

@@ -1,5 +1,5 @@
-// The visibility of a sub-agent: its own tree, and otherwise never more than its requester. Other sessions:
-// visibility.test.ts.
+// The visibility for a sub-agent: its own tree, and otherwise at most what its requester sees.
+// visibility.test.ts tests other sessions.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -36,7 +36,7 @@ const agents = fc.tuple(
       .map((box) => ({ ...agentSettings(id), sandbox: { ...agentSettings(id).sandbox, ...box } })),
   ),
 );
-/** A forest of sessions: the requester of each comes before it, or was deleted. */
+/** Random trees of sessions. The requester of each session comes before it, or was deleted. */
 const world: fc.Arbitrary<World> = fc
   .record({
     agents,
@@ -86,7 +86,7 @@ const sees = (viewer: SessionIdentity, to: Target, by: AccessRules): boolean =>
   decideAccess("read", { kind: "session", ...viewer }, to, by).allowed;
 const inTree = (key: string, to: Target): boolean => to.key === key || to.ancestors.includes(key);
 
-test("I13: a sub-agent sees its own tree and otherwise only what its requester sees", () => {
+test("I13: a sub-agent sees its own tree, and otherwise only sessions that its requester sees", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -103,7 +103,7 @@ test("I13: a sub-agent sees its own tree and otherwise only what its requester s
   );
 });
 
-test("I13: a sub-agent sees everything that both see alone; a requester never hides its own tree", () => {
+test("I13: a sub-agent sees all that both it and its requester may see; a requester never hides the sub-agent's tree", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -121,7 +121,7 @@ test("I13: a sub-agent sees everything that both see alone; a requester never hi
   );
 });
 
-test("I13: the sandbox limit of a requester applies to its children, whatever their own agent's setting", () => {
+test("I13: the sandbox limit of a requester applies to its children, whatever their own agent's setting is", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -157,7 +157,7 @@ test("I9: a refusal to a sub-agent is the same for existing and missing sessions
   );
 });
 
-test("I9: the prefilter keeps every row that a sub-agent sees", () => {
+test("I9: the database prefilter keeps every row that a sub-agent may see", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -175,7 +175,7 @@ test("I9: the prefilter keeps every row that a sub-agent sees", () => {
   );
 });
 
-test("a refusal names the session that lacks visibility, and the settings that would give it", () => {
+test("a refusal names the session whose visibility is too small, and the settings that would change it", () => {
   const by: AccessRules = {
     mode: "agent",
     agentToAgent: { enabled: false, allow: [] },

@@ -47,7 +47,7 @@ const target = (key: string, agentId: string, fields: Partial<Target> = {}): Tar
   ...fields,
 });
 
-/** A forest of sessions: the parent of each comes before it. */
+/** Random trees of sessions. The parent of each session comes before it. */
 interface World {
   readonly sessions: readonly Target[];
 }
@@ -86,7 +86,7 @@ const rules: fc.Arbitrary<AccessRules> = fc.record({
 const allows = (access: Access, viewer: Viewer, to: Target, by: AccessRules): boolean =>
   decideAccess(access, viewer, to, by).allowed;
 
-test("I9: self ⊆ tree ⊆ agent ⊆ all, for every world and viewer, with or without the sandbox limit", () => {
+test("I9: self ⊆ tree ⊆ agent ⊆ all, for all sessions and viewers, with or without the sandbox limit", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), fc.boolean(), (given, by, pick, sandboxed) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -102,7 +102,7 @@ test("I9: self ⊆ tree ⊆ agent ⊆ all, for every world and viewer, with or w
   );
 });
 
-test("I9: a sandbox or its limit never makes more sessions visible", () => {
+test("I9: a sandbox and its limit never make more sessions visible", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), (given, by, pick) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -120,7 +120,7 @@ test("I9: a sandbox or its limit never makes more sessions visible", () => {
   );
 });
 
-test("I9: all kinds of access by a session get the same verdict", () => {
+test("I9: list, read and send by a session get the same decision", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), fc.boolean(), (given, by, pick, sandboxed) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -155,7 +155,7 @@ function inScope(scope: Scope, to: Target): boolean {
   return agentIds === "any" || agentIds.includes(to.agentId);
 }
 
-test("I9: the prefilter for queries keeps every row that the visibility check allows", () => {
+test("I9: the database prefilter keeps every row that the visibility check allows", () => {
   const viewers = (from: Target, sandboxed: boolean, patterns: string[] | undefined): Viewer[] => {
     const { kind: _, ...identity } = session(from.key, from.agentId, sandboxed);
     const token = { kind: "operator" as const, scopes: ["operator.admin" as const] };
@@ -214,7 +214,7 @@ test.each([
   ["agent", "agent:research:main", false],
   ["agent", "agent:research:subagent:grandkid", true],
   ["all", "agent:research:main", false],
-] as const)("mode %s, agent-to-agent off: agent:ops:main sees %s: %j", (mode, key, expected) => {
+] as const)("mode %s with agent-to-agent off: agent:ops:main sees %s: %j", (mode, key, expected) => {
   const ancestors: Record<string, string[]> = {
     "agent:ops:subagent:kid": ["agent:ops:main"],
     "agent:research:subagent:grandkid": ["agent:ops:subagent:kid", "agent:ops:main"],
@@ -231,17 +231,20 @@ test.each([
   [true, ["research"], false],
   [true, ["ops"], false],
   [false, ["*"], false],
-])("mode all, agentToAgent enabled %j with allow %j: ops sees research: %j", (enabled, allow, expected) => {
-  const by = { ...CLOSED, mode: "all" as const, agentToAgent: { enabled, allow } };
-  const verdict = decideAccess(
-    "send",
-    session("agent:ops:main", "ops"),
-    target("agent:research:main", "research"),
-    by,
-  );
-  expect(verdict.allowed).toBe(expected);
-  if (!verdict.allowed) expect(verdict.code).toBe("agent_to_agent");
-});
+])(
+  "mode all with agentToAgent enabled %j and allow %j: ops sees research: %j",
+  (enabled, allow, expected) => {
+    const by = { ...CLOSED, mode: "all" as const, agentToAgent: { enabled, allow } };
+    const verdict = decideAccess(
+      "send",
+      session("agent:ops:main", "ops"),
+      target("agent:research:main", "research"),
+      by,
+    );
+    expect(verdict.allowed).toBe(expected);
+    if (!verdict.allowed) expect(verdict.code).toBe("agent_to_agent");
+  },
+);
 
 test("a refusal names exactly the settings that would allow it", () => {
   const viewer = session("agent:ops:main", "ops");
@@ -267,7 +270,7 @@ test("a refusal names exactly the settings that would allow it", () => {
   expect(settingsFor(sibling, CLOSED, boxed)).toEqual(['tools.sessions.visibility: "agent"', clamp]);
 });
 
-test("I9: with the settings that a refusal names, the access is allowed", () => {
+test("I9: after changing the settings that a refusal names, the access is allowed", () => {
   const apply = (by: AccessRules, settings: readonly string[]): AccessRules & { lifted?: true } => {
     let next: AccessRules & { lifted?: true } = by;
     for (const setting of settings) {
@@ -334,7 +337,7 @@ test.each([
   expect(ALL_ACCESS.filter((access) => allows(access, viewer, to, CLOSED))).toEqual(expected);
 });
 
-test("a refusal names the missing scope; a token without scopes may do nothing", () => {
+test("a refusal names the missing scope; a token without scopes has no rights", () => {
   const verdict = decideAccess("send", { kind: "operator", scopes: [] }, target("agent:a:main", "a"), CLOSED);
   expect(verdict).toMatchObject({ allowed: false, code: "missing_scope" });
   if (!verdict.allowed) expect(verdict.error).toContain("operator.write");
@@ -342,7 +345,7 @@ test("a refusal names the missing scope; a token without scopes may do nothing",
   expect(hasScope(["operator.read"], "operator.write")).toBe(false);
 });
 
-test("a token sees the keys that its patterns cover, in any visibility mode", () => {
+test("a token sees the keys that match its patterns, in any visibility mode", () => {
   const viewer: Viewer = { kind: "operator", scopes: ["operator.read"], patterns: ["agent:ops:*", "cron:*"] };
   const self = { ...CLOSED, mode: "self" as const };
   expect(allows("read", viewer, target("agent:ops:main", "ops"), self)).toBe(true);
@@ -354,7 +357,7 @@ test("a token sees the keys that its patterns cover, in any visibility mode", ()
   });
 });
 
-test("a permission names the rule that gave it", () => {
+test("an allowed access names the rule that allowed it", () => {
   const rule = (viewer: Viewer, to: Target, by: AccessRules): string => {
     const verdict = decideAccess("read", viewer, to, by);
     return verdict.allowed ? verdict.rule : `refused: ${verdict.error}`;

@@ -1,4 +1,4 @@
-// Commands that a node may get, names that a device may have, and programs that a node runs.
+// Commands that a node accepts, valid device names, and programs that a node may run.
 
 import { expect, test } from "vitest";
 import { execPatternProblem, execRefusal } from "../../../src/core/rules/node-exec.ts";
@@ -11,7 +11,7 @@ const settings = {
   allowSandboxed: false,
 };
 
-test("ND2: a device's description is short, on one line, and without invalid command names", () => {
+test("ND2: a device's description becomes one short line without invalid command names", () => {
   const facts = nodeFacts({
     name: `\u001b[2J${"n".repeat(500)}\n`,
     platform: "  ",
@@ -43,7 +43,7 @@ test("ND2: a device's description is short, on one line, and without invalid com
   );
 });
 
-test("ND1: a command needs an offer of the node and permission in the settings", () => {
+test("ND1: a command must be offered by the node and allowed in the settings", () => {
   const node = nodeFacts({ name: "attic", commands: ["exec", "device.info", "camera.snap"] });
   expect(commandRefusal(node, "exec", settings)).toBeUndefined();
   expect(commandRefusal(node, "device.info", settings)).toBeUndefined();
@@ -52,7 +52,7 @@ test("ND1: a command needs an offer of the node and permission in the settings",
   expect(commandRefusal({ ...node, commands: [] }, "exec", settings)).toContain("offers nothing");
 });
 
-test("a node is found by id, then by name, then by a prefix of the id", () => {
+test("a node is found by its id, then by its name, then by a prefix of the id", () => {
   const all = [
     { node: { id: "aabbccdd", name: "one" } },
     { node: { id: "aabbccee", name: "two" } },
@@ -94,7 +94,7 @@ test.each<[string, string[], boolean]>([
   expect(execRefusal([pattern], argv) === undefined).toBe(runs);
 });
 
-test("without a pattern nothing runs, and a pattern must name a program", () => {
+test("without a pattern no program is allowed, and a pattern must name a program", () => {
   expect(execRefusal([], ["git"])).toContain("it runs: nothing");
   for (const pattern of ["", "  ", "*", "* *", "/*", "./run", "../x *"]) {
     expect(execPatternProblem(pattern), pattern).toEqual(expect.any(String));

@@ -25,7 +25,7 @@ const GLOBAL: KeyRules = { ...RULES, scope: "global" };
 const WHO = { agentId: "research" };
 const UUID = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11";
 
-/** Hostile outside ids: separators, blanks, controls, lone surrogates, escapes. */
+/** Hostile ids from platforms: separators, blanks, control characters, lone surrogates, escapes. */
 const outsideId = fc
   .oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 20 }),
@@ -73,7 +73,7 @@ const TAKEN = [
   "acp",
   "openai",
 ];
-/** Text between the colons of a name that does not start like another form of key. */
+/** Session names that do not begin like another form of key. */
 const freeName = fc
   .array(outsideId, { minLength: 1, maxLength: 4 })
   .filter(
@@ -112,7 +112,7 @@ function isMain(parsed: ParsedKey): parsed is Extract<ParsedKey, { form: "named"
   return parsed.form === "named" && parsed.name.length === 1 && parsed.name[0]?.toLowerCase() === "main";
 }
 
-test("K1: every key, even with hostile ids, survives formatting and parsing", () => {
+test("K1: every key, even with hostile ids, is the same after formatting and parsing", () => {
   fc.assert(
     fc.property(anyKey, (parsed) => {
       const key = formatKey(parsed);
@@ -123,7 +123,7 @@ test("K1: every key, even with hostile ids, survives formatting and parsing", ()
   );
 });
 
-test("K1: a canonical key is its own canonical key, for every caller", () => {
+test("K1: the canonical form of a canonical key is the key itself, for every caller", () => {
   fc.assert(
     fc.property(anyKey, agentId, fc.constantFrom(RULES, GLOBAL), (parsed, caller, rules) => {
       const key = formatKey(parsed);
@@ -134,7 +134,7 @@ test("K1: a canonical key is its own canonical key, for every caller", () => {
   );
 });
 
-test("K1: canonicalising an accepted text twice changes nothing", () => {
+test("K1: making a key canonical twice gives the same result as once", () => {
   const word = fc.constantFrom(
     "agent",
     "AGENT",
@@ -177,7 +177,7 @@ test("K1: canonicalising an accepted text twice changes nothing", () => {
   );
 });
 
-test("K2: an outside id adds no part and no invisible character to a key", () => {
+test("K2: an id from a platform adds no part and no invisible character to a key", () => {
   fc.assert(
     fc.property(outsideId, (id) => {
       const encoded = encodeOutsideId(id);
@@ -190,7 +190,7 @@ test("K2: an outside id adds no part and no invisible character to a key", () =>
   expect(encodeOutsideId("-100Äß")).toBe("-100Äß");
 });
 
-test("K2: two different ids never share a key", () => {
+test("K2: two different ids never give the same key", () => {
   fc.assert(
     fc.property(outsideId, outsideId, (a, b) => {
       if (a !== b) expect(formatKey({ form: "cron", id: a })).not.toBe(formatKey({ form: "cron", id: b }));
@@ -288,7 +288,7 @@ test.each([
   ["main", "agent:ops:main"],
   ["global", "global"],
 ])(
-  "named sessions: the bare name %j means %j if a person writes it, but an agent's tool does not accept it as a key",
+  "named sessions: the name %j means %j if a person writes it, but a tool does not accept it as a key",
   (given, expected) => {
     expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES)).toEqual({
       ok: true,
@@ -313,7 +313,7 @@ test.each([
   expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES).ok).toBe(false);
 });
 
-test("named sessions: only names and keys of editors create a session on use", () => {
+test("named sessions: only names and keys of editors create a session when they are used", () => {
   const opens = ["agent:a:work", "agent:a:acp-bridge:1", `agent:a:acp:${UUID}`, "agent:a:explicit:x:y"];
   const others = [
     "agent:a:main",
@@ -342,7 +342,7 @@ test("a key has at most 512 characters in its canonical form", () => {
   expect(parseKey(`cron:y${" ".repeat(300)}x`).ok).toBe(false);
 });
 
-test("the configured main key is the last part of main sessions, and `main` is an alias of it", () => {
+test("the configured main key is the last part of the keys of main sessions, and `main` is an alias for it", () => {
   const rules = { ...RULES, mainKey: "Home" };
   expect(mainKeyOf("ops", rules)).toBe("agent:ops:Home");
   for (const text of ["main", "Home", "agent:research:main", "agent:research:Home"]) {
@@ -352,7 +352,7 @@ test("the configured main key is the last part of main sessions, and `main` is a
   expect(displayKey("agent:ops:Home", "ops", rules)).toBe("main");
 });
 
-test("with scope global every main session is `global`, shown as main to every agent", () => {
+test("with scope global every main session is `global`, and every agent sees it as main", () => {
   for (const text of ["main", "agent:ops:main", "global"]) {
     expect(canonicalKey(text, WHO, GLOBAL)).toEqual({ ok: true, value: "global" });
   }
@@ -362,14 +362,14 @@ test("with scope global every main session is `global`, shown as main to every a
   expect(agentIdInKey("global")).toBeUndefined();
 });
 
-test("a main session is `main` to its own agent and the full key to everybody else", () => {
+test("a main session is shown as `main` to its own agent and with its full key to others", () => {
   expect(displayKey("agent:ops:main", "ops", RULES)).toBe("main");
   expect(displayKey("agent:ops:main", "research", RULES)).toBe("agent:ops:main");
   expect(displayKey("agent:ops:main", undefined, RULES)).toBe("agent:ops:main");
   expect(displayKey("cron:x", "ops", RULES)).toBe("cron:x");
 });
 
-test("an agent can use every key that it is shown", () => {
+test("an agent can use every key that it sees", () => {
   fc.assert(
     fc.property(anyKey, agentId, (parsed, viewer) => {
       const key = isMain(parsed) ? mainKeyOf(parsed.agentId, RULES) : formatKey(parsed);
@@ -396,13 +396,13 @@ test.each([
   ["hook:x", "hook", [], undefined],
   ["node-x", "node", [], undefined],
   ["nonsense", "other", [], undefined],
-])("%s is of kind %s, chat types %j, agent %s", (key, kind, types, agent) => {
+])("%s has kind %s, chat types %j and agent %s", (key, kind, types, agent) => {
   expect(kindOf(key, RULES)).toBe(kind);
   expect(chatTypeOf(key)).toEqual(types);
   expect(agentIdInKey(key)).toBe(agent);
 });
 
-test("a group, room, thread or per-peer key has a route, with ids as the channel writes them", () => {
+test("the key of a group, room, thread or person gives a route, with ids as the channel writes them", () => {
   expect(routeOfKey("agent:a:telegram:group:-1:topic:4")).toEqual({
     channel: "telegram",
     to: "-1",
@@ -415,7 +415,7 @@ test("a group, room, thread or per-peer key has a route, with ids as the channel
   }
 });
 
-test("the channel is the recorded one for a group, the last used one for a direct chat, `internal` for cron", () => {
+test("the channel is the stored one for a group, the last used one for a direct chat, and `internal` for cron", () => {
   const last = { channel: "signal", to: "x" };
   expect(channelOf(sessionRow("agent:a:telegram:group:1"))).toBe("telegram");
   expect(channelOf(sessionRow("agent:a:telegram:group:1", { groupChannel: "tg2", lastRoute: last }))).toBe(
@@ -430,12 +430,12 @@ test("the channel is the recorded one for a group, the last used one for a direc
   expect(channelOf(sessionRow(`agent:a:subagent:${UUID}`))).toBe("unknown");
 });
 
-test("agent ids are 1–64 of lower-case letters, digits, _ and -", () => {
+test("agent ids have 1–64 lower-case letters, digits, _ and -", () => {
   for (const good of ["a", "main", "re-search_2", "a".repeat(64)]) expect(isAgentId(good)).toBe(true);
   for (const bad of ["", "A", "a b", "a:b", "ä", "a".repeat(65), "a\n"]) expect(isAgentId(bad)).toBe(false);
 });
 
-test("only global and unknown are reserved", () => {
+test("the only reserved names are global and unknown", () => {
   expect(["global", "unknown", "main", "agent:a:main"].map(isReservedKey)).toEqual([
     true,
     true,
@@ -444,7 +444,7 @@ test("only global and unknown are reserved", () => {
   ]);
 });
 
-test("K2: no invisible character appears unescaped in a key", () => {
+test("K2: an invisible character in a key is always escaped", () => {
   for (let code = 0; code <= 0x10ffff; code += 1) {
     const char = String.fromCodePoint(code);
     if (!/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zs}\p{Zl}\p{Zp}]/u.test(char)) continue;
@@ -454,7 +454,7 @@ test("K2: no invisible character appears unescaped in a key", () => {
   }
 });
 
-test("given an agent's name, the hint suggests the key of its main session", () => {
+test("if an agent's name is given as a key, the hint suggests the key of its main session", () => {
   expect(parseKey("research")).toMatchObject({
     ok: false,
     hint: expect.stringContaining('Did you mean "agent:research:main"'),

@@ -1,4 +1,4 @@
-// Names of models and thinking levels, as people and models write them.
+// Spellings of models and thinking levels, as people and models write them.
 
 import { expect, test } from "vitest";
 import { modelsNamed, thinkingNamed } from "../../../src/core/shapes/settings/settings.ts";
@@ -12,7 +12,7 @@ test.each([
   ["qwen3", ["local/qwen3", "other/qwen3"]],
   ["big", []],
   ["", []],
-])("a unique bare model id is a valid name: %j means %j", (wanted, meant) => {
+])("a model id that only one provider has is a valid name: %j means %j", (wanted, meant) => {
   expect(modelsNamed(wanted, NAMES)).toEqual(meant);
 });
 
@@ -23,6 +23,9 @@ test.each([
   ["Mid", "medium"],
   ["hard", undefined],
   ["", undefined],
-])("a thinking level is accepted in any case and in other spellings: %j is %s", (wanted, level) => {
-  expect(thinkingNamed(wanted)).toBe(level);
-});
+])(
+  "a thinking level is accepted in upper and lower case and in other spellings: %j is %s",
+  (wanted, level) => {
+    expect(thinkingNamed(wanted)).toBe(level);
+  },
+);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HiddenText, splitHidden, withoutHidden } from "../../../src/core/text/hidden-text.ts";
 
-/** [the answer, visible text, hidden text] */
+/** Each row: the model's answer, its visible text, its hidden text. */
 const SPLIT: readonly (readonly [string, string, string])[] = [
   ["<think>a</think>Hi", "Hi", "a"],
   ["<thinking>\na\n</thinking>\n\nHi", "Hi", "a"],
@@ -73,11 +73,11 @@ describe("hides thinking inside text", () => {
     expect(splitHidden(text)).toEqual({ visible, hidden });
   });
 
-  test.each(KEPT)("HT2: code and quotations stay unchanged: %j", (text) => {
+  test.each(KEPT)("HT2: text in code and quotations stays unchanged: %j", (text) => {
     expect(splitHidden(text)).toEqual({ visible: text, hidden: "" });
   });
 
-  test("HT1: any two pieces, and single characters, give the same result as the whole text", () => {
+  test("HT1: a text in two pieces, or in single characters, gives the same result as the whole text", () => {
     for (const text of [...SPLIT.map(([one]) => one), ...KEPT]) {
       const whole = splitHidden(text);
       for (let at = 1; at <= text.length; at += 1) {
@@ -88,7 +88,7 @@ describe("hides thinking inside text", () => {
     }
   });
 
-  test("HT1: any chunking of any mix of tags, code and words gives the same result as the whole text", () => {
+  test("HT1: any mix of tags, code and words gives the same result in any chunks as in one piece", () => {
     const piece = fc.constantFrom(
       ...[
         "<think>",
@@ -122,7 +122,7 @@ describe("hides thinking inside text", () => {
     );
   });
 
-  test("HT4: a closing tag without an opening one withdraws the text shown before it", () => {
+  test("HT4: a closing tag without an opening tag withdraws the text that was shown before it", () => {
     const split = new HiddenText();
     expect(split.push("first I ")).toEqual({ text: "first I ", restarted: false });
     expect(split.push("look</thi")).toEqual({ text: "look", restarted: false });

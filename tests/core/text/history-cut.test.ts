@@ -29,7 +29,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   fc.tuple(text, text).map(([body, detail]) => toolResult("t", body, { details: { detail } })),
 );
 
-test("H1, H2: the answer never exceeds the byte limit and always reports omissions", async () => {
+test("H1, H2: a history page never exceeds the byte limit, and reports everything that it omits", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(message, { maxLength: 12 }),
@@ -52,7 +52,7 @@ test("H1, H2: the answer never exceeds the byte limit and always reports omissio
   );
 });
 
-test("the reader chooses which end of a page is kept, so no message between two pages is lost", async () => {
+test("the caller chooses the end of a page that is kept, so that no message between two pages is missed", async () => {
   const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
   const limits = { maxTextChars: 4000, maxBytes: 400 };
   const ids = async (keep: "newest" | "oldest") =>
@@ -63,7 +63,7 @@ test("the reader chooses which end of a page is kept, so no message between two 
   ]);
 });
 
-test("messages that fit are returned unchanged", async () => {
+test("messages that fit into the limit are returned unchanged", async () => {
   const messages = [userMessage("1", "a"), assistantMessage("2", [{ type: "text", text: "b" }])];
   expect(await cutHistory(messages, LIMITS, plainRedactor)).toEqual({
     messages,
@@ -79,7 +79,7 @@ test("messages that fit are returned unchanged", async () => {
   });
 });
 
-test("H2: a long text is cut within its limit and reports its full length", async () => {
+test("H2: a long text is cut to its limit and reports its full length", async () => {
   const cut = await cutHistory([userMessage("1", "x".repeat(10_000))], LIMITS, plainRedactor);
   const block = cut.messages[0]?.content[0];
   if (block?.type !== "text") throw new Error("no text");
@@ -88,7 +88,7 @@ test("H2: a long text is cut within its limit and reports its full length", asyn
   expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
 });
 
-test("H1: a cut never leaves half a character", async () => {
+test("H1: a text is never cut within a character", async () => {
   for (let length = 60; length < 70; length += 1) {
     const cut = await cutHistory(
       [userMessage("1", "😀".repeat(100))],
@@ -108,7 +108,7 @@ test("H2: the oldest messages are dropped first", async () => {
   expect(cut.bytes + 3200).toBeGreaterThan(LIMITS.maxBytes);
 });
 
-test("H2: a single message over the limit is shrunk, not dropped", async () => {
+test("H2: a single message that exceeds the limit is shortened, not dropped", async () => {
   const big = toolResult("t", "begin ".repeat(700), {
     details: { rows: ["x".repeat(3000), "y".repeat(3000)] },
   });
@@ -122,7 +122,7 @@ test("H2: a single message over the limit is shrunk, not dropped", async () => {
   expect(JSON.stringify(cut.messages)).toMatch(/message of \d+ bytes cut to fit\] begin/);
 });
 
-test("I11: a shrunk message keeps its provenance and cannot pass for a person's", async () => {
+test("I11: a shortened message keeps its provenance and cannot pass for a person's", async () => {
   const provenance = {
     kind: "inter_session",
     sourceSessionKey: "agent:b:main",
@@ -141,7 +141,7 @@ test("I11: a shrunk message keeps its provenance and cannot pass for a person's"
   expect(cut.messages).toMatchObject([{ id: "u", provenance }]);
 });
 
-test("H4: yields to other work between the texts of a message, and within a long text", async () => {
+test("H4: other work can run between the texts of a message, and within a long text", async () => {
   const redactor = new Redactor([]);
   let turns = 0;
   redactor.pacedBy(() => async () => {
@@ -169,7 +169,7 @@ test("H1: a tool name that fills the page is cut, and the result is kept", async
   expect(cut.messages[0]?.id).toBe("t");
 });
 
-test("many texts that are joined to fit keep to the limit of one text", async () => {
+test("many texts that are joined respect the limit of one text", async () => {
   const content = Array.from({ length: 30 }, () => ({ type: "text" as const, text: "word ".repeat(700) }));
   const { messages } = await cutHistory([assistantMessage("a", content)], LIMITS, plainRedactor);
   const [block] = messages[0]?.content ?? [];

@@ -1,4 +1,4 @@
-// Fake runtime labels, in every spelling that a message could use.
+// Forged runtime labels, in every spelling that a message could use.
 
 import { expect, test } from "vitest";
 import { quoteRuntimeLabels } from "../../../src/core/text/look-alike.ts";
@@ -139,7 +139,7 @@ test.each(Object.entries(VARIANTS))("IT4: a label of the runtime is quoted: %s",
   }
 });
 
-test("IT4: inside code brackets only the runtime's speakers are quoted", () => {
+test("IT4: in brackets that look like a label, only names of runtime authors are quoted", () => {
   for (const label of LABELS.filter((one) => one !== "[from Ada]")) {
     for (const [open, close] of [
       ["{", "}"],
@@ -163,7 +163,7 @@ test("IT4: bracketed text of people stays unchanged", () => {
   for (const text of plain) expect(quoteRuntimeLabels(text)).toBe(text);
 });
 
-test("LA1: a long text is examined in linear time", () => {
+test("LA1: a long text is checked in linear time", () => {
   for (const sign of ["[", "\u0301", "[\n", "\u200b", "[from ", "\n", "\u202e["]) {
     const text = sign.repeat(200_000);
     expect(quoteRuntimeLabels(text).replaceAll("| ", "")).toBe(text);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { nearestName, nearestNames } from "../../../src/core/text/nearest.ts";
 
-test("a mistyped argument is answered with the nearest valid name", () => {
+test("the error for a mistyped argument suggests the nearest valid name", () => {
   const names = ["sessionKey", "label", "agentId", "message", "timeoutSeconds"];
   expect(nearestName("session_key", names)).toBe("sessionKey");
   expect(nearestName("sesionKey", names)).toBe("sessionKey");
@@ -13,12 +13,12 @@ test("a mistyped argument is answered with the nearest valid name", () => {
   expect(nearestName("x".repeat(100_000), names)).toBeUndefined();
 });
 
-test("suggests a name with two letters swapped, and none for another word", () => {
+test("a name with two swapped letters gets a suggestion, an unrelated word gets none", () => {
   expect(nearestName("lsit", ["list", "spawn", "send"])).toBe("list");
   expect(nearestName("to", ["id", "mode", "wait"])).toBeUndefined();
 });
 
-test("the closest keys come first: typos, other case, a part of the key", () => {
+test("the closest keys are suggested first: typos, other case, a part of the key", () => {
   const keys = ["agent:ops:main", "agent:research:main", "agent:research:telegram:group:-100", "cron:daily"];
   expect(nearestNames("agent:reserch:main", keys, 2)[0]).toBe("agent:research:main");
   expect(nearestNames("DAILY", keys, 1)).toEqual(["cron:daily"]);

@@ -31,7 +31,7 @@ function inPieces(redactor: Redactor, text: string, sizes: readonly number[]): s
 }
 
 test.each(SECRETS)(
-  "a text with %j gives the same result in pieces of one character as in one piece",
+  "a text with %j is redacted in the same way in pieces of one character as in one piece",
   (secret) => {
     const redactor = new Redactor([]);
     const text = `before ${secret} after it\n`;
@@ -52,7 +52,7 @@ test.each(SECRETS)("I14: no piece shows a part of %j", (secret) => {
   }
 });
 
-test("I14: a known value is masked in pieces, also if values overlap or repeat", () => {
+test("I14: a known secret is redacted across pieces, also if secrets overlap or repeat", () => {
   const redactor = new Redactor(["hunter-two", "two-hunter", "ababab"]);
   for (const text of ["hunter-two-hunter", "abababababab!", "x hunter-tw", "[redacted]hunter-two[redac"]) {
     for (const size of [1, 2, 3, 7]) expect(inPieces(redactor, text, [size])).toBe(redactor.mask(text));
@@ -84,14 +84,14 @@ test.each([
   ["a private key without an end", "-----BEGIN PRIVATE KEY-----\n", `${letters}${letters}\n`],
   ["a token without a digit", "sk-", "abc"],
   ["a cookie without an end", "Cookie: a=", "b; c="],
-])("%s, 100,000 characters long, gives the same result in pieces as in one", (_, begin, unit) => {
+])("%s, 100,000 characters long, is redacted in the same way in pieces as in one piece", (_, begin, unit) => {
   const redactor = new Redactor([]);
   const text = `${begin}${unit.repeat(Math.ceil(100_000 / unit.length))} and then\nmore words password=${letters}`;
   const whole = redactor.mask(text);
   for (const size of [97, 4_096, 50_000]) expect(inPieces(redactor, text, [size])).toBe(whole);
 });
 
-test("ordinary prose is returned at once, except its last word", () => {
+test("ordinary text is passed on at once, except its last word", () => {
   const stream = new Redactor(["a-known-secret"]).stream();
   let shown = "";
   let text = "";
@@ -104,7 +104,7 @@ test("ordinary prose is returned at once, except its last word", () => {
   }
 });
 
-test("RD6, I14: a long text gives the same result piece by piece as at once, while other work runs", async () => {
+test("RD6, I14: a long text is redacted in the same way in pieces as at once, while other work runs", async () => {
   const redactor = new Redactor(["hunter-two"]);
   let turns = 0;
   redactor.pacedBy(() => async () => {

@@ -9,7 +9,7 @@ const redactor = new Redactor([]);
 const redactSecrets = (text: string): string => redactor.mask(text);
 const redactMessage = (message: Message): Message => redactor.message(message);
 const letters = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
-// Assembled here, so that no secret scanner reports this file.
+// Assembled from parts, so that no secret scanner reports this file.
 const KEYS = {
   openai: `sk-proj-${letters}`,
   anthropic: `sk-ant-api03-${letters}-_x`,
@@ -105,7 +105,7 @@ test.each([
   expect(redactSecrets(text)).toBe(text);
 });
 
-test("RD2: ordinary prose is unchanged, also if it is about secrets", () => {
+test("RD2: ordinary text stays unchanged, also if it is about secrets", () => {
   const words =
     "the a password token secret key api credentials bearer authorization is was please send it to me my " +
     'tomorrow research agent main session 2024 3.5 10:30 (maybe) "quoted" it\'s e.g. https://example.org/x';
@@ -166,7 +166,7 @@ const fragment = fc.oneof(
   fc.string({ maxLength: 12 }),
 );
 
-test("RD1: masking twice gives the same result as masking once, for any mix of keys and fragments", () => {
+test("RD1: redacting twice gives the same result as once, for any mix of keys and fragments", () => {
   fc.assert(
     fc.property(fc.array(fragment, { maxLength: 14 }), (pieces) => {
       const once = redactSecrets(pieces.join(""));
@@ -176,7 +176,7 @@ test("RD1: masking twice gives the same result as masking once, for any mix of k
   );
 });
 
-test("I14: a key between any words is masked", () => {
+test("I14: a key between any words is redacted", () => {
   const around = fc.string({ unit: fc.constantFrom(" ", "a", ".", "\n", "x "), maxLength: 8 });
   fc.assert(
     fc.property(around, fc.constantFrom(...Object.values(KEYS)), around, (before, key, after) => {
@@ -185,7 +185,7 @@ test("I14: a key between any words is masked", () => {
   );
 });
 
-test("I14: known values are masked in plain text, JSON and addresses, also if they overlap", () => {
+test("I14: known secrets are redacted in plain text, JSON and addresses, also if they overlap", () => {
   const knowing = new Redactor(["opensesame", "same-again", 'with "quotes"', "short"]);
   expect(knowing.mask("opensesame-again, short")).toBe(`${M}, short`);
   expect(knowing.mask(JSON.stringify({ a: 'with "quotes"' }))).toBe(`{"a":"${M}"}`);
@@ -193,7 +193,7 @@ test("I14: known values are masked in plain text, JSON and addresses, also if th
   expect(knowing.mask(knowing.mask("opensesame"))).toBe(M);
 });
 
-test("I14, RD5: a cut through a secret leaves no part of it", () => {
+test("I14, RD5: cutting a text within a secret leaves no part of the secret", () => {
   const knowing = new Redactor(["a".repeat(40), "plain-words-of-mine"]);
   const key = KEYS.openai;
   const text = `say plain-words-of-mine ${key} ${"word ".repeat(2_000)}`;
@@ -206,7 +206,7 @@ test("I14, RD5: a cut through a secret leaves no part of it", () => {
   expect(knowing.beginning("short", 5)).toEqual({ text: "short", whole: true });
 });
 
-test("RD3: the work is linear in the text, for text that almost looks like secrets", () => {
+test("RD3: the time is linear in the text, also for text that resembles secrets", () => {
   const almost = [
     "-eyJaaaaaaaaaaaa",
     "token='",
@@ -229,7 +229,7 @@ test("RD3: the work is linear in the text, for text that almost looks like secre
   }
 });
 
-test("RD3: megabytes of almost-secrets are processed quickly", () => {
+test("RD3: megabytes of text that resembles secrets are processed quickly", () => {
   const almost = [
     "sk-",
     "token=",
@@ -250,7 +250,7 @@ test("RD3: megabytes of almost-secrets are processed quickly", () => {
   }
 });
 
-test("I14: a message leaves without keys, image data and signatures; nothing else changes", () => {
+test("I14: keys, image data and signatures are removed from a message that leaves the gateway; nothing else changes", () => {
   const message = assistantMessage(
     "m1",
     [
@@ -329,7 +329,7 @@ test.each([
   ['\\"token\\":\\"', '\\"'],
   ["Cookie: a=", "\n"],
 ])(
-  "I14: %j and a very long value are masked completely, and masking again changes nothing",
+  "I14: %j and a very long secret are redacted completely, and redacting again changes nothing",
   (before, after) => {
     const masked = redactSecrets(`${before}${letters.repeat(400)}${after}`);
     expect(masked).not.toContain(letters.slice(-20));

@@ -8,10 +8,10 @@ const anyText = fc.string({
     fc.constantFrom("\r", "\n", "\x1b", "\u009b", "😀"),
   ),
 });
-// All characters that a terminal obeys, except line breaks and tabs.
+// All characters that control a terminal, except line breaks and tabs.
 const OBEYED = /[^\P{Cc}\t\n]/u;
 
-test("an escape sequence in a text is shown, not obeyed", () => {
+test("an escape sequence in a text is shown, not executed", () => {
   expect(safeText("\x1b]0;title\x07 \x1b[2J \u009b31m")).toBe("\\x1b]0;title\\x07 \\x1b[2J \\x9b31m");
 });
 
@@ -23,15 +23,15 @@ test("reversed or hidden text is shown escaped", () => {
   expect(safeText("\u202egnp.exe \u200b \u2028")).toBe("\\u{202e}gnp.exe \\u{200b} \\u{2028}");
 });
 
-test("letters of every script and emoji stay unchanged", () => {
+test("letters of all scripts, and emoji, stay unchanged", () => {
   for (const text of ["Grüße", "日本語", "می‌خواهم", "👩‍💻 ok", "a\tb\nc"]) expect(safeText(text)).toBe(text);
 });
 
-test("a key or label never takes more than one line", () => {
+test("a key or a label never has more than one line", () => {
   expect(safeLine("a\nb\tc")).toBe("a\\nb c");
 });
 
-test("ST1: no character that a terminal obeys passes, in any text", () => {
+test("ST1: no character that controls a terminal is passed on, in any text", () => {
   fc.assert(
     fc.property(anyText, (text) => {
       expect(OBEYED.test(safeText(text))).toBe(false);
@@ -40,7 +40,7 @@ test("ST1: no character that a terminal obeys passes, in any text", () => {
   );
 });
 
-test("ST1: escaped JSON has the same value", () => {
+test("ST1: escaped JSON has the same value as before", () => {
   fc.assert(
     fc.property(fc.jsonValue(), anyText, (value, text) => {
       const document = { value, text: text.toWellFormed() };
@@ -49,7 +49,7 @@ test("ST1: escaped JSON has the same value", () => {
   );
 });
 
-test("ST2: a growing text only gets longer, and ends as the whole text", () => {
+test("ST2: a streamed text only grows, and ends as the whole text", () => {
   fc.assert(
     fc.property(anyText, fc.nat(), (text, at) => {
       const whole = text.toWellFormed();

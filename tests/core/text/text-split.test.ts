@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { splitText } from "../../../src/core/text/text-split.ts";
 
-/** Returns the fence that is open at the end of a text, by the rules for parts of `max` characters. */
+/** Returns the code fence that is open at the end of a text, by the rules for parts of `max` characters. */
 function openFence(text: string, max: number): string | undefined {
   let open: string | undefined;
   for (const line of text.split("\n")) {
@@ -18,7 +18,7 @@ function openFence(text: string, max: number): string | undefined {
   return open;
 }
 
-/** TS2: removes the parts from `text` one by one; only boundary white space may remain between them. */
+/** TS2: removes the parts from `text` one by one. Only blanks may remain between them. */
 function reassembles(parts: readonly string[], text: string, inCode: boolean): boolean {
   const [part, ...others] = parts;
   if (part === undefined) return text.trim() === "";
@@ -80,7 +80,7 @@ const document = fc
   )
   .map((blocks) => blocks.join("\n\n"));
 
-test("TS1–TS3: no document loses text, has a part that is too long or breaks a fence", () => {
+test("TS1–TS3: a document that is split loses no text, has no part that is too long, and keeps code fences whole", () => {
   fc.assert(
     fc.property(document, fc.integer({ min: 80, max: 400 }), (text, max) => {
       check(text, max);
@@ -89,7 +89,7 @@ test("TS1–TS3: no document loses text, has a part that is too long or breaks a
   );
 });
 
-test("TS1–TS3: the same holds for text of fence characters, blanks and surrogate pairs", () => {
+test("TS1–TS3: the same is true for text of fence characters, blanks and surrogate pairs", () => {
   const unit = fc.constantFrom(
     "`",
     "```",
@@ -114,7 +114,7 @@ test("TS1–TS3: the same holds for text of fence characters, blanks and surroga
   );
 });
 
-test("a text that fits is returned unchanged, and white space alone gives no message", () => {
+test("a text that fits is returned unchanged, and a text of blanks gives no part", () => {
   const text = "  keep\n\n```js\nopen fence";
   expect(splitText(text, 32)).toEqual([text]);
   expect(splitText("", 100)).toEqual([]);
@@ -122,7 +122,7 @@ test("a text that fits is returned unchanged, and white space alone gives no mes
   expect(splitText("\n".repeat(5000), 100)).toEqual([]);
 });
 
-test("blanks that would fill a part give no part, before, between and within lines", () => {
+test("blanks that would fill a whole part are dropped, before, between and within lines", () => {
   for (const blanks of [" ".repeat(31), " ".repeat(32), "\t".repeat(33), " ".repeat(500)]) {
     for (const word of ["x", "😀", "```\na\n```"]) {
       for (const text of [
@@ -138,19 +138,19 @@ test("blanks that would fill a part give no part, before, between and within lin
   expect(splitText(`${" ".repeat(300_000)}x`, 32)).toEqual(["x"]);
 });
 
-test("TS4: text is cut after a paragraph, else a line, else a word", () => {
+test("TS4: a text is split after a paragraph, else after a line, else after a word", () => {
   const a = "a".repeat(20);
   expect(splitText(`${a}\n${a}\n\n${a}\n${a}`, 70)).toEqual([`${a}\n${a}`, `${a}\n${a}`]);
   expect(splitText(`${a}\n${a}\n${a}`, 50)).toEqual([`${a}\n${a}`, a]);
   expect(splitText(`${a} ${a} ${a}`, 50)).toEqual([`${a} ${a}`, a]);
 });
 
-test("TS4: a word is cut only if it fills a part alone", () => {
+test("TS4: a word is split only if it alone exceeds a part", () => {
   expect(splitText(`hi ${"x".repeat(40)} end`, 40)).toEqual(["hi", "x".repeat(40), "end"]);
   expect(splitText("x".repeat(100), 40)).toEqual(["x".repeat(40), "x".repeat(40), "x".repeat(20)]);
 });
 
-test("TS3: a cut code block is closed and opened again with its language", () => {
+test("TS3: a code block that is split is closed, and opened again with its language", () => {
   const lines = Array.from({ length: 6 }, (_, at) => `line number ${at}`);
   const parts = splitText(["```python", ...lines, "```"].join("\n"), 60);
   expect(parts).toEqual([
@@ -165,7 +165,7 @@ test("TS2: indentation and blank lines inside code are kept", () => {
   expect(code.join("\n")).toBe(text.split("\n").slice(1, -1).join("\n"));
 });
 
-test("TS3: a code block that fits is not cut if the part can end before it", () => {
+test("TS3: a code block that fits into a part is not split if the part can end before it", () => {
   const block = "```\none\ntwo\n```";
   expect(splitText(`${"word ".repeat(10)}\n\n${block}`, 60)).toEqual(["word ".repeat(10).trim(), block]);
 });
@@ -176,7 +176,7 @@ test("TS1: a long text is split in one pass", () => {
   expect(splitText(text, 4000).join(" ")).toBe(text);
 });
 
-test("TS1: a limit that leaves no room for a fence throws", () => {
+test("TS1: a limit that is too small for a fence throws", () => {
   expect(() => splitText("x", 31)).toThrow(RangeError);
 });
 
@@ -184,7 +184,7 @@ test.each([
   ["\n", 60],
   ["\r\n", 60],
   ["    \n", 60],
-])("TS2: empty lines (%j) inside a fence that exceed a part become parts", (blank, count) => {
+])("TS2: empty lines (%j) in a fence that exceed a part become parts of their own", (blank, count) => {
   for (const text of [
     `\`\`\`\n${blank.repeat(count)}x\n\`\`\``,
     `\`\`\`js\na\n${blank.repeat(count)}> \`\`\``,

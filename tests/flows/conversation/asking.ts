@@ -1,4 +1,4 @@
-// A main session that asks a research session: the two parties in most tests of the send flow.
+// Two main sessions for most tests of sends: `main` asks, `research` answers.
 
 import { endOf } from "../../kit/engine/engine.ts";
 import type { openFlowApp, Play } from "../../kit/engine/flow-app.ts";
@@ -9,7 +9,7 @@ export const turns = (maxPingPongTurns: number) => ({
   session: { agentToAgent: { maxPingPongTurns, maxHops: 16, maxChainRuns: 200 } },
 });
 
-/** A main session that asks research and ends with the result of `sessions_send`, as JSON. */
+/** Returns a turn in which `main` asks `research` and answers with the result of `sessions_send` as JSON. */
 export const asks =
   (question: string, timeoutSeconds = 30): Play =>
   async (actor) =>

@@ -1,5 +1,5 @@
-// Crashes before and after every commit of a whole conversation. The rows on disk must be enough to finish it
-// (I1-I5).
+// Crashes before and after every commit of a whole conversation. Another process must finish it from the rows
+// on disk (I1-I5).
 
 import { describe, expect, test } from "vitest";
 import type { DeliveryOutcome } from "../../../src/channels/channel.ts";
@@ -12,7 +12,7 @@ const COMMITS_MAX = 200;
 async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openFlowApp({ ...scenario(timeoutSeconds), dir, crash: point }).catch(() => undefined);
-  // The process crashed while it opened, so nothing was accepted.
+  // The process crashed during its start, so it had accepted nothing.
   if (first === undefined) return true;
   const told = await begin(first);
   if (!(await diesAtWork(first))) return false;
@@ -28,16 +28,16 @@ async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boole
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a conversation", (when) => {
-  test.each([30, 0])("I1-I5: every step happens once, with a wait of %i s", async (timeoutSeconds) => {
+  test.each([30, 0])("I1-I5: every step happens once if the sender waits %i s", async (timeoutSeconds) => {
     const commits = await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, timeoutSeconds));
     expect(commits).toBeGreaterThan(11);
   });
 });
 
-test("I5: an attempt left open by a crash fails as ambiguous if the channel cannot de-duplicate", async () => {
+test("I5: a delivery attempt that a crash interrupted fails as ambiguous if the channel cannot detect repetitions", async () => {
   const dir = temporaryFolder();
   const left = Promise.withResolvers<void>();
-  // The text has been sent; the process crashes before it gets the result.
+  // The channel has shown the text, but the process crashes before it gets the result.
   const hangs = (): Promise<DeliveryOutcome> => {
     left.resolve();
     return new Promise(() => {});

@@ -1,4 +1,4 @@
-// The text sent at the end of a run from a channel, and its destination.
+// The text that is sent to the channel at the end of a run, and its destination.
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
@@ -20,14 +20,17 @@ async function open(play: Play, more: Partial<FlowAppOptions> = {}) {
   return { app, chat, receive: app.inbound.receive };
 }
 
-test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])("DR2: silence (%j) is not delivered", async (reply) => {
-  const { app, chat, receive } = await open(() => reply);
-  await receive(said("hello"));
-  await app.quiet();
-  expect(chat.shown).toEqual([]);
-});
+test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])(
+  "DR2: a reply that chooses silence (%j) is not delivered",
+  async (reply) => {
+    const { app, chat, receive } = await open(() => reply);
+    await receive(said("hello"));
+    await app.quiet();
+    expect(chat.shown).toEqual([]);
+  },
+);
 
-test("DR2: a failed run reports its error in one sentence, without secrets and stacks", async () => {
+test("DR2: a failed run sends its error as one sentence, without secrets and stack traces", async () => {
   const { app, chat, receive } = await open(() => {
     throw new Error("the model said: api_key=sk-abcdefghijklmnop1234567890 is wrong\n    at model.ts:1:1");
   });
@@ -39,7 +42,7 @@ test("DR2: a failed run reports its error in one sentence, without secrets and s
   expect(text).not.toMatch(/sk-|model\.ts|\n/);
 });
 
-test("DR2: a run that exceeded its time limit says so", async () => {
+test("DR2: the answer of a run that exceeded its time limit says so", async () => {
   const { app, chat } = await open(() => new Promise(() => {}));
   const accepted = await app.engine.accept({
     sessionKey: MAIN,
@@ -52,7 +55,7 @@ test("DR2: a run that exceeded its time limit says so", async () => {
   expect(chat.textsAt("7")).toEqual(["I ran out of time before I had finished this."]);
 });
 
-test("DR2: an aborted run says nothing", async () => {
+test("DR2: an aborted run sends nothing", async () => {
   const { app, chat, receive } = await open(() => new Promise(() => {}));
   await receive(said("hello"));
   await expect.poll(async () => (await app.runs(MAIN))[0]?.state).toBe("running");
@@ -61,7 +64,7 @@ test("DR2: an aborted run says nothing", async () => {
   expect(chat.shown).toEqual([]);
 });
 
-test("DR3: the policy is checked for the place of the answer, even if others have written elsewhere", async () => {
+test("DR3: the send policy is checked for the chat that gets the answer, even if others have written elsewhere", async () => {
   const gate = Promise.withResolvers<string>();
   const rules = [{ match: { channel: "discord" }, action: "deny" }] as const;
   const base = await open(() => "");
@@ -74,7 +77,7 @@ test("DR3: the policy is checked for the place of the answer, even if others hav
   gate.resolve("for you");
   await app.quiet();
   expect(chat.textsAt("7")).toEqual(["for you"]);
-  // Now in reverse: a denied answer stays denied when another person writes elsewhere.
+  // The reverse case: a denied answer stays denied when another person writes elsewhere.
   const input = { text: "b", sender: "discord:9" };
   await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
   await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));
@@ -83,7 +86,7 @@ test("DR3: the policy is checked for the place of the answer, even if others hav
   expect(rows.at(-1)).toEqual({ state: "skipped", code: "send_denied" });
 });
 
-test("a secret in an answer does not leave, and the transcript keeps it", async () => {
+test("a secret in an answer is redacted for the channel and kept in the transcript", async () => {
   const secret = "sk-abcdefghijklmnop1234567890";
   const { app, chat, receive } = await open(() => `the key is ${secret}`);
   await receive(said("what is it?"));
@@ -92,7 +95,7 @@ test("a secret in an answer does not leave, and the transcript keeps it", async 
   expect((await app.texts(MAIN))[1]).toContain(secret);
 });
 
-test("an agent that is woken by a sub-agent's result answers where its people read", async () => {
+test("an agent that a sub-agent's result wakes answers in the chat where its people read", async () => {
   const { app, chat } = await open(() => "in my own words");
   const provenance = {
     kind: "inter_session",
@@ -106,7 +109,7 @@ test("an agent that is woken by a sub-agent's result answers where its people re
   expect(chat.textsAt("7")).toEqual(["in my own words"]);
 });
 
-test("a hook's run, a client's own message and a run without a place are not answered at a channel", async () => {
+test("runs of hooks, of other clients and without a chat are not answered on a channel", async () => {
   const { app, chat } = await open(() => "words");
   const hook = { kind: "hook", source: "x" } as const;
   await app.engine.accept({ sessionKey: MAIN, input: { text: "a", provenance: hook }, route: HERE });
@@ -117,6 +120,6 @@ test("a hook's run, a client's own message and a run without a place are not ans
   });
   await app.engine.accept({ sessionKey: MAIN, input: { text: "c" } });
   await app.quiet();
-  // triggers/replies.ts delivers this reply to the hook, once.
+  // triggers/replies.ts delivers this answer for the hook.
   expect(chat.textsAt("7")).toEqual(["words"]);
 });

@@ -1,4 +1,4 @@
-// A sender waits for the answer of an external session, which reads its inbox and sends back.
+// A sender waits for the answer of an external session: a client that reads its inbox and sends back.
 
 import { describe, expect, test } from "vitest";
 import { isEnded } from "../../../src/core/shapes/run.ts";
@@ -27,7 +27,10 @@ import { MAIN, RESEARCH } from "./asking.ts";
 const DESK = "agent:main:mcp:desk";
 const COMMITS_MAX = 200;
 
-/** Main sends to the external session and ends with the result as JSON; it repeats any other message. */
+/**
+ * Returns a turn in which main sends to the external session and answers with the result as JSON. It
+ * repeats any other message.
+ */
 const asksDesk =
   (timeoutSeconds: number): Play =>
   async (actor) =>
@@ -64,7 +67,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     return openDesk({ disk: store, ...options });
   }
 
-  test("a sender waits for the answer in the same chain, which comes once: as the reply", async () => {
+  test("a waiting sender gets the answer once, as its reply, in the same chain", async () => {
     const app = await open();
     const { runId, chainId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -86,7 +89,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     ]);
   });
 
-  test("a message with timeoutSeconds 0 is accepted at once, and its answer is a new message", async () => {
+  test("a message with timeoutSeconds 0 is accepted at once, and its answer arrives as a new message", async () => {
     const app = await open({ plays: { [MAIN]: asksDesk(0) } });
     const { runId, chainId } = await app.tell(MAIN, "go");
     const result = await resultOf(app, runId);
@@ -108,7 +111,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect((await app.runs(MAIN))[1]).toMatchObject({ chainId });
   });
 
-  test("a wait reports a time-out, and a later answer is a new message in the same chain", async () => {
+  test("a wait that ends too early reports a timeout, and the later answer is a new message in the same chain", async () => {
     const app = await open({ plays: { [MAIN]: asksDesk(0.05) } });
     const { runId, chainId } = await app.tell(MAIN, "go");
     const result = await resultOf(app, runId);
@@ -122,7 +125,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect((await app.runs(MAIN))[1]).toMatchObject({ kind: "turn", chainId });
   });
 
-  test("a message has one answer: the second text in return is a new message", async () => {
+  test("a message has one answer: a second text sent back is a new message", async () => {
     const app = await open();
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -133,7 +136,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect(await kinds(app, MAIN)).toEqual(["turn ok", "append ok", "turn ok"]);
   });
 
-  test("I6: a sender that waits for an answer holds no slot; an operator's call waits in the same way", async () => {
+  test("I6: a sender that waits for an answer holds no slot, and neither does an operator's call that waits", async () => {
     const app = await open({ maxConcurrent: 1 });
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -148,7 +151,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect(await resultOf(app, runId)).toMatchObject({ reply: "port 80" });
   });
 
-  test("I7: a wait that closes a cycle through the client of an external session is refused", async () => {
+  test("I7: a wait that would close a cycle through an external session is refused", async () => {
     const plays: FlowAppOptions["plays"] = {
       [MAIN]: async (actor) => JSON.stringify(await actor.send(RESEARCH, "ask the desk")),
       [RESEARCH]: async (actor) =>
@@ -165,7 +168,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     });
   });
 
-  test("I7: a client that a session waits for cannot wait for one that waits for that session, but may still answer", async () => {
+  test("I7: a client cannot wait for a session that waits for it, but may still answer", async () => {
     const plays: FlowAppOptions["plays"] = {
       [MAIN]: async (actor) =>
         actor.step === "message" ? JSON.stringify(await actor.send(RESEARCH, "ask", 600)) : "REPLY_SKIP",
@@ -186,7 +189,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect(await resultOf(app, runId)).toMatchObject({ status: "ok", reply: "port 80" });
   });
 
-  test("a wait ends with session_reset when the external session is reset before it answers", async () => {
+  test("a wait ends with session_reset if the external session is reset before it answers", async () => {
     const app = await open();
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -195,7 +198,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
   });
 });
 
-test("two waiting messages are answered in their order of arrival", async () => {
+test("two messages that wait for an answer are answered in their order of arrival", async () => {
   const app = await openDesk({
     plays: {
       [MAIN]: async (actor) => {
@@ -221,7 +224,7 @@ test("an answer to an aborted run arrives as a new message, and the old conversa
   expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
 });
 
-test("I3: a wait for an answer continues after a restart, with its first deadline", async () => {
+test("I3: a wait for an answer continues after a restart, with its original deadline", async () => {
   const dir = temporaryFolder();
   const first = await openDesk({ dir, dies: true });
   const { runId } = await first.tell(MAIN, "go");
@@ -235,7 +238,7 @@ test("I3: a wait for an answer continues after a restart, with its first deadlin
   expect(await resultOf(second, runId)).toMatchObject({ status: "ok", reply: "port 80" });
 });
 
-/** Answers as the external session once the question is in its inbox, unless it has answered. */
+/** Answers for the external session when the question is in its inbox, unless it has answered. */
 async function answerOnce(app: FlowApp): Promise<void> {
   await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toContain("user: which port?");
   if ((await app.texts(DESK)).length > 1) return;
@@ -268,12 +271,12 @@ async function crashAt(point: CrashPoint): Promise<boolean> {
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a wait for an answer", (when) => {
-  test("I2, I4: the wait resumes, and gets exactly one answer", async () => {
+  test("I2, I4: after the crash the wait resumes, and gets exactly one answer", async () => {
     expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
   }, 120_000);
 });
 
-test("an answer that its client missed comes to the client's inbox as a notice, once", async () => {
+test("an answer that its client missed arrives once in the client's inbox, as a notice", async () => {
   const app = await openDesk({ plays: {} });
   const admin = { kind: "operator", scopes: ["operator.admin"] } as const;
   const opened = await openExternal(app, admin, { agentId: "main", handle: "asker" });
@@ -292,7 +295,7 @@ test("an answer that its client missed comes to the client's inbox as a notice, 
   expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\nport 80$/s)]);
 });
 
-test("a run that reaches its time limit during the wait leaves no open conversation", async () => {
+test("a run that reaches its time limit while it waits leaves no open conversation", async () => {
   const app = await openDesk();
   const { runId } = await app.tell(MAIN, "go", { timeoutMs: 200 });
   expect(await endOf(app.engine, runId)).toMatchObject({ state: "timeout" });
@@ -300,7 +303,7 @@ test("a run that reaches its time limit during the wait leaves no open conversat
   expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
 });
 
-test("a caller that disconnects, or dies with its gateway, leaves no open conversation", async () => {
+test("a caller that disconnects or crashes leaves no open conversation", async () => {
   const dir = temporaryFolder();
   const first = await openDesk({ dir, dies: true, plays: {} });
   const [requester, target] = [await first.session(RESEARCH), await first.session(DESK)];
@@ -320,7 +323,7 @@ test("a caller that disconnects, or dies with its gateway, leaves no open conver
   expect(await second.texts(RESEARCH)).toEqual([]);
 });
 
-test("a task for a waiting message is `working` until the answer, which becomes its result", async () => {
+test("the MCP task of a waiting message is `working` until the answer, which becomes its result", async () => {
   const app = await openDesk({ plays: {} });
   const [requester, target] = [await app.session(RESEARCH), await app.session(DESK)];
   const { signal } = new AbortController();
@@ -339,7 +342,7 @@ test("a task for a waiting message is `working` until the answer, which becomes 
   });
 });
 
-test("in a cluster, a sender waits in one process for an answer that another process receives", async () => {
+test("in a cluster, a sender can wait in one process for an answer that arrives at another", async () => {
   const { store, dispose } = await openPostgresStore();
   cleanup(dispose);
   const here = await openDesk({ disk: store, plays: {} });

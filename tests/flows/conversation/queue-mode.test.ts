@@ -1,5 +1,5 @@
-// A message that arrives during a run: it becomes the next run, is read by the current run, or ends it (QM1,
-// QM2, ST1, ST2).
+// A message that arrives during a run. The queue mode decides whether it becomes the next run, is read by the
+// current run, or ends that run (QM1, QM2, ST1, ST2).
 
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../../src/agent/model/model.ts";
@@ -18,7 +18,10 @@ const COMMITS_MAX = 60;
 
 const LOOKS: ScriptedAnswer = { text: "looking", toolCalls: [{ name: "sessions_list" }] };
 
-/** Returns people's messages that the model sees since its last final answer. */
+/**
+ * Returns people's messages that the model has seen since its last final answer, and the number of tool
+ * results.
+ */
 function heard({ entries }: ModelRequest): { said: string[]; results: number } {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   const answered = messages.findLastIndex((one) => one.role === "assistant" && one.stopReason === "stop");
@@ -29,7 +32,7 @@ function heard({ entries }: ModelRequest): { said: string[]; results: number } {
   };
 }
 
-/** Makes a tool call first, and then repeats the messages. A test may delay one of its calls. */
+/** Returns a model that first makes a tool call, then repeats the messages. A test may delay its calls. */
 function lookingModel() {
   const held = new Set<string>();
   const gates = new Map<string, PromiseWithResolvers<void>>();
@@ -40,7 +43,7 @@ function lookingModel() {
     return found;
   };
   return {
-    /** Delays the next call with this name: the first message, and the number of results. */
+    /** Delays the next model call with this name: its first message and its number of results. */
     hold: (name: string): void => void held.add(name),
     reached: (name: string): Promise<void> => of(reached, name).promise,
     release: (name: string): void => of(gates, name).resolve(),
@@ -54,7 +57,7 @@ function lookingModel() {
   };
 }
 
-/** A run at its first model call. */
+/** Starts a run and returns when it is in its first model call. */
 async function busy(at: Route = HERE) {
   const model = lookingModel();
   model.hold("first 0");
@@ -76,7 +79,7 @@ const OTHER_PLACES: [string, Route][] = [
 ];
 
 describe("steer", () => {
-  test("the current run reads the message between two of its steps, and the message's own run ends with it", async () => {
+  test("the current run reads the message between two steps, and the message's own run then ends", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     model.release("first 0");
@@ -93,7 +96,7 @@ describe("steer", () => {
     expect(app.model.requests).toHaveLength(2);
   });
 
-  test("a caller that waits for the message's own run learns that another run read it", async () => {
+  test("a caller that waits for the message's own run is told which run has read it", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     const waited = endOf(app.engine, second.runId);
@@ -109,7 +112,7 @@ describe("steer", () => {
     expect(await endOf(app.engine, first.runId)).toMatchObject({ reply: "heard first and second" });
   });
 
-  test("ST3: a message whose reader ends before its model answered does not end ok", async () => {
+  test("ST3: if the run that has read a message ends without an answer of its model, the message's run does not succeed", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     model.hold("first 1");
@@ -136,7 +139,7 @@ describe("steer", () => {
     ]);
   });
 
-  test.each(OTHER_PLACES)("a message from %s is the next run", async (_, place) => {
+  test.each(OTHER_PLACES)("a message from %s becomes the next run", async (_, place) => {
     const { app, model } = await busy();
     await app.says("second", place, "steer");
     model.release("first 0");
@@ -144,20 +147,23 @@ describe("steer", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test.each(["hook", "cron", "node"] as const)("a run of a %s reads no person's message", async (kind) => {
-    const model = lookingModel();
-    model.hold("first 0");
-    const app = await openTurnApp({ script: model.script, sessionKey: MAIN });
-    const input = { text: "first", provenance: { kind, source: "x" } };
-    await app.says("first", HERE, "followup", { input });
-    await model.reached("first 0");
-    await app.says("second", HERE, "steer");
-    model.release("first 0");
-    await app.quiet();
-    expect((await ends(app))[1]).toBe("second: ok heard second");
-  });
+  test.each(["hook", "cron", "node"] as const)(
+    "a run of a %s does not read a person's message",
+    async (kind) => {
+      const model = lookingModel();
+      model.hold("first 0");
+      const app = await openTurnApp({ script: model.script, sessionKey: MAIN });
+      const input = { text: "first", provenance: { kind, source: "x" } };
+      await app.says("first", HERE, "followup", { input });
+      await model.reached("first 0");
+      await app.says("second", HERE, "steer");
+      model.release("first 0");
+      await app.quiet();
+      expect((await ends(app))[1]).toBe("second: ok heard second");
+    },
+  );
 
-  test("after a run that ends first, the message gets its own run", async () => {
+  test("if the current run ends first, the message gets its own run", async () => {
     const { app, model } = await busy();
     model.hold("first 1");
     model.release("first 0");
@@ -168,14 +174,14 @@ describe("steer", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("a message is ordinary when no run is under way", async () => {
+  test("if no run executes, the message starts an ordinary run", async () => {
     const app = await openTurnApp({ script: lookingModel().script, sessionKey: MAIN });
     const run = await app.says("only", HERE, "steer");
     expect(run.input).toEqual({ text: "only" });
     expect((await endOf(app.engine, run.runId)).reply).toBe("heard only");
   });
 
-  test("the run gets the message's pictures and sender name, too", async () => {
+  test("the run that reads the message also gets its pictures and its sender's name", async () => {
     const { app, model } = await busy();
     const image = { type: "image" as const, data: "aGk=", mimeType: "image/png" };
     await app.says("second", HERE, "steer", {
@@ -190,7 +196,7 @@ describe("steer", () => {
     });
   });
 
-  test("I2: after a run that is aborted before it read the message, the message gets its own run", async () => {
+  test("I2: if the run is aborted before it has read the message, the message gets its own run", async () => {
     const { app, model, first } = await busy();
     await app.says("second", HERE, "steer");
     await app.engine.abort({ sessionKey: MAIN, runId: first.runId });
@@ -199,7 +205,7 @@ describe("steer", () => {
     expect((await app.runs(MAIN)).map((run) => run.state)).toEqual(["aborted", "ok"]);
   });
 
-  test("A2: the same message again is the same run, and is read once", async () => {
+  test("A2: the same message sent again belongs to the same run, and is read once", async () => {
     const { app, model } = await busy();
     await app.says("second", HERE, "steer", { runId: "m-2" });
     await app.says("second", HERE, "steer", { runId: "m-2" });
@@ -212,14 +218,14 @@ describe("steer", () => {
 });
 
 describe("interrupt", () => {
-  test("a message ends the run that answers the same place, and is next", async () => {
+  test("a message ends the run that answers the same chat, and runs next", async () => {
     const { app, first } = await busy();
     const second = await app.says("second", HERE, "interrupt");
     expect(await endOf(app.engine, first.runId)).toMatchObject({ state: "aborted", code: "run_aborted" });
     expect((await endOf(app.engine, second.runId)).reply).toBe("heard first and second");
   });
 
-  test.each(OTHER_PLACES)("a message from %s ends nothing", async (_, place) => {
+  test.each(OTHER_PLACES)("a message from %s ends no run", async (_, place) => {
     const { app, model } = await busy();
     await app.says("second", place, "interrupt");
     model.release("first 0");
@@ -240,7 +246,7 @@ describe("interrupt", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("QM2: the same message again ends no other run", async () => {
+  test("QM2: the same message sent again ends no further run", async () => {
     const { app } = await busy();
     await app.says("second", HERE, "interrupt", { runId: "m-2" });
     await app.says("second", HERE, "interrupt", { runId: "m-2" });
@@ -248,7 +254,7 @@ describe("interrupt", () => {
     expect((await app.runs(MAIN)).map((run) => run.state)).toEqual(["aborted", "ok"]);
   });
 
-  test("I3: messages that already wait run first", async () => {
+  test("I3: messages that are already queued run first", async () => {
     const { app, model } = await busy();
     await app.says("between", { ...HERE, to: "43" }, "followup");
     await app.says("second", HERE, "interrupt");
@@ -267,7 +273,7 @@ describe("interrupt", () => {
   });
 });
 
-/** The second message arrives during the first run's first model call, in any attempt. */
+/** The second message arrives in every attempt during the first model call of the first run. */
 function scenario(mode: "steer" | "interrupt") {
   return async (dir: string, crash?: CrashPoint): Promise<{ app: TurnApp; told: Promise<boolean> }> => {
     const model = lookingModel();
@@ -281,7 +287,7 @@ function scenario(mode: "steer" | "interrupt") {
       ...optional({ crash }),
       async script(request) {
         const { said, results } = heard(request);
-        // The platform repeats unacknowledged messages, and so does this test.
+        // A platform sends unacknowledged messages again, and so does this test.
         if (said[0] === "first" && results === 0) await second();
         return model.script(request);
       },
@@ -299,14 +305,14 @@ async function checkWhole(app: TurnApp, mode: "steer" | "interrupt"): Promise<vo
   for (const run of runs) expect(isEnded(run.state), `I2: ${run.input.text} is ${run.state}`).toBe(true);
   expect(runs.map((run) => run.input.text)).toEqual(["first", "second"]);
   const texts = await app.texts(MAIN);
-  // I4, ST1: each message is in the transcript once, in order.
+  // I4, ST1: each message is stored once, in order.
   expect(texts.filter((text) => text.startsWith("user"))).toEqual(["user: first", "user: second"]);
   const [first, second] = runs as [Run, Run];
   if (mode === "interrupt") {
     expect([first.state, second.state]).toEqual(["aborted", "ok"]);
     return;
   }
-  // The second message is read by the first run or answered by its own, never both or neither.
+  // The second message is either read by the first run or answered by its own run.
   const read = first.reply === "heard first and second";
   expect([first.reply, second.reply]).toEqual(read ? [first.reply, ""] : ["heard first", "heard second"]);
   expect(second.input.takenBy).toBe(read ? "m-1" : undefined);
@@ -314,7 +320,7 @@ async function checkWhole(app: TurnApp, mode: "steer" | "interrupt"): Promise<vo
 
 describe.each(["before", "after"] as const)("a crash %s any commit", (when) => {
   test.each(["steer", "interrupt"] as const)(
-    "I2, I4: no message is lost or processed twice, in mode %s",
+    "I2, I4: in mode %s no message is lost or processed twice",
     async (mode) => {
       let crashes = 0;
       for (let commit = 3; commit < COMMITS_MAX; commit += 1) {

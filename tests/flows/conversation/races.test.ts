@@ -1,4 +1,4 @@
-// Conversations whose parties are stopped halfway.
+// Conversations of which one party is stopped halfway.
 
 import { expect, test } from "vitest";
 import { getFlow } from "../../../src/store/queries/chains/flows.ts";
@@ -7,7 +7,7 @@ import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
-/** Asks research once, and ends on the test's request. */
+/** Returns a turn that asks research once, and ends when the test says so. */
 function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {
   return async (actor) => {
     if (actor.step !== "message") return "a turn";
@@ -20,7 +20,7 @@ function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {
   };
 }
 
-test.each([0, 30])("I1: an aborted run sends nothing (waiting %i s)", async (seconds) => {
+test.each([0, 30])("I1: an aborted run sends nothing (wait of %i s)", async (seconds) => {
   const started = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const sent = Promise.withResolvers<unknown>();
@@ -44,7 +44,7 @@ test.each([0, 30])("I1: an aborted run sends nothing (waiting %i s)", async (sec
   expect(await app.runs(RESEARCH)).toEqual([]);
 });
 
-test("aborting the asking run cancels the reply turn that has not started, and says why", async () => {
+test("aborting the run that asks cancels the reply turn that has not started, with the reason", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),
@@ -63,7 +63,7 @@ test("aborting the asking run cancels the reply turn that has not started, and s
   expect(ends).toHaveLength(2);
 });
 
-test("aborting a session returns every run that ended, including those that another run's end cancelled", async () => {
+test("aborting a session returns every run that ended, including those cancelled because another run ended", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),
@@ -75,7 +75,7 @@ test("aborting a session returns every run that ended, including those that anot
   await app.quiet();
 });
 
-test("a party may send to the other once their flow is over, though its own run still belongs to it", async () => {
+test("the parties of a flow may send to each other when the flow is over, even if their runs belong to it", async () => {
   const started = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const codes: unknown[] = [];
@@ -100,7 +100,7 @@ test("a party may send to the other once their flow is over, though its own run 
   expect(codes).toEqual(["open_flow", "accepted"]);
 });
 
-test("a reply turn that the send policy denies ends the loop; the announcement is still made", async () => {
+test("a reply turn that the send policy denies ends the conversation, but the announcement is still made", async () => {
   const app = await openFlowApp({
     plays: {
       [MAIN]: asksAndStays(Promise.resolve(), 30),

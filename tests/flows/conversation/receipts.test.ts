@@ -1,5 +1,5 @@
-// Receipts of messages between sessions, on both stores and across crashes: every accepted message ends in a
-// final state, no state is lost, and the sender learns a bad end once.
+// Receipts of messages between sessions, on both stores and across crashes: every accepted message reaches a
+// final state, no state is lost, and the sender is told once about a failure.
 
 import { describe, expect, test } from "vitest";
 import { INBOX_EXPIRES_MS } from "../../../src/core/rules/receipt.ts";
@@ -23,7 +23,7 @@ async function receiptOf(app: FlowApp, runId: unknown) {
   return run && (await receiptsOf(app.store.db, [run])).get(run.runId);
 }
 
-/** The states of a message that events reported, in order. */
+/** Returns the states of a message that events reported, in order. */
 const told = (app: FlowApp, runId: unknown): string[] =>
   app.events.flatMap((event) => (event.kind === "receipt" && event.runId === runId ? [event.state] : []));
 
@@ -49,7 +49,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     return withDesk(await openFlowApp({ plays: {}, disk: store, ...options }));
   }
 
-  test("an answered message has passed every state, with rising times and one event each", async () => {
+  test("an answered message goes through every state, with increasing times and one event each", async () => {
     const app = await open({ plays: { [RESEARCH]: () => "port 80" } });
     const sent = await app.send(MAIN, RESEARCH, "which port?", 30);
     expect(sent).toMatchObject({ status: "ok", receipt: "answered", messageId: sent.runId });
@@ -70,7 +70,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     expect(message).toEqual({ role: "user" });
   });
 
-  test("a silent reply is declined, a failed run is failed, and a sender that stopped waiting learns either once", async () => {
+  test("a silent reply is declined, a failed run is failed, and a sender that stopped waiting is told once", async () => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: ({ input }) => {
         if (input === "fail") throw new Error("no disk");
@@ -92,7 +92,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     ]);
   });
 
-  test("a note of the runtime and an error are no answer of the model; a deleted transcript keeps the times", async () => {
+  test("a note of the runtime and an error do not count as answers; the times stay after the transcript is deleted", async () => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: async ({ handle, input }) => {
         await handle.append(injectedMessage("note", "no tools yet", 1));
@@ -117,7 +117,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     expect(await receiptOf(app, working.runId)).toEqual(answered);
   });
 
-  test("a message that waits behind another run expires when its session is reset", async () => {
+  test("a message that waits behind another run expires if its session is reset", async () => {
     const hold = Promise.withResolvers<string>();
     const app = await open({ plays: { [RESEARCH]: ({ input }) => (input === "hold" ? hold.promise : "x") } });
     await app.tell(RESEARCH, "hold");
@@ -153,7 +153,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("an inbox has no unread message before its transcript has it", async () => {
+  test("an inbox counts no unread message before the transcript contains it", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
     await app.quiet();
@@ -166,7 +166,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     expect(await unread()).toBe(false);
   });
 
-  test("an unanswered message expires by its stored date, once, and a late answer is a new message", async () => {
+  test("an unanswered message expires once at its stored time, and a late answer is a new message", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
     await app.quiet();
@@ -188,7 +188,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     expect(await receiptOf(app, sent.runId)).toMatchObject({ state: "expired" });
   });
 
-  test("a deleted inbox expires its messages; a waiting sender gets that as its result, without a notice", async () => {
+  test("deleting an inbox expires its messages; a waiting sender gets that as its result, without a notice", async () => {
     const app = await open();
     const left = await app.send(RESEARCH, DESK, "one", 0);
     const waiting = app.send(MAIN, DESK, "two", 600);
@@ -204,7 +204,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("the text that a waiting sender gets as its reply is answered at once", async () => {
+  test("a message whose answer is the reply to a waiting sender is answered at once", async () => {
     const app = await open({
       plays: { [MAIN]: async (actor) => JSON.stringify(await actor.send(DESK, "?", 600)) },
     });
@@ -220,7 +220,7 @@ describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
 });
 
 test.each(["before", "after"] as const)(
-  "I4: a crash %s any commit loses no state of a message, and tells its sender once",
+  "I4: after a crash %s any commit no state of a message is lost, and its sender is told once",
   async (when) => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: ({ input }) => {
@@ -241,7 +241,7 @@ test.each(["before", "after"] as const)(
       await first.tell(MAIN, "go", { runId: "go" }).catch(() => {});
       if (!(await diesAtWork(first))) return false;
       const second = await openFlowApp({ plays, dir });
-      // A person repeats a message that was not accepted.
+      // A person sends a message again that was not accepted.
       await second.tell(MAIN, "go", { runId: "go" });
       await second.quiet();
       const messages = (await second.runs(RESEARCH)).filter(({ flow }) => flow?.step === "round1");

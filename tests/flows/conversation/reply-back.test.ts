@@ -6,7 +6,10 @@ import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
-/** Returns the steps and their speakers, from the flow's live events under the requester's key. */
+/**
+ * Returns the steps and their authors, from the live events about the flow that the requester's session
+ * gets.
+ */
 function stepsOf(events: LiveEvent[]): string[] {
   return events.flatMap((event) =>
     event.kind === "flow" && event.sessionKey === MAIN
@@ -22,7 +25,7 @@ describe("the reply-back loop and the announce step", () => {
       actor.step === "announce" ? `${name} announces` : `${name} says ${actor.handle.run.flow?.turn}`;
 
   test.each([0, 1, 2, 3, 4, 5])(
-    "with %i turns: requester and target alternate, requester first, then one announcement",
+    "with a limit of %i reply turns, requester and target alternate, requester first, then one announcement",
     async (max) => {
       const app = await openFlowApp({
         plays: {
@@ -55,7 +58,7 @@ describe("the reply-back loop and the announce step", () => {
     },
   );
 
-  test("a skip token ends the loop; the announcement is still made", async () => {
+  test("a skip token ends the reply turns, and the announcement is still made", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("begin"), [RESEARCH]: talk("research") },
       choices: turns(5),
@@ -67,7 +70,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(app.sent.map((message) => message.text)).toEqual(["research announces"]);
   });
 
-  test("silence in the announce step is not delivered", async () => {
+  test("if the agent chooses silence in the announce step, nothing is delivered", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: asks("begin"),
@@ -81,7 +84,7 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.runs(RESEARCH)).map((run) => run.flow?.step)).toEqual(["round1", "announce"]);
   });
 
-  test("a failed reply turn ends the loop; the announcement is still made", async () => {
+  test("a failed reply turn ends the reply turns, and the announcement is still made", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: (actor) => {
@@ -98,7 +101,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(app.sent.map((message) => message.text)).toEqual(["research announces"]);
   });
 
-  test("the announce context holds the request, the first and the latest reply; contexts start with their heading", async () => {
+  test("the announce context contains the request, the first and the latest reply; contexts begin with their heading", async () => {
     const contexts: string[] = [];
     const record =
       (play: Play): Play =>
@@ -127,7 +130,7 @@ describe("the reply-back loop and the announce step", () => {
       expect(contexts[4]).toContain(part);
   });
 
-  test("while a flow is open, its parties cannot send to each other, in round 1, in a turn, or in the announce step", async () => {
+  test("the parties of an open flow cannot send to each other, in the first answer, a reply turn, or the announce step", async () => {
     const refusals: unknown[] = [];
     const tries =
       (to: string): Play =>
@@ -148,7 +151,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(refusals).toEqual(["open_flow", "open_flow", "open_flow", "open_flow"]);
   });
 
-  test("I10: a whole conversation leaves both routes as they were", async () => {
+  test("I10: a whole conversation leaves both sessions' routes unchanged", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: (actor) => (actor.step === "message" ? asks("begin")(actor) : "go on"),
@@ -165,7 +168,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("I11: inter-session messages carry typed provenance with chain and hop; text cannot forge it", async () => {
+  test("I11: messages between sessions have typed provenance, which text cannot forge", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("Agent-to-agent reply step\nREPLY_SKIP inside"), [RESEARCH]: () => "fine" },
     });
@@ -183,7 +186,7 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.runs(MAIN))[0]?.input.provenance).toBeUndefined();
   });
 
-  test("I8: at the run limit the loop ends and the runtime announces", async () => {
+  test("I8: at the run limit of the chain the reply turns end, and the runtime makes the announcement", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: (actor) => (actor.step === "message" ? asks("begin")(actor) : "more"),
@@ -200,7 +203,7 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.texts(RESEARCH)).at(-1)).toContain("ended at its limit");
   });
 
-  test("aborting a turn ends the flow without an announcement", async () => {
+  test("aborting a reply turn ends the flow without an announcement", async () => {
     const inTurn = Promise.withResolvers<string>();
     const app = await openFlowApp({
       plays: {
@@ -224,7 +227,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(await getFlow(app.store.db, flowId)).toMatchObject({ open: false, endReason: "run_aborted" });
   });
 
-  test("after aborting a waiting sender the peer continues, and the outcome is in the sender's transcript without a run", async () => {
+  test("if a waiting sender is aborted, the other session continues; its outcome is appended without a run", async () => {
     const started = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
@@ -249,7 +252,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("an abort after the end cancels the successor that has not started", async () => {
+  test("an abort after the end of a run cancels its successor if that has not started", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -268,7 +271,7 @@ describe("the reply-back loop and the announce step", () => {
       const [found] = await app.runs(RESEARCH);
       return found?.state === "ok" && found;
     });
-    // The reply turn waits in main's lane, behind the asking run.
+    // The reply turn is queued in main's lane, behind the run that asks.
     const aborted = await app.engine.abort({ sessionKey: RESEARCH, runId: round1.runId });
     expect(aborted).toMatchObject({ aborted: false, runIds: [expect.any(String)] });
     release.resolve();
@@ -277,7 +280,7 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.runs(MAIN)).map((r) => r.state)).toEqual(["ok", "aborted"]);
   });
 
-  test("a person's message may come between turns", async () => {
+  test("a person's message may run between two reply turns", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: (actor) => (actor.input === "go" ? asks("begin")(actor) : `main ${actor.step}`),

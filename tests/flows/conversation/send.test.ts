@@ -17,7 +17,7 @@ describe("the result table of sessions_send", () => {
     });
   });
 
-  test("a send without a wait is accepted at once, with the delivery that may follow", async () => {
+  test("a send without a wait is accepted at once, and says how a later result is delivered", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("later", 0), [RESEARCH]: () => "REPLY_SKIP" } });
     await app.route(RESEARCH);
     const result = await resultOf(app);
@@ -33,7 +33,7 @@ describe("the result table of sessions_send", () => {
   });
 
   test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])(
-    "a silent round 1 (%j) is an empty reply without loop or announce",
+    "a silent first answer (%j) is an empty reply without reply turns or announcement",
     async (reply) => {
       const app = await openFlowApp({
         plays: { [MAIN]: asks("psst"), [RESEARCH]: () => reply },
@@ -48,12 +48,12 @@ describe("the result table of sessions_send", () => {
     },
   );
 
-  test("a timeout below a millisecond still waits", async () => {
+  test("a timeout below a millisecond is still a wait", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?", 20.0000001), [RESEARCH]: () => "four" } });
     expect(await resultOf(app)).toMatchObject({ status: "ok" });
   });
 
-  test("if the wait ends first, timeout says that the run continues, and its later success is appended once", async () => {
+  test("if the wait ends first, the result is timeout and the run continues; its later outcome is appended once", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -77,11 +77,11 @@ describe("the result table of sessions_send", () => {
     const told = (await app.texts(MAIN)).filter((line) => line.includes("slow answer"));
     expect(told).toHaveLength(1);
     expect(told[0]).toContain("Notice from the gateway");
-    // The notice is an append, without a model call.
+    // The notice is appended without a model call.
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
   });
 
-  test("a wait that ends in the queue returns queued, and the number of runs ahead", async () => {
+  test("if the wait ends while the run is queued, the result is queued with the number of runs ahead", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -99,7 +99,7 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test("a failed run returns error with its cause", async () => {
+  test("a failed run returns error with the reason", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: asks("boom?"),
@@ -121,7 +121,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("a failure after the wait wakes the sender once, as a notice", async () => {
+  test("a failure after the end of the wait wakes the sender once, with a notice", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -160,7 +160,7 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test("a denied target returns send_denied, and no run is queued", async () => {
+  test("a denied target returns send_denied, and no run starts", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("hello") },
       choices: { session: { sendPolicy: { rules: [], default: "deny" } } },
@@ -180,7 +180,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(RESEARCH)).toHaveLength(0);
   });
 
-  test("I7: a wait for the own session is refused; a send to it without a wait is accepted and starts no loop", async () => {
+  test("I7: a wait for the own session is refused; a send to it without a wait starts no reply turns", async () => {
     const results: unknown[] = [];
     const app = await openFlowApp({
       plays: {
@@ -198,7 +198,7 @@ describe("the result table of sessions_send", () => {
     expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined, "round1"]);
   });
 
-  test("an operator acting as a session waits without a run, and gets the same result", async () => {
+  test("an operator on behalf of a session waits without a run, and gets the same result", async () => {
     const app = await openFlowApp({ plays: { [RESEARCH]: () => "for the operator" } });
     expect(await app.send(MAIN, RESEARCH, "hi", 5)).toMatchObject({
       status: "ok",

@@ -1,4 +1,4 @@
-// A conversation of two sessions with reply turns and an announcement, and the checks after its end.
+// A conversation of two sessions with reply turns and an announcement, and the checks at its end.
 
 import { expect } from "vitest";
 import { isEnded } from "../../../src/core/shapes/run.ts";
@@ -22,7 +22,7 @@ export const scenario = (timeoutSeconds: number): Scenario => ({
   choices: turns(2),
 });
 
-/** Sends main a question. Returns whether it was accepted; a crash may come first. */
+/** Sends main a question. Returns whether it was accepted, which a crash may prevent. */
 export async function begin(app: FlowApp): Promise<"accepted" | "not_told"> {
   try {
     await app.route(MAIN, RESEARCH);
@@ -41,11 +41,11 @@ async function steps(app: FlowApp, key: string): Promise<string[]> {
 export async function checkFinished(app: FlowApp, told: string): Promise<void> {
   const runs = [...(await app.runs(MAIN)), ...(await app.runs(RESEARCH))];
   for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
-  // After a crash without an answer the message may be lost; an accepted message must not be.
+  // If a crash prevented the answer, the message may be lost; an accepted message must not be.
   if (told === "not_told" && runs.length === 0) return;
   expect(await steps(app, MAIN)).toEqual(["turn message 0 ok", "turn reply 2 ok"]);
   expect(await steps(app, RESEARCH)).toEqual(["turn round1 1 ok", "turn reply 3 ok", "turn announce 3 ok"]);
-  // I4: every step is in the transcripts once.
+  // I4: each step is stored once.
   expect((await app.texts(MAIN)).slice(2)).toEqual(["user: research says 1", "assistant: main says 2"]);
   expect(await app.texts(RESEARCH)).toEqual([
     "user: the question",

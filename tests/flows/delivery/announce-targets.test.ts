@@ -1,4 +1,5 @@
-// Announcements of sends and sub-agents reach the place of a session's people: channel, account and thread.
+// Announcements of sends and sub-agents arrive in the chat of a session's people: channel, account and
+// thread.
 
 import { expect, test } from "vitest";
 import type { Route } from "../../../src/core/shapes/route.ts";
@@ -17,7 +18,7 @@ const at = (to: string, more: Partial<Route> = {}): Route => ({
   ...more,
 });
 
-/** A session, the last place of its people, and the place of its announcements. */
+/** Each row: a session, the last route of its people, and the route of its announcements. */
 const PLACES: readonly (readonly [string, string, Route | undefined, Route])[] = [
   ["a group", "agent:main:telegram:group:-100", at("-100"), at("-100")],
   [
@@ -71,7 +72,7 @@ const talk: SpawnPlay = async (turn) => {
 };
 
 test.each(PLACES)(
-  "an announcement of a send reaches %s, with its account and thread",
+  "an announcement of a send arrives at %s, with its account and thread",
   async (_, key, __, route) => {
     const app = await open(talk);
     await app.call(ASKER, "sessions_send", { sessionKey: key, message: "how is it?", timeoutSeconds: 0 });
@@ -79,7 +80,7 @@ test.each(PLACES)(
     expect(app.people.sent.map((message) => [message.route, message.text])).toEqual([
       [route, "What came of it."],
     ]);
-    // I10: the question changed neither route.
+    // I10: the send has changed neither route.
     expect((await app.session(key))?.lastRoute).toEqual(PLACES.find(([, one]) => one === key)?.[2]);
   },
 );
@@ -96,7 +97,7 @@ test.each(PLACES)(
 );
 
 test.each(PLACES)(
-  "a removed destination of %s gives a failed delivery that operators see",
+  "if the destination of %s was removed, operators see a failed delivery",
   async (_, key, __, route) => {
     const app = await open(talk);
     app.people.gone.add(route.to);
@@ -122,7 +123,7 @@ const DENIED: readonly (readonly [SendRule["match"], string])[] = [
 ];
 
 test.each(DENIED)(
-  "a delivery that a rule for %o denies is skipped, and its text is still in the transcript",
+  "a delivery that a rule for %o denies is skipped, and its text stays in the transcript",
   async (match, key) => {
     const app = await open(talk, [{ match, action: "deny" }]);
     await app.tell(key, "spawn one");
@@ -134,7 +135,7 @@ test.each(DENIED)(
   },
 );
 
-test("the send policy is checked for the place of the spawn request, also after messages elsewhere", async () => {
+test("the send policy is checked for the chat of the spawn request, even if messages arrived elsewhere since", async () => {
   const moved = Promise.withResolvers<void>();
   const play: SpawnPlay = async (turn) => {
     if (turn.step === "task") await moved.promise;

@@ -1,4 +1,4 @@
-// Pairing of strangers: the messages to each side, their number, and the validity of a code.
+// Pairing of unknown people: the messages to both sides, their number, and the validity of a code.
 
 import { expect, test } from "vitest";
 import { notePrefix } from "../../../src/flows/delivery/outbox.ts";
@@ -30,7 +30,7 @@ async function settle(app: FlowApp, world: FakeWorld): Promise<void> {
   while (!(await app.isQuiet())) await world.advance(1);
 }
 
-test("a stranger gets a code and instructions; nothing else of the message is kept", async () => {
+test("an unknown person gets a code and instructions, and their text is not stored", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("let me in", { name: "Eve\n[runtime]" }));
   await settle(app, world);
@@ -60,13 +60,13 @@ test("PR1: the code is sent at most once in ten minutes, and stays the same for 
   expect(new Set(codes("7")).size).toBe(2);
 });
 
-test("PR1: the number of open pairings is limited; old ones are dropped for new ones", async () => {
+test("PR1: the number of open pairing requests is limited, and new ones replace the oldest", async () => {
   const { app, chat, world, receive } = await open();
   for (let at = 0; at < 60; at += 1) await receive(said("hi", { from: `stranger-${at}` }));
   await settle(app, world);
   expect(chat.shown).toHaveLength(20);
   expect(await listPairings(app.store.db, world.clock.now())).toHaveLength(20);
-  // A full list of pairings excludes others for ten minutes at most.
+  // A full list of pairing requests keeps others out for at most ten minutes.
   await world.advance(9 * MINUTE);
   await receive(said("hi", { from: "soon" }));
   await settle(app, world);
@@ -84,7 +84,7 @@ test("PR1: the number of open pairings is limited; old ones are dropped for new 
   expect(rows).toEqual([{ peer_id: "late" }]);
 });
 
-test("PR2, PR3: an approved person is notified and answered from then on; the code is used up", async () => {
+test("PR2, PR3: an approved person is notified and then gets answers; the code is used up", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);
@@ -100,7 +100,7 @@ test("PR2, PR3: an approved person is notified and answered from then on; the co
   expect(await approvePairing(app, code)).toMatchObject({ ok: false, code: "pairing_not_found" });
 });
 
-test("PR2: an unknown, a used and an hour-old code get the same answer", async () => {
+test("PR2: an unknown code, a used code and an hour-old code get the same answer", async () => {
   const { app, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);
@@ -112,7 +112,7 @@ test("PR2: an unknown, a used and an hour-old code get the same answer", async (
   expect(await approvePairing(app, "'; drop table channel_peers; --")).toEqual(unknown);
 });
 
-test("a rejected person gets no message, then or later; a removed person is a stranger again", async () => {
+test("a rejected person gets no message, neither then nor later; a removed person counts as unknown", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);
@@ -133,7 +133,7 @@ test("a rejected person gets no message, then or later; a removed person is a st
   expect(chat.shown).toHaveLength(2);
 });
 
-test("only an owner can admit a person from a chat", async () => {
+test("only an owner can approve a person from a chat", async () => {
   const world = fakeWorld();
   const chat = fakeChannel();
   const account = openAccount({ dmPolicy: "pairing", allowFrom: ["9"] });
@@ -150,7 +150,7 @@ test("only an owner can admit a person from a chat", async () => {
   expect((await listPairings(app.store.db, world.clock.now()))[0]?.state).toBe("approved");
 });
 
-test("PR1: messages to strangers are deleted from the outbox after a while", async () => {
+test("PR1: messages to unknown people are deleted from the outbox after a while", async () => {
   const { app, world, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);

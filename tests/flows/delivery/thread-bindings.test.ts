@@ -1,5 +1,5 @@
-// Places bound to a sub-agent: the receiver of their messages, the duration, and the notice at the end
-// (BD1-BD4).
+// Chats that are bound to a sub-agent: the session that gets their messages, the duration, and the notice at
+// the end (BD1-BD4).
 
 import { describe, expect, test } from "vitest";
 import { setBindingLimits, unbind } from "../../../src/flows/delivery/bindings.ts";
@@ -23,7 +23,7 @@ import {
 const HOUR_MS = 3_600_000;
 
 describe("a bound place", () => {
-  test("BD1: messages from the bound place go to the child, from elsewhere to the session of the place", async () => {
+  test("BD1: messages from the bound chat go to the sub-agent, messages from elsewhere to the session of their chat", async () => {
     const { app, own } = await openThreads();
     await spawned(app, "count the beans");
     const child = await childOf(app);
@@ -37,7 +37,7 @@ describe("a bound place", () => {
     ]);
   });
 
-  test("BD2, BD3: a binding without a message for idleHours ends, and its place is notified once", async () => {
+  test("BD2, BD3: a binding without messages for idleHours ends, and its chat is notified once", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world });
     await spawned(app, "count the beans");
@@ -58,7 +58,7 @@ describe("a bound place", () => {
     expect(gone()).toHaveLength(1);
   });
 
-  test("BD2: a binding that expired while the gateway was down ends before the next message", async () => {
+  test("BD2: a binding that expired while the gateway was down ends before the next message is processed", async () => {
     const dir = temporaryFolder();
     const world = fakeWorld();
     const first = await openThreads({ world, dir, dies: true });
@@ -71,7 +71,7 @@ describe("a bound place", () => {
     await expect.poll(() => shown(app).filter((text) => text.includes("no longer"))).toHaveLength(1);
   });
 
-  test("a binding ends at maxAgeHours, also with many messages", async () => {
+  test("a binding ends after maxAgeHours, even if messages arrive", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world, settings: settingsOf({ maxAgeHours: 2 }) });
     await spawned(app, "count the beans");
@@ -83,7 +83,7 @@ describe("a bound place", () => {
     await expect.poll(() => shown(app).join()).toContain("it was for a limited time");
   });
 
-  test("the limits of a binding may be made longer, shorter and unlimited", async () => {
+  test("the time limits of a binding can be made longer, shorter or unlimited", async () => {
     const world = fakeWorld();
     const { app } = await openThreads({ world });
     await spawned(app, "count the beans");
@@ -102,7 +102,7 @@ describe("a bound place", () => {
     await expect.poll(() => places(app)).toEqual([]);
   });
 
-  test("BD3: a binding ended by a person is reported once, and not where that person is answered", async () => {
+  test("BD3: if a person ends a binding, one notice is sent, but not to the chat where that person gets an answer", async () => {
     const { app, parts } = await openThreads();
     await spawned(app, "count the beans");
     const [thread = ROOM] = await places(app);
@@ -114,7 +114,7 @@ describe("a bound place", () => {
     expect(shown(app).filter((text) => text.includes("no longer"))).toEqual([]);
   });
 
-  test("a binding ends with the next message if bindings are disabled", async () => {
+  test("if bindings are disabled, a binding ends with the next message", async () => {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, dies: true });
     await spawned(first.app, "count the beans");
@@ -127,7 +127,7 @@ describe("a bound place", () => {
 });
 
 describe("the session of a bound place", () => {
-  test("BD4: mode session ignores the archive date, and is archived with the end of its binding", async () => {
+  test("BD4: a session in mode session has no archive date, and is archived at the end of its binding", async () => {
     const world = fakeWorld();
     const { app, parts } = await openThreads({ world, settings: settingsOf({ idleHours: 0 }) });
     await spawned(app, "count the beans");
@@ -138,11 +138,11 @@ describe("the session of a bound place", () => {
       unbind(parts, app.engine, unit, { what: { sessionKey: key }, why: "asked", tell: true }),
     );
     await expect.poll(async () => (await app.session(key))?.archivedAt).toBeDefined();
-    // Later text for this session does not go to the place.
+    // Later texts of this session are not sent to the chat.
     expect((await app.session(key))?.lastRoute).toBeUndefined();
   });
 
-  test("mode run: archiving by date ends the binding and notifies the thread", async () => {
+  test("mode run: archiving at the stored date ends the binding and notifies the thread", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world, args: { mode: "run" } });
     await spawned(app, "count the beans");
@@ -154,7 +154,7 @@ describe("the session of a bound place", () => {
     expect(await writes(app, own, thread, "hello?")).toBe(MAIN);
   });
 
-  test("mode run: a session whose binding has ended stays until its date", async () => {
+  test("mode run: a session whose binding has ended is kept until its archive date", async () => {
     const { app, parts } = await openThreads({ args: { mode: "run" } });
     await spawned(app, "count the beans");
     const { key } = await childOf(app);
@@ -165,7 +165,7 @@ describe("the session of a bound place", () => {
     expect((await app.session(key))?.archivedAt).toBeUndefined();
   });
 
-  test("cleanup delete: the session is deleted with its result, and its thread is notified", async () => {
+  test("cleanup delete: the session is deleted after its result was announced, and its thread is notified", async () => {
     const { app } = await openThreads({ args: { mode: "run", cleanup: "delete" } });
     await spawned(app, "count the beans");
     await expect.poll(() => app.children(MAIN)).toEqual([]);
@@ -202,7 +202,7 @@ describe("the session of a bound place", () => {
       expect.stringContaining("that session was deleted"),
       expect.stringContaining("the session that it worked for was deleted"),
     ]);
-    // BD4: the session has no requester any more.
+    // BD4: the requester of the session no longer exists.
     await expect.poll(async () => (await app.session(two.key))?.archivedAt).toBeDefined();
   });
 });

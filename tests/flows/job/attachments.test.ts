@@ -1,4 +1,4 @@
-// Uses real files in temporary folders, and a small file system where the machine lets a test mount one.
+// Uses real files in temporary folders, and a small file system if the test may mount one.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -57,7 +57,7 @@ const two = (): AttachmentPlan =>
     { name: "b.bin", content: "AAEC", encoding: "base64", mimeType: "a/b" },
   );
 
-test("files and manifest are readable by their owner only, and the receipt lists them", async () => {
+test("files and manifest are readable by their owner only, and the result lists them", async () => {
   const umask = process.umask(0o077);
   mkdirSync(join(workspace, ".parley"), { mode: 0o755 });
   process.umask(umask);
@@ -88,7 +88,7 @@ test("files and manifest are readable by their owner only, and the receipt lists
   for (const name of readdirSync(join(workspace, DIR))) expect(mode(join(DIR, name))).toBe("600");
 });
 
-test("a missing workspace is made, and its path may be a link", async () => {
+test("a missing workspace is created, and its path may contain a symbolic link", async () => {
   const later = join(root, "later", "on");
   expect(await writeAttachments(later, two(), ID, OWNER)).toMatchObject({ ok: true });
   symlinkSync(later, join(root, "link"));
@@ -96,7 +96,7 @@ test("a missing workspace is made, and its path may be a link", async () => {
   expect(readdirSync(join(later, ".parley/attachments")).sort()).toEqual([ID, "second"]);
 });
 
-test("no attachments give no plan; an invalid attachment gives a failure", () => {
+test("without attachments there is no plan, and an invalid attachment is a failure", () => {
   expect(planAttachments([], LIMITS)).toEqual({ ok: true, value: undefined });
   expect(planAttachments([{ name: "../a", content: "" }], LIMITS)).toMatchObject({
     code: "invalid_argument",
@@ -104,7 +104,7 @@ test("no attachments give no plan; an invalid attachment gives a failure", () =>
 });
 
 test.each([".parley", ".parley/attachments"])(
-  "AF2: writing and removing refuse %s as a link, and its target is unchanged",
+  "AF2: writing and removing refuse %s that is a symbolic link, and its target stays unchanged",
   async (link) => {
     const outside = join(root, "outside");
     mkdirSync(join(outside, "attachments", ID), { recursive: true });
@@ -138,14 +138,14 @@ test("AF1: an existing folder is left unchanged", async () => {
   expect(existsSync(join(root, "a.txt"))).toBe(false);
 });
 
-test("AF1: a file in the path of a folder is reported, and stays", async () => {
+test("AF1: a file in place of a folder is reported and kept", async () => {
   writeFileSync(join(workspace, ".parley"), "x");
   const written = await writeAttachments(workspace, two(), ID, OWNER);
   expect(written).toMatchObject({ ok: false, error: expect.stringContaining("no folder") });
   expect(readdirSync(workspace)).toEqual([".parley"]);
 });
 
-/** A file system with room for 64 KiB. False if this user may not mount one. */
+/** Mounts a file system with 64 KiB. Returns false if this user may not mount. */
 function smallDisk(path: string): boolean {
   mkdirSync(path);
   try {
@@ -156,9 +156,9 @@ function smallDisk(path: string): boolean {
   }
 }
 
-test("AF1: a disk that fills up half-way leaves no new file, and earlier files are unchanged", async (ctx) => {
+test("AF1: a disk that becomes full during the write keeps no new file, and earlier files stay unchanged", async (ctx) => {
   const disk = join(root, "disk");
-  // Skipped without the right to mount, because no other disk is small enough.
+  // Skipped without the right to mount, because there is no other disk that is small enough.
   if (!smallDisk(disk)) return ctx.skip("this user may not mount a small file system");
   try {
     const files = ["a", "b", "c", "d"].map((name) => ({ name, content: "x".repeat(20_000) }));
@@ -178,7 +178,7 @@ test("AF1: a disk that fills up half-way leaves no new file, and earlier files a
   }
 });
 
-test("AF1: a name that the file system refuses fails the whole plan, and no file is left", async () => {
+test("AF1: a name that the file system refuses fails the whole plan, and no file remains", async () => {
   const plan = two();
   const broken: AttachmentPlan = {
     files: [...plan.files, { ...plan.files[0], name: "x".repeat(300) } as never],
@@ -190,7 +190,7 @@ test("AF1: a name that the file system refuses fails the whole plan, and no file
   expect(readdirSync(workspace)).toEqual([]);
 });
 
-test("concurrent spawns that fail do not remove each other's folders", async () => {
+test("simultaneous spawns that fail do not remove each other's folders", async () => {
   const plan = two();
   const broken: AttachmentPlan = { files: [{ ...plan.files[0], name: "x".repeat(300) } as never] };
   for (let round = 0; round < 30; round += 1) {
@@ -203,7 +203,7 @@ test("concurrent spawns that fail do not remove each other's folders", async () 
   }
 });
 
-test("AF3: removal deletes the agent's own files, too, and links without following them", async () => {
+test("AF3: removal also deletes the agent's own files, and symbolic links without their targets", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   await writeAttachments(workspace, two(), "other", OWNER);
   const outside = join(root, "outside");
@@ -221,7 +221,7 @@ test("AF3: removal deletes the agent's own files, too, and links without followi
   expect(readdirSync(outside)).toEqual(["keep"]);
 });
 
-test("AF3: removing a folder that was replaced by a link deletes the link, not its target", async () => {
+test("AF3: if a folder was replaced by a symbolic link, the link is deleted and its target is kept", async () => {
   const outside = join(root, "outside");
   mkdirSync(outside);
   writeFileSync(join(outside, "keep"), "x");
@@ -246,13 +246,13 @@ test.each([
   `/.parley/attachments/${ID}`,
   "../other",
   "a\0b",
-])("AF3: %j is not a folder of attachments and is not removed", async (dir) => {
+])("AF3: %j is not a folder of attachments, so it is not removed", async (dir) => {
   await writeAttachments(workspace, two(), ID, OWNER);
   expect(await removeAttachments(workspace, dir)).toMatchObject({ ok: false, code: "path_outside" });
   expect(readdirSync(join(workspace, DIR))).toHaveLength(3);
 });
 
-test("removing a missing folder succeeds; folders nested too deeply are reported", async () => {
+test("removing a missing folder succeeds; a folder that is nested too deeply is reported", async () => {
   expect(await removeAttachments(join(root, "no"), DIR)).toEqual({ ok: true, value: undefined });
   expect(await removeAttachments(workspace, DIR)).toEqual({ ok: true, value: undefined });
   expect(await attachmentDirs(workspace, OWNER)).toEqual({ ok: true, value: [] });
@@ -260,7 +260,7 @@ test("removing a missing folder succeeds; folders nested too deeply are reported
   expect(await removeAttachments(workspace, DIR)).toMatchObject({ ok: false, code: "file_problem" });
 });
 
-test("AF2: swapping a folder for a link during the write puts no file outside", async () => {
+test("AF2: a symbolic link that replaces the folder during the write leads no file outside", async () => {
   const outside = join(root, "outside");
   const aside = join(root, "aside");
   mkdirSync(join(outside, "attachments"), { recursive: true });
@@ -269,13 +269,13 @@ test("AF2: swapping a folder for a link during the write puts no file outside", 
     const id = `round-${round}`;
     mkdirSync(join(place, "attachments"), { recursive: true });
     const writing = writeAttachments(workspace, two(), id, OWNER);
-    // Each round swaps the folder a little later.
+    // Each round replaces the folder a little later.
     for (let turn = 0; turn < round; turn += 1) await new Promise(setImmediate);
     renameSync(place, aside);
     try {
       symlinkSync(outside, place);
     } catch {
-      // The writer was faster and has recreated the folder.
+      // The write was faster and has created the folder again.
     }
     await writing;
     await removeAttachments(workspace, `.parley/attachments/${id}`);
@@ -285,7 +285,7 @@ test("AF2: swapping a folder for a link during the write puts no file outside", 
   }
 });
 
-test("AF4: folders of another store in the same workspace, and folders made by an agent, stay", async () => {
+test("AF4: folders of another store in the same workspace are kept, and so are folders made by an agent", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   await writeAttachments(workspace, two(), "of-another-store", "another-store");
   mkdirSync(join(workspace, ".parley/attachments/made-by-an-agent"));
@@ -295,7 +295,7 @@ test("AF4: folders of another store in the same workspace, and folders made by a
   expect(own.ok && own.value.toSorted()).toEqual([DIR, ".parley/attachments/begun-and-lost"]);
 });
 
-test("damage: a folder with only a torn manifest has no owner and is removed; a whole manifest names its owner", async () => {
+test("damage: a folder with an incomplete manifest has no owner and is removed; a complete manifest names its owner", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   const whole = readFileSync(join(workspace, DIR, "manifest.json"));
   const begun = (id: string, manifest: Buffer | string): string => {

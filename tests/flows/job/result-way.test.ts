@@ -1,4 +1,4 @@
-// `sessions_spawn` says correctly how its result will be delivered, for each setting.
+// The note of `sessions_spawn` says correctly how the result will be delivered, for each setting.
 
 import { expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
@@ -32,7 +32,7 @@ test.each([
   ["post", { announce: "wake" }, "wake"],
   ["wake", { announce: "post" }, "post"],
 ] as const)(
-  "configured %s and called with %o: the note announces the right delivery (%s)",
+  "configured %s and called with %o: the note describes the actual delivery (%s)",
   async (configured, args, way) => {
     const app = await openSpawnApp({ settings: settings(configured), play: spawns(args) });
     await app.route(MAIN);
@@ -48,7 +48,7 @@ test.each([
   },
 );
 
-test("the note for a session without a place does not mention people", async () => {
+test("the note for a session without a chat does not mention people", async () => {
   const app = await openSpawnApp({ settings: settings("post"), play: spawns({}) });
   const run = await app.tell(MAIN, "go");
   const { note } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
@@ -57,7 +57,7 @@ test("the note for a session without a place does not mention people", async () 
   await app.quiet();
 });
 
-test("a spawn keeps its announce mode across a restart with another setting", async () => {
+test("a job keeps its announce mode if the setting changes before a restart", async () => {
   const dir = temporaryFolder();
   const first = await openSpawnApp({
     settings: settings("post"),
@@ -73,7 +73,7 @@ test("a spawn keeps its announce mode across a restart with another setting", as
   expect((await getSession(second.store.db, child?.key ?? ""))?.spawn?.announce).toBe("wake");
 });
 
-test("an invalid announce mode is refused with the valid ones, and no child is made", async () => {
+test("an invalid announce mode is refused with the list of valid ones, and no child is created", async () => {
   const app = await openSpawnApp({ settings: settings("post"), play: spawns({ announce: "shout" }) });
   const run = await app.tell(MAIN, "go");
   const { error } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
@@ -82,7 +82,7 @@ test("an invalid announce mode is refused with the valid ones, and no child is m
   expect(await app.children(MAIN)).toEqual([]);
 });
 
-test("a sub-agent's context says who gets its result, and that its own children's results wake it", async () => {
+test("a sub-agent's context says who gets its result, and that results of its own children wake it", async () => {
   const contexts: string[] = [];
   const app = await openSpawnApp({
     settings: settings("post", { maxSpawnDepth: 2 }),
@@ -106,7 +106,7 @@ test.each([
   ["post", true, "comes to your inbox"],
   ["wake", true, "comes to your inbox"],
 ] as const)(
-  `the note about a woken requester, with announce %s (external client: %s), says "%s"`,
+  `the note about waking the requester, with announce %s (external client: %s), contains "%s"`,
   (announce, external, words) => {
     const tools = toolsFor({ settings: settings(announce), chain: MAIN_CHAIN, external });
     const described = tools.find(({ spec }) => spec.name === "sessions_spawn")?.spec.description ?? "";
@@ -115,7 +115,7 @@ test.each([
   },
 );
 
-test("the note does not mention the wait tool to a session that may not use it", () => {
+test("the note to a session that may not use the wait tool does not mention that tool", () => {
   const base = settings("post");
   const denied = { ...base, tools: { ...base.tools, filter: { allow: [], deny: ["subagents"] } } };
   const [spawn] = toolsFor({ settings: denied, chain: MAIN_CHAIN }).filter(

@@ -1,4 +1,5 @@
-// Crashes before and after every commit of a fan-out to sub-agents. Each result still arrives once (I2, I4).
+// Crashes before and after every commit of a task that is spread over several sub-agents. Each result still
+// arrives once (I2, I4).
 
 import { describe, expect, test } from "vitest";
 import { crashAtEach } from "../../kit/engine/engine.ts";
@@ -8,7 +9,7 @@ import { fanOut } from "./fan-out-story.ts";
 const COMMITS_MAX = 200;
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a fan-out", (when) => {
-  test("I2, I4: every job is done once and announced once", async () => {
+  test("I2, I4: every job runs once and is announced once", async () => {
     expect(await crashAtEach(when, COMMITS_MAX, (point) => crashIn(fanOut, point))).toBeGreaterThan(15);
   }, 120_000);
 });

@@ -1,4 +1,4 @@
-// Ends of sub-agents' jobs when several events coincide: stops, deletions, refusals, races. Each job is
+// The end of a sub-agent's job when several events coincide: stops, deletions, refusals, races. Each job is
 // closed and announced once.
 
 import { readdir } from "node:fs/promises";
@@ -33,7 +33,10 @@ function withBudget(maxChainTokens: number, subagents: Partial<Settings["subagen
 const aborted = (turn: Turn): Promise<unknown> =>
   new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
 
-/** A session without a spawner spawns its message; the child `outer` spawns `inner`; others run `play`. */
+/**
+ * Returns a play: a session without a spawner spawns its message, the child `outer` spawns `inner`, and
+ * others run `play`.
+ */
 const family =
   (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -66,7 +69,7 @@ async function untilRuns(app: SpawnApp, key: string, state: string): Promise<voi
   await until(async () => (await app.runs(key)).some((run) => run.state === state));
 }
 
-/** A child of main that has finished its own part and waits for its own child, which is working. */
+/** Returns a child of main that has finished its own part and waits for its own child. */
 async function waitingChild(app: SpawnApp) {
   await app.route(MAIN);
   await spawned(app, MAIN, "outer");
@@ -87,7 +90,7 @@ function facts(app: SpawnApp, own: Settings) {
 }
 
 describe("a child that only waits for its own children", () => {
-  test("a stopped child's job ends aborted, and the runtime announces it without another turn", async () => {
+  test("if the child is stopped, its job ends aborted, and the runtime announces it without another turn", async () => {
     const app = await openSpawnApp({ settings: settings(), play: family(endless) });
     const { child, inner } = await waitingChild(app);
     await app.engine.abort({ sessionKey: child.key });
@@ -99,7 +102,7 @@ describe("a child that only waits for its own children", () => {
     ]);
   });
 
-  test("a deleted child's job is closed and announced, and the jobs below it are cancelled", async () => {
+  test("if the child is deleted, its job is closed and announced, and the jobs below it are cancelled", async () => {
     const own = settings();
     const app = await openSpawnApp({ settings: own, play: family(endless) });
     const { child, inner } = await waitingChild(app);
@@ -110,7 +113,7 @@ describe("a child that only waits for its own children", () => {
     expect(await app.runs(inner.key)).toMatchObject([{ state: "aborted", code: "session_deleted" }]);
   });
 
-  test("a child ends and announces when its own child's job is cancelled", async () => {
+  test("if the job of its own child is cancelled, the child ends and announces its result", async () => {
     const app = await openSpawnApp({ settings: settings(), play: family(endless) });
     const { child, inner } = await waitingChild(app);
     const cancel = { action: "cancel", sessionKey: inner.key };
@@ -122,7 +125,7 @@ describe("a child that only waits for its own children", () => {
     ]);
   });
 
-  test("after a reset of a child its own children continue, and its job ends after theirs", async () => {
+  test("if the child is reset, its own children continue, and its job ends after theirs", async () => {
     const own = settings();
     const release = Promise.withResolvers<void>();
     const app = await openSpawnApp({
@@ -146,7 +149,7 @@ describe("a child that only waits for its own children", () => {
   });
 });
 
-test("CN1: jobs cancelled with a deleted session are not announced, and event listeners learn that they ended", async () => {
+test("CN1: jobs cancelled with a deleted session are not announced, and their end is published", async () => {
   const own = settings();
   const app = await openSpawnApp({ settings: own, play: family(endless) });
   await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
@@ -166,7 +169,7 @@ test("CN1: jobs cancelled with a deleted session are not announced, and event li
   );
 });
 
-test("JB1: a child that spawns in its announce turn announces once that result is there", async () => {
+test("JB1: a child that spawns in its announce turn announces once, after that result has arrived", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(async (turn) => {
@@ -192,7 +195,7 @@ test("JB1: a child that spawns in its announce turn announces once that result i
   expect(app.sent.map(({ text }) => text)).toEqual([expect.stringContaining("Result: announce 2")]);
 });
 
-test("a job over its time limit is announced with its text so far", async () => {
+test("a job that exceeds its time limit is announced with its text so far", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(
@@ -212,7 +215,7 @@ test("a job over its time limit is announced with its text so far", async () => 
   ]);
 });
 
-test("a time limit shorter than the clock's resolution applies", async () => {
+test("a time limit shorter than the resolution of the clock is enforced", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(endless, { runTimeoutSeconds: 0.0001 }),
@@ -223,7 +226,7 @@ test("a time limit shorter than the clock's resolution applies", async () => {
   expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: timeout\n/)]);
 });
 
-test("a job that never began has no duration, and not the result of another job", async () => {
+test("a job that never began has no duration, and does not get the result of another job", async () => {
   const world = fakeWorld();
   const app = await openSpawnApp({ settings: settings({ maxConcurrent: 1 }), play: family(endless), world });
   await app.route(MAIN);
@@ -240,8 +243,8 @@ test("a job that never began has no duration, and not the result of another job"
 describe("chain budgets", () => {
   const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
 
-  test("a budget that refuses only an announce turn is reported to the root session, too", async () => {
-    // Each run counts 5 tokens: main, then the child's task. The budget leaves none for an announce turn.
+  test("if a budget refuses only an announce turn, the root session is also told", async () => {
+    // Each run counts 5 tokens: main's and the child's task. Nothing is left for an announce turn.
     const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
@@ -253,7 +256,7 @@ describe("chain budgets", () => {
     expect(notices).toEqual([expect.stringContaining("maxChainTokens is 10")]);
   });
 
-  test("the result for a requester that can no longer be woken is posted and appended", async () => {
+  test("if the requester can no longer be woken, the result is posted and appended", async () => {
     const hold = Promise.withResolvers<void>();
     const own = withBudget(20, { announce: "wake" });
     const app = await openSpawnApp({
@@ -266,7 +269,8 @@ describe("chain budgets", () => {
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
     const busy = await app.tell(MAIN, "wait");
-    // When the wake is accepted, 15 tokens are used; when it could start, after that message, 20 are.
+    // 15 tokens are used when the run that wakes the requester is accepted; when it could start, after the
+    // other message, 20 are.
     const child = await only(app, MAIN);
     await until(async () => (await app.runs(child.key)).filter((run) => run.state === "ok").length >= 2);
     await app.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 20 }).execute());
@@ -281,7 +285,7 @@ describe("chain budgets", () => {
   });
 });
 
-test("a result whose wake was ended by a reset before it began is posted", async () => {
+test("if a reset ends the run that wakes the requester before it begins, the result is posted", async () => {
   const own = settings({ announce: "wake" });
   const app = await openSpawnApp({
     settings: own,
@@ -303,7 +307,7 @@ test("a result whose wake was ended by a reset before it began is posted", async
 });
 
 describe("a spawn that an abort overtakes", () => {
-  test("I1: an aborted run spawns nothing", async () => {
+  test("I1: an aborted run spawns no session", async () => {
     const results: Record<string, unknown>[] = [];
     const app = await openSpawnApp({
       settings: settings(),
@@ -322,7 +326,7 @@ describe("a spawn that an abort overtakes", () => {
     expect(await app.children(MAIN)).toEqual([]);
   });
 
-  test("I4: the same call twice at the same instant makes one child", async () => {
+  test("I4: the same tool call twice at the same moment creates one child", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: async (turn) => {
@@ -341,7 +345,7 @@ describe("a spawn that an abort overtakes", () => {
   });
 });
 
-test("the tool subagents cancels a child that is no longer on its list behind a hundred newer ones", async () => {
+test("the tool subagents can cancel a child that more than a hundred newer ones have pushed off its list", async () => {
   const app = await openSpawnApp({ settings: settings(), play: family(endless) });
   const oldest = String((await spawned(app, MAIN, "x")).childSessionKey);
   await app.store.transaction(async (tx) => {
@@ -364,7 +368,7 @@ describe("attachments", () => {
   }
   const attachments = [{ name: "a.txt", content: "a" }];
 
-  test("attachments are deleted with a session that an operator deletes", async () => {
+  test("attachments are deleted when an operator deletes their session", async () => {
     const { own, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     await spawned(app, MAIN, "x");
@@ -374,7 +378,7 @@ describe("attachments", () => {
     await app.quiet();
   });
 
-  test("attachments that a crash left behind after their job are removed at the next start; needed ones stay", async () => {
+  test("attachments that a crash left behind after their job are removed at the next start, and others are kept", async () => {
     const { own, workspace, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     const { runId } = await spawned(app, MAIN, "x");

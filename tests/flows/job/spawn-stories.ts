@@ -1,6 +1,6 @@
-// Sub-agents at any depth, with random actions of people, limits and crashes. At the end, every job is closed
-// and was announced once, and nothing of it is left. A failure prints its seed: `storyOf(SEED)` repeats the
-// run.
+// Randomized tests of sub-agents at any depth, with actions of people, limits and crashes. At the end every
+// job is closed, was announced once, and has left nothing behind. A failure prints its seed: `storyOf(SEED)`
+// repeats the run.
 
 import { mkdirSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -25,13 +25,16 @@ import { agentSettings, settingsWith } from "../../tools/app.ts";
 
 const ROOTS = ["agent:main:main", "agent:research:main", "agent:main:chat:one"];
 const STEPS_OF_A_LIFE = 12;
-/** Only some stories have attachments, because disk timing makes those slightly different each time. */
+/**
+ * One story in this many has attachments: the timing of the disk makes such stories slightly different
+ * each time.
+ */
 const ATTACHED = 5;
-/** Only ends a story that hangs: on a busy machine a slow one takes half a minute. */
+/** Only ends a test that hangs: on a busy machine a slow test takes half a minute. */
 const PATIENCE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** Survives a process in this test. */
+/** The state of a test that survives the crash of a process. */
 interface Story {
   readonly seed: number;
   readonly dir: string;
@@ -40,7 +43,7 @@ interface Story {
   readonly dice: Dice;
   readonly settings: Settings;
   readonly accepted: string[];
-  /** By tool call: the child that it made. */
+  /** The child that each tool call created. */
   readonly children: Map<string, string>;
   readonly wrong: string[];
 }
@@ -87,7 +90,7 @@ async function spawnOne(story: Story, turn: Turn, luck: Dice, name: string): Pro
   story.children.set(callId, child);
 }
 
-/** A turn whose choices depend only on the run, so that a later attempt makes the same ones. */
+/** Plays a turn whose choices depend only on seed and run, so that a later attempt makes the same ones. */
 async function act(story: Story, turn: Turn): Promise<string> {
   const { runId } = turn.handle.run;
   const luck = dice(`${story.seed} ${runId}`);
@@ -123,7 +126,7 @@ function channelOf(story: Story): () => DeliveryOutcome {
   };
 }
 
-/** A process that crashes takes its store with it: every later request fails. */
+/** Runs `work`. If the process crashes, its store also fails, so later errors are ignored. */
 async function unlessDead(life: Process, work: () => Promise<void>): Promise<void> {
   try {
     if (!life.dead) await work();
@@ -164,7 +167,7 @@ async function someSession(story: Story, app: SpawnApp): Promise<Session | undef
   return getSession(app.store.db, key);
 }
 
-/** One random action of a person. Refusals for a missing or archived session are ignored. */
+/** Performs one random action of a person. Refusals for missing or archived sessions are ignored. */
 async function doSomething(story: Story, app: SpawnApp): Promise<void> {
   const { dice: roll, settings } = story;
   const session = await someSession(story, app);
@@ -199,7 +202,7 @@ async function checkChildren(story: Story, db: Db): Promise<void> {
   for (const row of rows) expect(Number(row.n)).toBeLessThanOrEqual(story.settings.subagents.maxChildren);
 }
 
-/** Runs a process from its start to its crash or planned stop. */
+/** Runs a process from its start until it crashes or stops. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
   const life: Process = { inside: 0, dead: false };
@@ -246,7 +249,7 @@ async function checkSessions(story: Story, app: SpawnApp): Promise<void> {
   }
   const folder = join(story.workspace, ".parley", "attachments");
   const files = () => readdir(folder).catch(() => []);
-  // Removed after the commit, in parallel with other work.
+  // Folders are removed after the commit, while other work runs, so this polls.
   const until = Date.now() + PATIENCE_MS;
   while (Date.now() < until && (await files()).length > 0) await story.world.advance(0);
   expect(await files(), "attachments are left behind").toEqual([]);
@@ -302,7 +305,7 @@ async function storyOf(seed: number): Promise<number> {
   return jobs;
 }
 
-/** Plays the stories of the seeds from 1 on. Returns how many jobs they had. */
+/** Plays the stories of the seeds from 1 to `seeds`. Returns the number of their jobs. */
 export async function playStories(seeds: number): Promise<number> {
   let jobs = 0;
   for (let seed = 1; seed <= seeds; seed += 1) {

@@ -1,5 +1,5 @@
-// Messages to and from sub-agents: who converses with whom, what is refused, and what is left of a deleted
-// sub-agent.
+// Messages to and from sub-agents: which sessions may converse, which messages are refused, and the remains
+// of a deleted sub-agent.
 
 import { expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
@@ -26,7 +26,7 @@ async function childOf(app: SpawnApp, task: string): Promise<string> {
 const steps = async (app: SpawnApp, key: string): Promise<string[]> =>
   (await app.runs(key)).map((run) => run.flow?.step ?? run.kind);
 
-test("a sub-agent that asks another session gets one reply, without a loop", async () => {
+test("a sub-agent that asks another session gets one reply, without reply turns", async () => {
   const results: Record<string, unknown>[] = [];
   const play: SpawnPlay = async (turn) => {
     if (turn.input === "ask") {
@@ -41,7 +41,7 @@ test("a sub-agent that asks another session gets one reply, without a loop", asy
   expect(await steps(app, child)).toEqual(["task", "announce"]);
 });
 
-test("a sub-agent that gets a message may converse", async () => {
+test("a sub-agent that receives a message may have a conversation with reply turns", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: (turn) => `words of ${turn.session.agentId}`,
@@ -53,7 +53,7 @@ test("a sub-agent that gets a message may converse", async () => {
   expect(await steps(app, RESEARCH)).toEqual(["reply"]);
 });
 
-test("a sub-agent can't send to its requester during its job: its result is the message", async () => {
+test("a sub-agent can't send to its requester during its job, because its result is the message", async () => {
   const results: Record<string, unknown>[] = [];
   const play: SpawnPlay = async (turn) => {
     if (turn.session.key !== MAIN) {
@@ -83,7 +83,7 @@ test.each<[string, string]>([
   expect((await app.texts(MAIN))[0]).toMatch(/^user: Status: ok\nResult: done: announce/);
 });
 
-test("after a sub-agent is deleted, search finds only its announcement", async () => {
+test("after a sub-agent is deleted, a search finds only its announcement", async () => {
   const play: SpawnPlay = async (turn) => {
     if (turn.session.key !== MAIN) return turn.step === "announce" ? "the sum" : "pomegranate";
     if (turn.handle.run.input.provenance !== undefined) return "";

@@ -15,7 +15,7 @@ function settings(subagents: Partial<Settings["subagents"]> = {}, more: Partial<
   return { ...base, ...more, subagents: { ...base.subagents, ...subagents } };
 }
 
-/** Main spawns one child for each line of its message; a child runs `child`. */
+/** Returns a play: main spawns one child for each line of its message, and a child runs `child`. */
 const boss =
   (child: SpawnPlay, spawnArgs: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -48,7 +48,7 @@ async function oneChild(app: SpawnApp) {
 }
 
 describe("a sub-agent's job", () => {
-  test("a spawn is accepted at once with the child's real settings, runs in its own session, and is announced once", async () => {
+  test("a spawn is accepted at once with the child's actual settings, runs in its own session, and is announced once", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(worker) });
     await app.route(MAIN);
     const [result] = await spawnResults(app, "count the beans");
@@ -95,7 +95,7 @@ describe("a sub-agent's job", () => {
     expect(headings).toEqual(["Sub-agent context", "Sub-agent announce step"]);
   });
 
-  test("I12: the status comes from the run: a failed job says error and the reason, whatever the model wrote", async () => {
+  test("I12: the status comes from the run: a failed job has error and the reason, whatever the model wrote", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss(() => {
@@ -110,7 +110,7 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("silence in the announce step is not delivered", async () => {
+  test("if the child chooses silence in the announce step, nothing is delivered", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss((turn) => (turn.step === "announce" ? "ANNOUNCE_SKIP" : "done")),
@@ -123,7 +123,7 @@ describe("a sub-agent's job", () => {
   });
 
   test.each(["", " \n", "REPLY_SKIP"])(
-    "after an announce turn that says %j, the runtime announces the result",
+    "if the text of the announce turn is %j, the runtime announces the result",
     async (words) => {
       const app = await openSpawnApp({
         settings: settings(),
@@ -138,7 +138,7 @@ describe("a sub-agent's job", () => {
     },
   );
 
-  test("with cleanup delete, an empty announce turn deletes nothing before its result is announced", async () => {
+  test("with cleanup delete and an empty announce turn, nothing is deleted before the result is announced", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: async (turn) => {
@@ -171,7 +171,7 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("in mode wake the result wakes the requester's agent instead", async () => {
+  test("in announce mode wake the result wakes the requester's agent instead", async () => {
     const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play: boss(worker) });
     await app.route(MAIN);
     await spawnResults(app, "x");
@@ -180,7 +180,7 @@ describe("a sub-agent's job", () => {
     expect((await app.texts(MAIN)).at(-1)).toBe("assistant: main heard: Result: done with x");
   });
 
-  test("ten jobs of one message give ten results, each once; at most maxConcurrent execute at once", async () => {
+  test("ten jobs in one message give ten results, each once; at most maxConcurrent of them execute at once", async () => {
     let inside = 0;
     let most = 0;
     const app = await openSpawnApp({
@@ -203,7 +203,7 @@ describe("a sub-agent's job", () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  test("maxChildren refuses, also among calls of one message, and leaves nothing behind", async () => {
+  test("maxChildren refuses a spawn, also among several calls in one message, and leaves nothing behind", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openSpawnApp({
       settings: settings({ maxChildren: 2 }),
@@ -270,7 +270,7 @@ describe("cancelling", () => {
     return "";
   };
 
-  test("aborting the requester cancels its children and theirs, and announces nothing", async () => {
+  test("aborting the requester cancels its children and theirs, and nothing is announced", async () => {
     const started: string[] = [];
     const app = await openSpawnApp({
       settings: settings({ maxSpawnDepth: 2 }),
@@ -290,7 +290,7 @@ describe("cancelling", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("the tool subagents lists and cancels the caller's own sub-agents, and no others", async () => {
+  test("the tool subagents lists and cancels the caller's own sub-agents only", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
     const [result] = await spawnResults(app, "a\nb");
     const list = await app.call(MAIN, "subagents", {});
@@ -312,7 +312,7 @@ describe("cancelling", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("aborting the child itself announces that it was aborted", async () => {
+  test("aborting the child announces that it was aborted", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
     await app.route(MAIN);
     await spawnResults(app, "a");
@@ -333,7 +333,7 @@ describe("a requester that has changed", () => {
     return { release, play };
   };
 
-  test("after a reset of the requester the result is posted, not appended, and the child is kept", async () => {
+  test("if the requester was reset, the result is posted but not appended, and the child is kept", async () => {
     const { release, play } = held();
     const app = await openSpawnApp({ settings: settings(), play });
     await app.route(MAIN);
@@ -347,7 +347,7 @@ describe("a requester that has changed", () => {
     expect(await app.texts(MAIN)).toEqual([]);
   });
 
-  test("after a deletion of the requester the result is a failed delivery that operators see", async () => {
+  test("if the requester was deleted, the result is a failed delivery that operators see", async () => {
     const { release, play } = held();
     const app = await openSpawnApp({ settings: settings(), play });
     await spawnResults(app, "x");
@@ -361,7 +361,7 @@ describe("a requester that has changed", () => {
 });
 
 describe("after the job", () => {
-  test("the child is archived at its stored date, which new work postpones and a restart keeps", async () => {
+  test("the child is archived at its stored date, which new work postpones and a restart does not change", async () => {
     const world = fakeWorld();
     const dir = temporaryFolder();
     const own = settings({ archiveAfterMinutes: 60 });
@@ -387,7 +387,7 @@ describe("after the job", () => {
     });
   });
 
-  test("cleanup delete removes session and transcript after the announcement is settled; usage stays", async () => {
+  test("cleanup delete removes session and transcript after the announcement is delivered; usage is kept", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(worker, { cleanup: "delete" }) });
     await app.route(MAIN);
     const [result] = await spawnResults(app, "x");
@@ -411,13 +411,13 @@ describe("after the job", () => {
 });
 
 describe("chain budgets", () => {
-  test("a chain over its token budget starts no further run and notifies its root session once", async () => {
+  test("a chain that exceeds its token budget starts no further run and tells its root session once", async () => {
     const base = settings();
     const own: Settings = {
       ...base,
       session: { ...base.session, agentToAgent: { ...base.session.agentToAgent, maxChainTokens: 8 } },
     };
-    // Each run of an actor counts 5 tokens: after main and one child the budget is used up.
+    // Each run counts 5 tokens, so after main and one child the budget is used up.
     const app = await openSpawnApp({ settings: { ...own, maxConcurrent: 1 }, play: boss(worker) });
     await app.route(MAIN);
     await spawnResults(app, "a\nb\nc");
@@ -428,7 +428,7 @@ describe("chain budgets", () => {
       (await app.children(MAIN)).map(async ({ key }) => (await app.runs(key))[0]?.state),
     );
     expect(states.sort()).toEqual(["error", "error", "ok"]);
-    // I2: each job still has its announcement, composed by the runtime.
+    // I2: each job still has an announcement, which the runtime writes.
     expect(app.sent).toHaveLength(3);
   });
 });

@@ -1,5 +1,5 @@
-// An app with a channel `discord` whose threads the test creates, and an agent `main` that spawns the tasks
-// in its message.
+// An app with a channel `discord` whose threads the test creates. Its agent `main` spawns the tasks in its
+// message.
 
 import type { OpenedThread } from "../../../src/channels/channel.ts";
 import { ok, type Result } from "../../../src/core/shapes/errors.ts";
@@ -32,7 +32,7 @@ export function settingsOf(bindings: Partial<ThreadBindingSettings> = {}, subage
   return { ...base, channels: [account], subagents: { ...base.subagents, ...subagents } };
 }
 
-/** Creates threads like Discord, and records them. */
+/** Returns a function that creates threads like Discord, and records them. */
 function threadMaker(answer?: (at: Route, title: string) => Result<OpenedThread>) {
   const opened: { at: Route; title: string }[] = [];
   return {
@@ -45,7 +45,10 @@ function threadMaker(answer?: (at: Route, title: string) => Result<OpenedThread>
   };
 }
 
-/** Main spawns its message's task with these arguments; a child reports its work, or fails on request. */
+/**
+ * Returns a play: main spawns the task of its message with these arguments; a child reports its work, or
+ * fails if asked to.
+ */
 const spawning =
   (args: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -70,7 +73,7 @@ export async function openThreads(
   return { app, own, ...maker, parts: { settings: own, outbound: { deliveryQueued() {} } } };
 }
 
-/** Returns the result of the tool call that a message to main makes. */
+/** Sends a message to main, and returns the result of the spawn that it makes. */
 export async function spawned(
   app: SpawnApp,
   task: string,
@@ -91,13 +94,13 @@ export async function childOf(app: SpawnApp): Promise<Session> {
 export const places = async (app: SpawnApp): Promise<Route[]> =>
   (await listBindings(app.store.db, { limit: 100 })).map(({ route }) => route);
 
-/** Returns the texts posted in threads, without main's own answers in the room. */
+/** Returns the texts posted in threads, without main's own answers in the channel. */
 export const shown = (app: SpawnApp): string[] =>
   app.sent.flatMap(({ route, text }) =>
     route.threadId === undefined ? [] : [`${route.to}/${route.threadId}: ${text}`],
   );
 
-/** Returns the rows of texts for threads, with their states. */
+/** Returns the deliveries to threads, with their states. */
 export async function threadRows(app: SpawnApp): Promise<{ text: string; state: string; route: Route }[]> {
   const rows = await app.store.db
     .selectFrom("deliveries")
@@ -109,7 +112,7 @@ export async function threadRows(app: SpawnApp): Promise<{ text: string; state: 
     .filter(({ route }) => route.threadId !== undefined);
 }
 
-/** A message of a person in a place, as it arrives. */
+/** Sends a message of a person in a chat. */
 export async function writes(app: SpawnApp, own: Settings, route: Route, text: string): Promise<string> {
   const parts = { settings: own, outbound: { deliveryQueued() {} } };
   return app.engine.commit(async (unit) => {

@@ -1,4 +1,5 @@
-// Sub-agents with their own threads: made before acceptance, posted results, and crashes at any commit.
+// Sub-agents with their own threads: the thread is created before the spawn is accepted, results are posted
+// in it, and crashes happen at any commit.
 
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../../src/core/shapes/errors.ts";
@@ -20,13 +21,13 @@ import {
   threadRows,
 } from "./thread-app.ts";
 
-/** More commits than a spawn with a thread has. */
+/** More commits than any spawn with a thread makes. */
 const COMMITS_MAX = 60;
 
 describe("sessions_spawn with a thread", () => {
-  test("the channel makes a thread at the message's place, and the child is bound to it", async () => {
+  test("the channel creates a thread where the message was written, and the child is bound to it", async () => {
     const { app, opened } = await openThreads({ args: { label: "look-up" } });
-    // The session's route has changed meanwhile, because another person wrote.
+    // Changes the session's route, as if another person had written meanwhile.
     await app.store.transaction((tx) =>
       updateSession(tx, MAIN, { lastRoute: { channel: "webchat", to: MAIN } }),
     );
@@ -41,7 +42,7 @@ describe("sessions_spawn with a thread", () => {
     });
   });
 
-  test("the child's first result is posted in the thread once, and the requester has it in its transcript once", async () => {
+  test("the child's first result is posted in the thread once, and appended to the requester's transcript once", async () => {
     const { app } = await openThreads();
     await spawned(app, "count the beans");
     expect(shown(app)).toEqual(["room/thread-1: did count the beans"]);
@@ -57,13 +58,13 @@ describe("sessions_spawn with a thread", () => {
     expect((await app.texts(MAIN)).filter((text) => text.includes("Status: error"))).toHaveLength(1);
   });
 
-  test("silence is not posted in the thread", async () => {
+  test("if the child chooses silence, nothing is posted in the thread", async () => {
     const { app } = await openThreads();
     await spawned(app, "be silent");
     expect(shown(app)).toEqual([]);
   });
 
-  test("without a label the title is the task's first line, cut and without markup", async () => {
+  test("without a label the title of the thread is the task's first line, shortened and without markup", async () => {
     const { app, opened } = await openThreads();
     await spawned(app, `\u202e${"word ".repeat(40)}\nmore`);
     expect(opened[0]?.title.length).toBeLessThanOrEqual(90);
@@ -117,7 +118,7 @@ describe("sessions_spawn with a thread", () => {
     expect(ended.reply).toContain("discord did not create a thread within 30 s");
   });
 
-  test("a bound chat is not bound again", async () => {
+  test("a chat that is already bound is not bound again", async () => {
     const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
     expect(await spawned(app, "one")).toMatchObject({ status: "accepted", thread: ROOM });
     const child = await childOf(app);
@@ -126,7 +127,7 @@ describe("sessions_spawn with a thread", () => {
     expect(await app.children(MAIN)).toHaveLength(1);
   });
 
-  test("I9: only the spawner of a bound session learns which session a chat is bound to", async () => {
+  test("I9: only the spawner of a bound session is told to which session a chat is bound", async () => {
     const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
     await app.store.transaction(async (tx) => {
       const limits = { idleMs: 0, maxAgeMs: 0, createdAt: 1, usedAt: 1 };
@@ -142,7 +143,7 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a spawn wi
   async function crashAt(point: CrashPoint): Promise<boolean> {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, crash: point }).catch(() => undefined);
-    // The process crashed while it opened, so nothing was accepted.
+    // The process crashed during its start, so it had accepted nothing.
     if (first === undefined) return true;
     await first.app.tell(MAIN, "count the beans", "from-a-person", ROOM).catch(() => {});
     if (!(await diesAtWork(first.app))) return false;
@@ -164,7 +165,7 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a spawn wi
     return true;
   }
 
-  test("I2, I4: the call is answered, one child has one thread, and its result is posted once", async () => {
+  test("I2, I4: the call gets its result, one child has one thread, and the child's result is posted once", async () => {
     expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(5);
   });
 });

@@ -16,7 +16,7 @@ interface Waited {
   readonly results: { result: string }[];
 }
 
-/** Main spawns two children and answers with the result of its wait. */
+/** Main spawns two children, waits for them, and answers with the result. */
 const play: SpawnPlay = async (turn) => {
   if (turn.session.key !== MAIN) return turn.step === "announce" ? "Result: announced" : `did ${turn.input}`;
   if (turn.handle.run.input.provenance !== undefined) return "woken";
@@ -31,7 +31,7 @@ async function checkFinished(app: SpawnApp): Promise<void> {
   for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
   expect(await app.children(MAIN), "each call made one child").toHaveLength(TASKS.length);
   expect(runs[0]).toMatchObject({ state: "ok", reply: "ok: announced,announced" });
-  // Each result appears once from the wait and once in the transcript; it wakes no run.
+  // Each result is returned by the wait once and appended once, and starts no run.
   expect(runs.map(({ kind, state }) => `${kind} ${state}`)).toEqual(["turn ok", "append ok", "append ok"]);
 }
 
@@ -42,7 +42,7 @@ const story: CrashStory = {
 };
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a wait for sub-agents", (when) => {
-  test("I2, I4: the wait continues, and each result comes once", async () => {
+  test("I2, I4: after the crash the wait continues, and each result arrives once", async () => {
     expect(await crashAtEach(when, COMMITS_MAX, (point) => crashIn(story, point))).toBeGreaterThan(12);
   }, 120_000);
 });

@@ -1,4 +1,4 @@
-// A requester waits for its sub-agents: `subagents {action: "wait"}`.
+// A requester waits for its sub-agents with `subagents {action: "wait"}`.
 
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
@@ -36,7 +36,7 @@ const worker: SpawnPlay = (turn) => {
   return `Result: ${/Your result so far:\n\| (.*)/.exec(turn.handle.run.input.context ?? "")?.[1]}`;
 };
 
-/** Main plays `boss` on a person's message; otherwise it repeats the message that woke it. */
+/** Returns a play: main plays `boss` for a person's message, and repeats any message that woke it. */
 const play =
   (boss: SpawnPlay, child: SpawnPlay = worker): SpawnPlay =>
   (turn) => {
@@ -53,7 +53,7 @@ async function ask(app: SpawnApp): Promise<Waited> {
 const kinds = async (app: SpawnApp): Promise<string[]> => (await app.runs(MAIN)).map((run) => run.kind);
 
 describe("waiting for sub-agents", () => {
-  test("a wait returns the results of all when all have finished", async () => {
+  test("a wait returns all results when all sub-agents have finished", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -71,7 +71,7 @@ describe("waiting for sub-agents", () => {
     expect(unfinished).toEqual([]);
   });
 
-  test("a wait with any: true returns when the first has finished, and the rest on the next call", async () => {
+  test("a wait with any: true returns when the first one has finished, and the next call returns the rest", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -99,7 +99,7 @@ describe("waiting for sub-agents", () => {
     expect(third).toMatchObject({ status: "ok", results: [], unfinished: [] });
   });
 
-  test("a wait returns a result from before it began", async () => {
+  test("a wait returns a result that arrived before it began", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -113,7 +113,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toMatchObject([{ status: "ok", result: "did quick" }]);
   });
 
-  test("I6: a waiting requester holds no slot: its sub-agents run though there is only one", async () => {
+  test("I6: a waiting requester holds no slot, so its sub-agents can run even if there is only one slot", async () => {
     const app = await openSpawnApp({
       settings: settings({}, { maxConcurrent: 1 }),
       play: play(async (turn) => {
@@ -124,7 +124,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toHaveLength(2);
   });
 
-  test("a timeout ends only the wait: the job continues and is announced", async () => {
+  test("a timeout ends only the wait; the job continues and is announced", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -148,7 +148,7 @@ describe("waiting for sub-agents", () => {
     expect((await app.texts(MAIN)).filter((line) => line.includes("Result: did slow"))).toHaveLength(1);
   });
 
-  test("a wait reports a failed or cancelled job, with its text so far", async () => {
+  test("a wait reports a failed or cancelled job with its text so far", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -180,7 +180,7 @@ describe("waiting for sub-agents", () => {
     });
   });
 
-  test("the result of a sub-agent that was deleted after its announcement still reaches the waiting run", async () => {
+  test("the result of a sub-agent that was deleted after its announcement still reaches the run that waits", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -192,7 +192,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toMatchObject([{ status: "ok", result: "did brief" }]);
   });
 
-  test("a session that is not the caller's sub-agent is refused, with the keys of those that are", async () => {
+  test("a wait for a session that is not the caller's sub-agent is refused, with the keys of its sub-agents", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -206,7 +206,7 @@ describe("waiting for sub-agents", () => {
     expect(refused.hint).toContain(refused.key);
   });
 
-  test("an operator who acts as the session can wait, too", async () => {
+  test("an operator on behalf of a session can wait, too", async () => {
     const app = await openSpawnApp({ settings: settings(), play: play(() => "", worker) });
     await app.call(MAIN, "sessions_spawn", { task: "one" });
     expect(await app.call(MAIN, "subagents", { action: "wait" })).toMatchObject({
@@ -242,7 +242,7 @@ describe("a result that a wait returned", () => {
     expect(app.sent.filter(({ text }) => text.startsWith("Status: ok"))).toHaveLength(2);
   });
 
-  test("a run that was stopped before its wait ended is woken with the results that arrived", async () => {
+  test("if a run is stopped before its wait ends, the results that arrived wake its session", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -268,7 +268,7 @@ describe("a result that a wait returned", () => {
     ]);
   });
 
-  test("a sub-agent that waits for its own sub-agents answers once, with their results combined", async () => {
+  test("a sub-agent that waits for its own sub-agents answers once, with their combined results", async () => {
     const app = await openSpawnApp({
       settings: settings({ maxSpawnDepth: 2 }),
       play: play(
@@ -299,7 +299,7 @@ describe("a result that a wait returned", () => {
 });
 
 describe("I7: waits for jobs are edges of the wait graph", () => {
-  /** Lets sub-agents send messages and spawn, also while their requester waits for them. */
+  /** Allows sub-agents to send messages and to spawn, also while their requester waits for them. */
   const withSend = (): Settings => {
     const base = settings({ maxSpawnDepth: 2 });
     const tools = {
@@ -309,7 +309,10 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
     return { ...base, tools: { ...tools, visibility: "agent" } };
   };
 
-  /** A grandchild runs `leaf`, because a sub-agent may not send to its own requester. */
+  /**
+   * Returns a play in which a grandchild runs `leaf`, because a sub-agent may not send to its own
+   * requester.
+   */
   const nested = (boss: SpawnPlay, leaf: SpawnPlay): SpawnPlay =>
     play(boss, async (turn) => {
       if (turn.step === "announce") return "Result: done";
@@ -322,7 +325,7 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
   const askBoss = (turn: Turn) =>
     turn.tool("sessions_send", { sessionKey: MAIN, message: "and you?", timeoutSeconds: 30 });
 
-  test("a sub-agent at any depth can't wait for the requester that waits for the job above it", async () => {
+  test("a sub-agent at any depth can't wait for the requester that waits for a job above it", async () => {
     const told: Record<string, unknown>[] = [];
     const app = await openSpawnApp({
       settings: withSend(),

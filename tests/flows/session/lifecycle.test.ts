@@ -1,4 +1,4 @@
-// The life of a session outside its runs, on a real store and engine.
+// Creating, changing, archiving, resetting and deleting sessions, on a real store and engine.
 
 import { afterEach, expect, test } from "vitest";
 import { operatorViewer, sessionViewer } from "../../../src/access/access.ts";
@@ -76,7 +76,7 @@ const changes = (stage: Stage, key: string): string[] =>
     event.kind === "session" && event.sessionKey === key ? [event.change] : [],
   );
 
-test("makes the main session of every configured agent, once", async () => {
+test("the main session of every configured agent is created once", async () => {
   const app = await open();
   const before = await app.session(RESEARCH);
   await ensureMainSessions(app);
@@ -84,13 +84,13 @@ test("makes the main session of every configured agent, once", async () => {
   expect(before).toMatchObject({ kind: "main", agentId: "research", spawnDepth: 0, external: false });
 });
 
-test("under scope global there is one main session, the default agent's", async () => {
+test("with scope global there is one main session, that of the default agent", async () => {
   const app = await open({ session: { scope: "global" } });
   expect(await app.session("global")).toMatchObject({ kind: "main", agentId: "main" });
   expect(await getSession(app.engine.store.db, MAIN)).toBeUndefined();
 });
 
-test("a new conversation has a new key, and `also` is part of the same transaction", async () => {
+test("a new session has a new key, and `also` runs in the same transaction", async () => {
   const app = await open();
   const seen: string[] = [];
   const made = value(
@@ -129,7 +129,7 @@ test.each([
   expect(await createSession(app.ctx, ADMIN, request)).toMatchObject({ ok: false, code });
 });
 
-test("I9: a token creates sessions only if it covers them", async () => {
+test("I9: a token creates only sessions that it covers", async () => {
   const app = await open();
   const narrow = operatorViewer(["operator.write"], ["agent:research:*"]);
   expect((await createSession(app.ctx, narrow, { agentId: "research" })).ok).toBe(true);
@@ -138,7 +138,7 @@ test("I9: a token creates sessions only if it covers them", async () => {
   expect(await createSession(app.ctx, reader, {})).toMatchObject({ ok: false, code: "missing_scope" });
 });
 
-test("a patch changes the named fields, and null clears one", async () => {
+test("a patch changes the named fields, and null removes a value", async () => {
   const app = await open();
   const session = await app.session(MAIN);
   const all: PatchRequest = {
@@ -208,7 +208,7 @@ test("an archived session is read-only until it is restored", async () => {
   expect(restored.label).toBe("back");
 });
 
-test("a reset gives a new transcript and zero counters; settings, label and route stay", async () => {
+test("a reset gives a new transcript and zero counters, and keeps settings, label and route", async () => {
   const app = await open();
   const kept = {
     label: "desk",
@@ -234,7 +234,7 @@ test("a reset gives a new transcript and zero counters; settings, label and rout
   expect(changes(app, before.key)).toEqual(["reset"]);
 });
 
-test("I2: a reset ends all earlier runs with a reported end, and no later one", async () => {
+test("I2: a reset ends all earlier runs and publishes their ends, and ends no later run", async () => {
   const app = await open();
   const running = await app.held(MAIN);
   const queued = await accept(app, MAIN, "queued");
@@ -247,7 +247,7 @@ test("I2: a reset ends all earlier runs with a reported end, and no later one", 
   expect(await getRun(app.engine.store.db, later.runId)).not.toMatchObject({ state: "aborted" });
 });
 
-test("a reset ends the session's conversations; its messages that others accepted are still processed", async () => {
+test("a reset ends the session's conversations, but messages that it sent are still processed", async () => {
   const app = await open(turns(5));
   app.hold();
   const sent = await app.call(MAIN, "sessions_send", {
@@ -266,7 +266,7 @@ test("a reset ends the session's conversations; its messages that others accepte
   expect((await getRun(app.engine.store.db, sent.runId as string))?.state).toMatch(/queued|running/);
 });
 
-test("a caller that waits for a session that is reset is answered at once", async () => {
+test("a caller that waits for a session gets an answer at once if that session is reset", async () => {
   const app = await open();
   const running = app.held(RESEARCH);
   const waiting = running.then(() =>
@@ -293,7 +293,7 @@ test("main sessions can't be deleted", async () => {
   expect(await deleteSession(global.ctx, await global.session("global"))).toMatchObject({ ok: false });
 });
 
-test("a deletion ends the session's work and that of its descendants, and takes every transcript with it", async () => {
+test("deleting a session ends its work and that of its descendants, and deletes all transcripts", async () => {
   const app = await open();
   const first = await app.add("agent:main:chat:gone");
   const child = await app.add("agent:main:subagent:1", { spawnedBy: first.key, spawnDepth: 1 });
@@ -313,7 +313,7 @@ test("a deletion ends the session's work and that of its descendants, and takes 
   expect(await deleteSession(app.ctx, second)).toMatchObject({ ok: false, code: "session_not_found" });
 });
 
-test("a deletion keeps the transcript if requested", async () => {
+test("deleting a session keeps its transcript if requested", async () => {
   const app = await open();
   const session = await app.add("agent:main:chat:kept");
   await app.say(session, message("kept words"));
@@ -324,7 +324,7 @@ test("a deletion keeps the transcript if requested", async () => {
   );
 });
 
-test("an injected message is an assistant message without a model call, and the same id appends once", async () => {
+test("an injected message is an assistant message without a model call, and the same id is appended once", async () => {
   const app = await open();
   const session = await app.session(MAIN);
   const request = { message: "The deploy is done.", label: "ops", runId: "note-1" };
@@ -342,7 +342,7 @@ test("an injected message is an assistant message without a model call, and the 
   ]);
 });
 
-test("an injected message waits for the run that holds the lane, so that calls and results stay paired", async () => {
+test("an injected message waits for the run that holds the lane, so that it does not separate a tool call from its result", async () => {
   const app = await open();
   const running = await app.held(MAIN);
   const note = value(await injectMessage(app.ctx, await app.session(MAIN), { message: "later" }));

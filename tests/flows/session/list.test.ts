@@ -1,4 +1,4 @@
-// I9: a list shows exactly the sessions that the visibility check admits, on every page.
+// I9: a list contains exactly the sessions that the visibility check allows, on every page.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { type App, openApp } from "../../tools/app.ts";
 
 const AGENTS = ["main", "research", "writer"];
 
-/** Sessions of three agents, some spawned by others, some archived. */
+/** Creates sessions of three agents, some spawned by others, some archived. */
 async function forest(app: App): Promise<string[]> {
   const keys = AGENTS.map((agent) => `agent:${agent}:main`);
   for (let index = 0; index < 24; index++) {
@@ -99,7 +99,7 @@ test.each(
   },
 );
 
-test("rows with equal updatedAt are neither lost nor repeated between pages", async () => {
+test("sessions with equal updatedAt are neither lost nor repeated between pages", async () => {
   const app = await openApp();
   const keys = Array.from({ length: 25 }, (_, index) => `agent:main:chat:${index}`);
   for (const key of keys) await app.add(key, { updatedAt: 7 });
@@ -108,14 +108,14 @@ test("rows with equal updatedAt are neither lost nor repeated between pages", as
   await app.close();
 });
 
-test("a cursor that no page returned is invalid", () => {
+test("a cursor that no page has returned is invalid", () => {
   const cursor = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   expect(isSessionCursor(cursor([1, "agent:main:main"]))).toBe(true);
   for (const value of [[1.5, 99], [1e300, -5], [1, 0.5], ["1", "x"], [1], {}])
     expect(isSessionCursor(cursor(value)), JSON.stringify(value)).toBe(false);
 });
 
-test("I9: a cursor never names a hidden session, even behind many of them", async () => {
+test("I9: a cursor never names a hidden session, even if many are between two pages", async () => {
   const app = await openApp();
   await app.add("agent:research:chat:seen", { updatedAt: 1 });
   const { store } = app.engine;

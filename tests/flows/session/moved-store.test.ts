@@ -1,5 +1,4 @@
-// A process crashes during its work, and the store is moved: a gateway on the new store continues where the
-// old one stopped.
+// A process crashes during its work, and the store is moved: a gateway on the new store continues the work.
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -16,7 +15,8 @@ import { emptyUrl, freshUrl, good, jobOn } from "../../store/transfer/moves.ts";
 import { MAIN, RESEARCH, turns } from "../conversation/asking.ts";
 
 /**
- * Main asks research and waits; then both exchange turns, and research announces. Other messages are echoed.
+ * Main asks research and waits. Then both exchange reply turns, and research announces. Other messages are
+ * repeated.
  */
 const speaks =
   (name: string): Play =>
@@ -40,7 +40,8 @@ async function onDatabase(url: string): Promise<Store> {
 }
 
 /**
- * Starts main, with queued work behind it, until the process crashes at a commit. Returns the accepted runs.
+ * Starts a run of main, with queued messages behind it, until the process crashes at a commit. Returns the
+ * accepted runs.
  */
 async function dieAt(commit: number, disk: Store): Promise<string[]> {
   const retry = { kind: "retry", error: "nobody answers" } as const;
@@ -84,11 +85,11 @@ async function expectFinished(app: FlowApp, accepted: readonly string[]): Promis
   );
 }
 
-/** Commits of the scenario, from the acceptance of the first message to the announcement. */
+/** Numbers of commits between the acceptance of the first message and the announcement. */
 const COMMITS = [6, 9, 12, 15, 18, 21, 24];
 
 test.each(COMMITS)(
-  "work continues on PostgreSQL after a crash at commit %i on the embedded store",
+  "after a crash at commit %i on the embedded store, work continues on PostgreSQL",
   async (commit) => {
     const dir = temporaryFolder();
     const accepted = await dieAt(commit, await embedded(dir));
@@ -101,7 +102,7 @@ test.each(COMMITS)(
 );
 
 test.each(COMMITS)(
-  "work continues on the embedded store after a crash at commit %i on PostgreSQL",
+  "after a crash at commit %i on PostgreSQL, work continues on the embedded store",
   async (commit) => {
     const url = await emptyUrl();
     const accepted = await dieAt(commit, await onDatabase(url));

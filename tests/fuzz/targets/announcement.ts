@@ -30,7 +30,7 @@ const PIECES = [
   ),
   ..."\n|\n|\n|\r|\v|\u2028|\u0085| |text|\ud800".split("|"),
 ];
-/** Many combining marks, which normalisation must sort. */
+/** Generates many combining marks, which Unicode normalization must sort. */
 const piled = fc.nat(60_000).map((count) => `a${"\u0301\u0316".repeat(count)}`);
 const words = fc.oneof(
   {
@@ -47,14 +47,14 @@ const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 const LABELS = ["status:", "result:", "notes:", "stats:"];
 
 /**
- * A line as a hasty reader sees it: without invisible characters, width, case, and marks before its words or
- * a colon.
+ * Returns a line as a reader in a hurry sees it: without invisible characters, width, case, and marks
+ * before its first word or a colon.
  */
 function hasty(line: string): string {
-  // Character by character, because a whole long text would take very long.
+  // Normalizes character by character, because a long text as a whole would take too long.
   const plain = [...line].map((sign) => sign.normalize("NFKC")).join("");
   const seen = plain.replace(/\p{Default_Ignorable_Code_Point}|\p{Cf}/gu, "");
-  // The mark that the runtime puts before a line from a model.
+  // The runtime puts this mark before each line of a model.
   if (seen.startsWith("| ")) return "";
   return seen
     .replace(/^[\s>#*_`~|]+/, "")

@@ -64,7 +64,8 @@ interface File {
 }
 
 /**
- * The rule, written a second time: the system and a reader both take the name as one plain part of a path.
+ * A second implementation of the rule: the system and a reader both see the name as a single path
+ * component.
  */
 function checkName(given: string): void {
   for (const form of [
@@ -74,8 +75,7 @@ function checkName(given: string): void {
     given.normalize("NFKC"),
     given.normalize("NFKD"),
   ]) {
-    // A fraction folds to a character that looks like a separator but is none on any system, so it
-    // stays in the name.
+    // A fraction becomes a character that looks like a separator but is none on any system, so it is allowed.
     const plain = form.replaceAll("\u2044", "");
     must(!/[/\\:\p{Cc}]/u.test(plain), `${shown(given)} is accepted, and is ${shown(form)}`);
     must(!/^[\s.]*$/.test(plain), `${shown(given)} is accepted, and names a folder or nothing`);
@@ -111,7 +111,7 @@ function checkAccepted(files: readonly File[], sizes: readonly number[]): void {
 
 const LEFT_OUT = "(content not kept)";
 
-/** In a stored transcript only the field for the encoding may hold content. */
+/** Checks that in a stored transcript only the field for the encoding has content. */
 function checkKept(kept: unknown): void {
   for (const item of Array.isArray(kept) ? (kept as unknown[]) : [kept]) {
     if (item === LEFT_OUT) continue;

@@ -14,9 +14,9 @@ import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 
-/** A secret in the files. No message may contain it, wherever a mutation moved it. */
+/** A secret in the configuration files. No message may contain it, even if a mutation has moved it. */
 const SECRET = `sk-ant-${"0123456789abcdef".repeat(2)}`;
-/** A secret in the environment, which no message shows. */
+/** A secret in the environment, which no message may contain. */
 const FROM_ENV = "value-of-the-environment";
 const ENV = {
   KEY: FROM_ENV,
@@ -143,7 +143,10 @@ interface ConfigInput {
   readonly template: string;
 }
 
-/** The rule for variables, written a second time, character by character. Undefined: refused. */
+/**
+ * A second implementation of the rule for variables, character by character. Returns undefined if the text
+ * must be refused.
+ */
 function filledIn(source: string): string | undefined {
   let made = "";
   for (let at = 0; at < source.length; ) {
@@ -175,7 +178,7 @@ function isFrozen(value: unknown): boolean {
   return Object.isFrozen(value) && Object.values(value).every(isFrozen);
 }
 
-/** Holds for all settings, from any file. */
+/** Checks conditions that are true for all settings, from any file. */
 function checkSettings(settings: Settings): void {
   must(isFrozen(settings), "settings can be changed");
   const { agents, gateway, providers, session, maxConcurrent } = settings;
@@ -206,10 +209,10 @@ function checkSettings(settings: Settings): void {
   must(maxHops >= 1 && maxChainRuns >= 1 && maxPingPongTurns <= 5, "a conversation without bounds");
 }
 
-/** Earlier spellings and variables are resolved before the published schema applies. */
+/** Old spellings and variables, which are resolved before the published schema is applied. */
 const NOT_AS_PUBLISHED = /\$\{|"?(agent|routing|provider|surface)"?\s*:|"?chatType"?\s*:\s*["']channel/;
 
-/** A file of blanks and comments counts as empty. */
+/** Parses a file. A file of blanks and comments counts as empty. */
 function treeIn(content: string): unknown {
   const body = content.replace(/^\ufeff/, "");
   try {
@@ -232,8 +235,8 @@ export const configuration: FuzzTarget<ConfigInput> = {
     mkdirSync(join(home, ".parley"));
     const published = Compile(configJsonSchema());
     const load = (content: string) => {
-      // The JSON5 parser writes to the console about these two. Escaped, they mean the same in a
-      // text.
+      // The JSON5 parser prints a warning about these two characters, so they are escaped, which does not
+      // change a text.
       const quiet = content.replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
       writeFileSync(file, quiet, { mode: 0o600 });
       return loadSettings({ env: ENV, home });

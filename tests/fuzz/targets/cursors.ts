@@ -1,4 +1,4 @@
-// Cursors and idempotency keys: values that clients return to the gateway and may have invented.
+// Cursors and idempotency keys: values that clients send to the gateway, which may be forged.
 
 import fc from "fast-check";
 import { damagedText, damagedTree } from "../mutate.ts";
@@ -10,7 +10,7 @@ const KEYS = Array.from(
   { length: 24 },
   (_, index) => `agent:${index % 2 === 0 ? "main" : "research"}:telegram:group:${index}`,
 );
-/** A page has two rows, so more pages than rows means a cycle. */
+/** A page has two rows, so more pages than rows mean a cycle. */
 const PAGES_MAX = 200;
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? "").toString("base64url");
@@ -86,7 +86,7 @@ function paramsOf({ method, limit, search }: CursorInput, at: string): { method:
   }
 }
 
-/** Owners of the rows in an answer. */
+/** Returns the session keys of the rows in an answer. */
 function keysIn(payload: Record<string, unknown>): string[] {
   const rows = (payload.sessions ?? payload.deliveries ?? payload.hits ?? []) as {
     key?: string;
@@ -101,7 +101,7 @@ function keysIn(payload: Record<string, unknown>): string[] {
 
 const REFUSED = ["invalid_argument", "message_not_found"];
 
-/** Reads from a cursor to the end. All returned rows must belong to the caller. */
+/** Reads all pages from a cursor. All rows must belong to the caller. */
 async function readOn(client: Asker, input: CursorInput): Promise<void> {
   let at: string | undefined = input.cursor;
   const seen = new Set<string>();

@@ -35,7 +35,7 @@ const NODE_TOKEN = "token-of-a-node";
 type Step =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "binary"; readonly size: number }
-  /** Bytes that are no valid WebSocket frame, on a separate connection. */
+  /** Bytes that are not a valid WebSocket frame, on a separate connection. */
   | { readonly kind: "bytes"; readonly bytes: readonly number[] };
 
 interface Storm {
@@ -73,7 +73,7 @@ const WORDS = [
   ],
   ...toolNames(),
 ];
-/** Values that are usually valid at their position. */
+/** Values that are usually valid for their parameter. */
 const SESSIONS = ["main", "agent:main:main", GROUP, "agent:main:telegram:group:2", OTHER, "id-0"];
 const VALUES = {
   key: SESSIONS,
@@ -142,7 +142,7 @@ const frame = fc.oneof(
     ),
   },
 );
-/** A device with a key that signs a challenge other than the one it received. */
+/** Returns a device with a key. Its signature belongs to a different challenge. */
 function deviceOf(): object {
   const key = createPrivateKey({
     key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, 7)]),
@@ -174,7 +174,7 @@ const bytes: Arbitrary<Step> = fc.record({
   kind: fc.constant("bytes"),
   bytes: fc.array(fc.nat(255), { maxLength: 40 }),
 });
-/** More bytes than an unauthenticated client may send. The gateway takes a second to close. */
+/** More bytes than an unauthenticated client may send. The gateway takes a second to close the connection. */
 const flood: Arbitrary<Step> = fc.oneof(text(fc.constant("x".repeat(70_000))), binary(200_000));
 const STRANGER_CHARS_MAX = 15_000;
 const strange: Arbitrary<Step> = fc.oneof(
@@ -193,7 +193,7 @@ const storm: Arbitrary<Storm> = fc.record({
   ),
 });
 
-/** The WebSocket library also closes with 1002, 1007 and 1009, for invalid frames. */
+/** Valid close codes. The WebSocket library itself uses 1002, 1007 and 1009 for invalid frames. */
 const CLOSE_CODES: readonly number[] = [...Object.values(CLOSE), 1007];
 const RPC_CODES: readonly string[] = Object.values(CODES).map(({ rpc }) => rpc);
 
@@ -209,8 +209,8 @@ function parsed(textOfFrame: string): Record<string, unknown> | undefined {
 }
 
 /**
- * The id under which a frame is certainly answered. Undefined if it may wait for a run, or if the answer
- * has the id `invalid`.
+ * Returns the id under which a frame is certainly answered. Undefined if the frame may wait for a run, or
+ * if the id in the answer is `invalid`.
  */
 function answerId(step: Step): string | undefined {
   const one = step.kind === "text" ? parsed(step.text) : undefined;
@@ -219,7 +219,7 @@ function answerId(step: Step): string | undefined {
   return usable && one !== undefined ? String(one.id) : "invalid";
 }
 
-/** Every received frame has one of the protocol's forms. */
+/** Checks that every received frame has one of the protocol's types. */
 function checkForms(frames: readonly Frame[]): void {
   for (const one of frames) {
     if (one.type === "event") continue;
@@ -232,7 +232,8 @@ function checkForms(frames: readonly Frame[]): void {
 }
 
 /**
- * A method fails only with the codes in its reference. If two requests share an id, the method is unknown.
+ * Checks that a method fails only with the codes in its reference. If two requests share an id, the method
+ * is unknown.
  */
 function checkCodes(frames: readonly Frame[], steps: readonly Step[]): void {
   const said = steps.map((step) => (step.kind === "text" ? parsed(step.text) : undefined));
@@ -251,7 +252,7 @@ function say(caller: Caller, step: Step): void {
   else if (step.kind === "binary") caller.socket.send(Buffer.alloc(step.size, 7));
 }
 
-/** Bytes after a real upgrade. The connection must end, whatever they are. */
+/** Sends bytes after a real upgrade request. The connection must end, whatever they are. */
 async function sayBytes(house: FuzzedHouse, given: readonly number[]): Promise<void> {
   const socket = dial({ port: house.port, host: "127.0.0.1" });
   socket.on("error", () => {});
@@ -274,7 +275,7 @@ async function sayBytes(house: FuzzedHouse, given: readonly number[]): Promise<v
 const GOOD_TOKENS = [TOKEN, MAIN_TOKEN, READER_TOKEN, NODE_TOKEN];
 
 /**
- * Before `connect` one frame decides: a valid token opens the connection with its rights; anything else
+ * Sends a frame before `connect`: a valid token opens the connection with its rights, and anything else
  * closes it.
  */
 async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
@@ -319,7 +320,7 @@ async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
 }
 
 /**
- * A connected client sends everything at once and gets an answer to each request, unless the connection is
+ * Sends everything at once as a connected client. Each request gets an answer, unless the connection is
  * closed.
  */
 async function sayAfter(house: FuzzedHouse, node: Device, { token, after }: Storm): Promise<void> {
@@ -359,7 +360,7 @@ async function sayAfter(house: FuzzedHouse, node: Device, { token, after }: Stor
   await caller.closed;
 }
 
-/** Memory and handles that remain after everything releasable was released. */
+/** Returns the memory that remains in use after a garbage collection. */
 function heldMb(): number {
   setFlagsFromString("--expose-gc");
   (runInNewContext("gc") as () => void)();

@@ -6,7 +6,7 @@ import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 
-/** A part of an answer, with the text of it that people may see. */
+/** A part of a model's answer, and the visible text in it. */
 interface Part {
   readonly written: string;
   readonly seen: string;
@@ -71,9 +71,11 @@ const kept: fc.Arbitrary<Part> = fc.oneof(
 
 interface HiddenInput {
   readonly parts: readonly Part[];
-  /** The opening tag is in the model's template, so this part comes first. */
+  /**
+   * If not null, the answer begins inside thinking, because the model's template contains the opening tag.
+   */
   readonly opened: number | null;
-  /** The last thinking block is never closed. */
+  /** If not null, the last thinking block is never closed. */
   readonly unclosed: number | null;
   readonly damaged: string;
   readonly cuts: readonly number[];
@@ -106,7 +108,7 @@ const monotonous = fc
   .tuple(fc.constantFrom(...pieces), fc.constantFrom(...pieces), fc.nat(3_000))
   .map(([one, other, count]) => (one + other).repeat(count));
 
-/** The view of a reader who sees the text grow, and then the whole text. */
+/** Returns the texts that a reader sees while the answer streams, and at its end. */
 function streamed(text: string, cuts: readonly number[]) {
   const split = new HiddenText();
   let seen = "";

@@ -1,4 +1,4 @@
-// Transcripts of the right shape with the worst content, as a tool shows them and as a model receives them.
+// Transcripts of valid form with hostile content, as a tool returns them and as a model receives them.
 
 import fc, { type Arbitrary } from "fast-check";
 import { planCut } from "../../../src/agent/loop/compaction.ts";
@@ -15,14 +15,14 @@ import { nastyText, nastyValue, objectOf } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 
 interface HistoryInput {
-  /** Rows: a role and its content. */
+  /** The rows of the transcript: role and content. */
   readonly rows: readonly { readonly role: string; readonly entry: unknown }[];
   readonly maxTextChars: number;
   readonly maxBytes: number;
 }
 
 const text = nastyText(20_000);
-/** Few ids, so that calls and results meet, also twice and in the wrong order. */
+/** Few ids, so that results often match a call, also twice and in the wrong order. */
 const callId = fc.constantFrom("c1", "c2", "c1_2", "", "__proto__");
 const call = fc.record({
   type: fc.constant("toolCall"),
@@ -64,7 +64,10 @@ const row = fc.oneof(
   },
 );
 
-/** The output of a tool: within its limits, naming omissions, with the newest messages, redacted. */
+/**
+ * Checks the output of a tool: it is within its limits, reports omissions, contains the newest messages,
+ * and is redacted.
+ */
 async function checkShown(
   messages: readonly Message[],
   { maxTextChars, maxBytes }: HistoryInput,
@@ -94,7 +97,10 @@ async function checkShown(
   }
 }
 
-/** The request to a model: each call is followed by its one result, in order, with a unique id. */
+/**
+ * Checks the request to a model: each tool call is followed by its only result, in order, with a unique
+ * id.
+ */
 function checkSent(entries: readonly Entry[]): void {
   const view = modelView(entries, OFFLINE);
   const used = new Set<string>();
@@ -121,7 +127,7 @@ function checkSent(entries: readonly Entry[]): void {
 }
 
 /**
- * The rule for pairs, written a second time: a result answers the first open call of its id in the latest
+ * A second implementation of pairing: a result belongs to the first open call with its id, in the latest
  * message that has one.
  */
 function ownersOf(messages: readonly Message[]): Map<string, string> {
@@ -144,10 +150,10 @@ function ownersOf(messages: readonly Message[]): Map<string, string> {
   return owners;
 }
 
-/** Each recorded result follows its own call and no other. */
+/** Checks that each stored result follows its own call and no other. */
 function checkPairs(entries: readonly Entry[]): void {
   const messages = entries.filter((one): one is Message => !isCompaction(one));
-  // Messages before a compaction are not paired with messages after it.
+  // Messages before a compaction are not paired with messages after it, so such transcripts are skipped.
   if (messages.length < entries.length) return;
   const owners = ownersOf(messages);
   let caller = "";
@@ -165,7 +171,7 @@ function checkPairs(entries: readonly Entry[]): void {
 
 const TOOLS = [toolSpec("read", { parallel: true, idempotent: true }), toolSpec("exec")];
 
-/** A turn continues from any transcript: it ends, and runs no call twice. */
+/** Checks that a turn can continue from any transcript: it ends, and executes no call twice. */
 async function checkResumed(entries: readonly Entry[]): Promise<void> {
   const ran: string[] = [];
   const turn = startTurn({

@@ -1,4 +1,4 @@
-// HTTP requests of every kind, written to the socket as they are: paths, headers, wrong lengths, bodies.
+// HTTP requests of every kind, written directly to the socket: paths, headers, wrong lengths, bodies.
 
 import { connect as dial } from "node:net";
 import fc, { type Arbitrary } from "fast-check";
@@ -17,7 +17,7 @@ import {
 } from "../wire.ts";
 import { rowCounts, untilIdle } from "../witness.ts";
 
-/** Headers that describe the body. */
+/** Kinds of headers that describe the body. */
 const LENGTHS = ["right", "none", "more", "less", "huge", "two", "chunked", "wrong chunks"] as const;
 
 interface Request {
@@ -228,10 +228,10 @@ interface Answer {
   readonly body: string;
 }
 
-/** Bytes after `100 Continue`, which is no final answer. */
+/** Removes `100 Continue`, which is not a final answer. */
 const final = (heard: string): string => heard.replace(/^(HTTP\/1\.1 100 [^\r]*\r\n\r\n)+/, "");
 
-/** The first final answer in the received bytes. */
+/** Parses the first final answer in the received bytes. */
 function answerIn(heard: string): Answer | undefined {
   const rest = final(heard);
   const found = /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest);
@@ -241,14 +241,14 @@ function answerIn(heard: string): Answer | undefined {
   const bytes = Buffer.from(text);
   const status = Number(found[1]);
   if (status === 101) return { status, body: text };
-  // The rest answers bytes of ours that formed a second request.
+  // Bytes behind it answer a second request, which part of the input formed.
   if (length !== undefined && bytes.length >= Number(length)) {
     return { status, body: bytes.toString("utf8", 0, Number(length)) };
   }
   return undefined;
 }
 
-/** Sends all bytes, then closes after the answer, or when nothing more is expected. */
+/** Sends all bytes, and closes after the answer, or when no answer is expected. */
 async function exchange(house: FuzzedHouse, given: Request): Promise<Answer | undefined> {
   const socket = dial({ port: house.port, host: "127.0.0.1", allowHalfOpen: true });
   const over = Promise.withResolvers<void>();
@@ -262,18 +262,21 @@ async function exchange(house: FuzzedHouse, given: Request): Promise<Answer | un
     if (answerIn(heard) !== undefined) over.resolve();
   });
   socket.write(bytesOf(given), () => {
-    // A client that announced more bytes than it sends must close. Until then the gateway waits for the
+    // If the client announced more bytes than it sends, it must close, because the gateway waits for the
     // rest.
     if (!isWhole(given)) socket.end();
   });
   await over.promise;
   socket.destroy();
-  // An answer that our close cut off has at least a status.
+  // An answer that the close interrupted contains at least a status.
   const status = /^HTTP\/1\.1 (\d{3})/.exec(final(heard))?.[1];
   return answerIn(heard) ?? (status === undefined ? undefined : { status: Number(status), body: "" });
 }
 
-/** Only plain requests: the headers describe the body truly, and no header requests another protocol. */
+/**
+ * Returns whether a request is ordinary: the headers describe the body correctly, and none asks for
+ * another protocol.
+ */
 function isWhole({ method, path, headers, length }: Request): boolean {
   const plain = headers.every(
     ([name, value]) =>
@@ -288,13 +291,13 @@ function isWhole({ method, path, headers, length }: Request): boolean {
   );
 }
 
-/** Node's answers to bytes that are no HTTP have no body: 400, 408, 417, 431, 501. */
+/** Valid statuses. Node's own answers to invalid HTTP (400, 408, 417, 431, 501) have no body. */
 const STATUS_CODES = [
   101, 200, 202, 400, 401, 403, 404, 405, 409, 413, 417, 426, 429, 431, 500, 501, 502, 503, 504,
 ];
 const ADMINS = [TOKEN, MAIN_TOKEN];
 
-/** The rule of the route, written a second time: which callers may invoke a tool. */
+/** A second implementation of the route's rule: which callers may invoke a tool. */
 function checkCalled({ method, path, headers, body: text }: Request, answer: Answer): void {
   const all = (name: string): string[] =>
     headers.filter(([one]) => one.toLowerCase() === name).map(([, value]) => value.trim());
@@ -316,7 +319,7 @@ function checkCalled({ method, path, headers, body: text }: Request, answer: Ans
   must(typeof ok === "boolean" && typeof result === "object", `answered with ${shown(answer.body)}`);
 }
 
-/** The rule of web hooks, written a second time: the hooks' own token in a header, and JSON. */
+/** A second implementation of the rule for web hooks: they need their own token in a header, and JSON. */
 function checkHooked({ method, path, headers }: Request): void {
   const { pathname, search } = new URL(path, "http://127.0.0.1");
   must(method === "POST" && /^\/hooks\/(agent|wake)$/.test(pathname), `${method} ${shown(path)} was a hook`);
@@ -331,7 +334,7 @@ function checkHooked({ method, path, headers }: Request): void {
   );
 }
 
-/** The files of the web page, which may be compressed, and the metrics are not JSON. */
+/** Returns whether an answer is not JSON: files of the web page, which may be compressed, and metrics. */
 function isOtherText({ method, path }: Request, status: number): boolean {
   if (method !== "GET" || status !== 200) return false;
   const base = "http://127.0.0.1";
@@ -362,7 +365,7 @@ export const http: FuzzTarget<Request> = {
         must(STATUS_CODES.includes(status), `status ${status}`);
         must(status !== 500, `an error that nobody expected: ${shown(text)}`);
         if (text !== "" && status !== 101 && !isOtherText(input, status)) JSON.parse(text);
-        // A refusal by the tool is an ordinary answer: it may be stored under an idempotency key.
+        // A refusal by the tool is an ordinary answer, so it may be stored under an idempotency key.
         const isCall = [200, 403, 404].includes(status) && text.includes('"result":');
         if (isCall) checkCalled(input, answer);
         else if (status === 202) checkHooked(input);

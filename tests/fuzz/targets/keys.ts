@@ -1,4 +1,4 @@
-// Session keys from untrusted callers: only valid keys are accepted, and always as the same key.
+// Session keys from untrusted callers: only valid keys are accepted, and every accepted text gives one key.
 
 import fc, { type Arbitrary } from "fast-check";
 import {
@@ -15,13 +15,13 @@ import { type FuzzTarget, must, shown } from "../target.ts";
 
 interface KeyInput {
   readonly text: string;
-  /** The calling agent. */
+  /** The agent that uses the key. */
   readonly caller: string;
   readonly mainKey: string;
   readonly scope: "per-sender" | "global";
-  /** Changes to an accepted text that keep its meaning. */
+  /** A change of an accepted text that does not change its meaning. */
   readonly spelling: "caseOfWords" | "escapes" | "spaces" | "none";
-  /** A key built of parts, with ids from outside. */
+  /** A key that is formatted from parts, with ids of platforms. */
   readonly parsed: ParsedKey;
 }
 
@@ -34,7 +34,7 @@ const id = nastyText(600).filter((text) => text !== "");
 const thread = fc.record({ kind: fc.constantFrom("thread" as const, "topic" as const), id });
 
 const TAKEN = /^(global|unknown|agent|cron|hook|node|chat|subagent|mcp|acp|openai)$/i;
-/** No other form of a key begins with this prefix. */
+/** Names with a prefix with which no other form of key begins. */
 const name = fc
   .array(id, { minLength: 1, maxLength: 3 })
   .filter(([first = "", second = ""]) => !TAKEN.test(first) && !/^(group|channel|dm)$/i.test(second));
@@ -76,23 +76,23 @@ const text = fc.oneof(
 );
 
 /**
- * A key may contain no invisible character and none that changes the reading direction: an independent
- * list, by Unicode's properties.
+ * Characters that a key must not contain: invisible ones, and those that change the reading direction. The
+ * list is independent of src and uses Unicode's properties.
  */
 const NEVER_IN_KEYS =
   /[\s\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Join_Control}]|[\u00ad\u200b\u2060\ufeff]/u;
 
-/** Escapes a plain letter or digit of the last part. The id means the same. */
+/** Escapes an ordinary letter or digit of the last part, which does not change the id. */
 function withEscapes(key: string): string {
   const at = key.lastIndexOf(":") + 1;
   const letter = /[A-Za-z0-9]/.exec(key.slice(at));
-  // Letters inside an escape are skipped.
+  // Letters inside an escape sequence are not escaped again.
   if (letter === null || key.slice(at).includes("%") || at === 0) return key;
   const code = letter[0].charCodeAt(0).toString(16);
   return `${key.slice(0, at + letter.index)}%${code}${key.slice(at + letter.index + 1)}`;
 }
 
-/** The fixed words and the agent in capitals. Ids keep their case. */
+/** Writes the fixed words and the agent in capitals. Ids keep their case. */
 function withCase(key: string): string {
   const parts = key.split(":");
   if (parts[0] !== "agent") return key;
@@ -110,8 +110,8 @@ function respelled(key: string, spelling: KeyInput["spelling"]): string {
 }
 
 /**
- * Every accepted text is a single key, and the same one for every caller: short, made of plain characters,
- * and equal to its canonical form.
+ * Checks that an accepted text is a single key, the same for every caller: short, of ordinary characters,
+ * and in canonical form.
  */
 function checkAccepted(input: KeyInput, rules: KeyRules, key: string): void {
   const lower = input.text.trim().toLowerCase();
@@ -123,7 +123,7 @@ function checkAccepted(input: KeyInput, rules: KeyRules, key: string): void {
   for (const caller of [input.caller, "other"]) {
     const again = canonicalKey(key, { agentId: caller }, rules);
     must(again.ok && again.value === key, `${shown(key)} is not its own canonical key: ${shown(again)}`);
-    // A key of an earlier scope: no agent sees it, and no tool returns its name.
+    // A key of another scope, which no agent sees and no tool returns.
     if (key === "global" && input.scope !== "global") continue;
     const display = displayKey(key, caller, rules);
     const back = canonicalKey(display, { agentId: caller }, rules);
@@ -142,7 +142,7 @@ function checkAccepted(input: KeyInput, rules: KeyRules, key: string): void {
   must(same.ok && same.value === key, `${shown(spelled)} does not mean ${shown(key)}: ${shown(same)}`);
 }
 
-/** A key built of parts is read as those parts, or is too long. */
+/** Checks that a key formatted from parts is parsed into the same parts, or is too long. */
 function checkParts(parsed: ParsedKey): void {
   const key = formatKey(parsed);
   const read = parseKey(key);

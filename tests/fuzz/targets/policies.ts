@@ -1,4 +1,4 @@
-// Patterns, and the decisions based on them: who may send, which tools a session has.
+// Patterns, and decisions that depend on them: send policy and tools.
 
 import fc from "fast-check";
 import { decideSend } from "../../../src/core/rules/send-policy.ts";
@@ -20,8 +20,8 @@ interface PolicyInput {
 }
 
 /**
- * The rule for patterns, written a second time: a table of the prefixes of one that match prefixes of the
- * other.
+ * A second implementation of patterns: a table says which prefixes of the pattern match which prefixes of
+ * the text.
  */
 function fits(pattern: string, text: string): boolean {
   let row = [true, ...Array.from({ length: text.length }, () => false)];
@@ -46,8 +46,8 @@ const subject = fc.oneof(
   { weight: 2, arbitrary: nastyText(200) },
 );
 /**
- * Patterns with thousands of `*`, and texts that almost match: a matcher that backtracks would never
- * finish.
+ * Generates patterns with thousands of `*` and texts that almost match, for which a backtracking matcher
+ * would take for ever.
  */
 const stars = fc.nat(20_000).map((count) => "a*".repeat(count));
 const chatType = fc.constantFrom<ChatType>("direct", "group", "room", "thread");
@@ -63,7 +63,7 @@ const filter = fc.record({
   filter: fc.record({ allow: names, deny: names }),
 });
 
-/** Ignores letter case, as both policies do. */
+/** Returns whether a list contains a name, in upper or lower case, as both policies do. */
 const named = (list: readonly string[], name: string): boolean =>
   list.some((one) => fits(one.toLowerCase(), name.toLowerCase()));
 
@@ -109,7 +109,7 @@ export const policies: FuzzTarget<PolicyInput> = {
   open: () => ({
     check(input) {
       const given = matchesPattern(input.pattern, input.subject);
-      // The table is small enough for the inputs that are not meant to be long.
+      // Limits the size of the table; longer inputs are only checked for time.
       if (input.pattern.length * input.subject.length < 100_000) {
         must(
           given === fits(input.pattern, input.subject),

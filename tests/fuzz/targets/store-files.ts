@@ -1,4 +1,4 @@
-// Files of a store directory after a crash, a bad disk or a manual change: cut, flipped, missing, replaced.
+// Files of a store after a crash, a disk error or a manual change: cut, with changed bits, missing, replaced.
 
 import { createHash } from "node:crypto";
 import {
@@ -29,7 +29,10 @@ type Damage =
   | { readonly kind: "text"; readonly text: string };
 
 interface FilesInput {
-  /** `closed`: after a planned stop. `open`: after a kill, with committed data still in the log. */
+  /**
+   * State of the files. `closed`: after a planned stop. `open`: after a kill, with committed data in the
+   * log.
+   */
   readonly left: "closed" | "open";
   readonly damages: readonly { readonly file: string; readonly damage: Damage }[];
 }
@@ -110,7 +113,7 @@ async function contentOf(app: App): Promise<{ keys: string[]; messages: number }
   return { keys: sessions.map(({ key }) => key), messages: messages.length };
 }
 
-/** The first readable copy that differs from the database. Undefined if none differs. */
+/** Returns the first JSONL copy that differs from the database, or undefined. */
 async function copyBehind(app: App, dir: string): Promise<string | undefined> {
   const ids = await app.store.db.selectFrom("session_ids").select("session_id").execute();
   const rows = await app.store.db
@@ -129,7 +132,7 @@ async function copyBehind(app: App, dir: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** Resolves when every copy is written, so that no file changes until the next message. */
+/** Resolves when all JSONL copies are written, so that no file changes before the next message. */
 async function copiesWritten(app: App, dir: string): Promise<void> {
   const giveUpAt = world.clock.monotonic() + COPIES_MAX_MS;
   for (let behind = await copyBehind(app, dir); behind !== undefined; behind = await copyBehind(app, dir)) {
@@ -138,7 +141,7 @@ async function copiesWritten(app: App, dir: string): Promise<void> {
   }
 }
 
-/** A directory with messages, once after a planned stop and once as after a kill. */
+/** Makes folders of a store with messages: one after a planned stop, one as after a kill. */
 async function makeTemplates(base: string): Promise<Record<FilesInput["left"], Template>> {
   const dir = join(base, "made");
   const opened = await openIn(base, dir);
@@ -152,7 +155,7 @@ async function makeTemplates(base: string): Promise<Record<FilesInput["left"], T
   }
   ask.raw.socket.terminate();
   const content = await contentOf(app);
-  // The JSONL copies are renamed while they are written, so a listed file may be gone when it is copied.
+  // JSONL copies are renamed while they are written, so a listed file may disappear before it is copied.
   await copiesWritten(app, dir);
   cpSync(dir, join(base, "open"), { recursive: true });
   await app.close(0);
@@ -172,14 +175,14 @@ function damageFile(path: string, how: Damage): void {
   if (how.kind === "text") writeFileSync(path, how.text);
 }
 
-/** Contents of the database and its log, to find writes to them. */
+/** Returns a hash of the database and its log, to detect writes. */
 function databaseHash(dir: string): string {
   const hash = createHash("sha256");
   for (const name of [DATABASE, `${DATABASE}-wal`]) {
     try {
       hash.update(name).update(readFileSync(join(dir, name)));
     } catch {
-      // The entry is missing, or is a folder.
+      // The file is missing, or is a folder.
     }
   }
   return hash.digest("hex");
@@ -187,7 +190,7 @@ function databaseHash(dir: string): string {
 
 const CODES_OF_A_STORE = ["store_unavailable", "not_visible", "session_not_found"];
 
-/** Opening a damaged store returns the remaining contents or an error in the store's own words. */
+/** Uses a damaged store: it must return the remaining contents, or one of the store's own errors. */
 async function useAll(app: App, template: Template, resets: number): Promise<void> {
   const client = await askGateway(`ws://127.0.0.1:${app.port}`, app.token);
   const asked: [string, object][] = [
@@ -210,7 +213,7 @@ async function useAll(app: App, template: Template, resets: number): Promise<voi
   client.raw.socket.terminate();
 }
 
-/** Damage to all of a copy or to its end: the lines before the last one are never read again. */
+/** Returns whether the damage can be repaired: only the last line of a JSONL copy is read again. */
 const isRepaired = ({ file, damage: how }: FilesInput["damages"][number]): boolean =>
   file !== COPY ||
   (how.kind !== "edit" && how.kind !== "folder") ||
@@ -232,7 +235,7 @@ async function checkOpened(app: App, template: Template, input: FilesInput): Pro
     `${messages} messages of ${template.messages}`,
   );
   await say(app, "agent:main:main", "what is 1 + 1?");
-  // The transcript of an earlier conversation is not checked at a start.
+  // The start does not check the transcripts of earlier conversations.
   await useAll(app, template, 0);
 }
 
@@ -266,8 +269,7 @@ export const storeFiles: FuzzTarget<FilesInput> = {
             opened.error.includes(dir) && !/\n\s+at /.test(opened.error),
             `refused with ${shown(opened.error)}`,
           );
-          // Committed data in the log is written into the database when the file is closed,
-          // damaged or not.
+          // When the store is closed, committed data in the log is written to the database, damaged or not.
           const isOfDatabase = input.left === "closed" && opened.error.includes(DATABASE);
           if (isOfDatabase) must(databaseHash(dir) === before, "refused, and written to");
           return;

@@ -1,4 +1,4 @@
-// Texts on their way through the gateway: split into the messages of a channel, redacted, read as silence.
+// Texts inside the gateway: split into messages of a channel, redacted, and checked for skip tokens.
 
 import fc from "fast-check";
 import {
@@ -44,10 +44,10 @@ const anyText = fc.oneof(
   { weight: 1, arbitrary: nastyText() },
 );
 
-/** Removes blanks from a text; nothing else may be lost. */
+/** Removes blanks: a split may lose only these. */
 const solid = (text: string): string => text.replace(/\s+/g, "");
 
-/** Whether `whole` contains all characters of `part` in their order. */
+/** Returns whether `whole` contains all characters of `part` in their order. */
 function isWithin(part: string, whole: string): boolean {
   let at = 0;
   for (let from = 0; from < part.length; from += 1) {
@@ -58,8 +58,8 @@ function isWithin(part: string, whole: string): boolean {
 }
 
 /**
- * The code fence that a text leaves open. By the rule of the splitter, a line that fills much of a part is
- * ordinary text.
+ * Returns the code fence that is open at the end of a text. For the splitter, a line that fills much of a
+ * part is ordinary text.
  */
 function openFence(text: string, max: number): string {
   let open = "";
@@ -113,8 +113,8 @@ const some = (least: number, most: number) =>
 const hex = (length: number) =>
   fc.string({ unit: fc.constantFrom(..."0123456789abcdef".split("")), minLength: length, maxLength: length });
 /**
- * Secrets, with the words before them that mark them as secrets. Built here, so that no scanner reports
- * this file.
+ * Generates secrets with the words before them that mark them as secrets. Assembled from parts, so that no
+ * secret scanner reports this file.
  */
 const secret: fc.Arbitrary<readonly [string, string]> = fc.oneof(
   fc.tuple(
@@ -155,7 +155,7 @@ const secret: fc.Arbitrary<readonly [string, string]> = fc.oneof(
   ),
 );
 
-/** Repeated beginnings of secrets: a search that backtracks shows here. */
+/** Repeated beginnings of secrets, which would make a backtracking search slow. */
 const BEGINNINGS = [
   "-----BEGIN PRIVATE KEY-----\n",
   "-----BEGIN RSA PRIVATE KEY-----",
@@ -183,7 +183,7 @@ const monotonous = fc
   .tuple(fc.constantFrom(...BEGINNINGS), fc.constantFrom(...BEGINNINGS, "", "x", "\n"), fc.nat(300_000))
   .map(([one, other, length]) => (one + other).repeat(Math.ceil(length / (one.length + other.length))));
 
-/** Known values: any text, values with a common beginning, values that contain each other. */
+/** Generates known secrets: any text, values with a common beginning, values that contain each other. */
 const knownValues = fc.oneof(
   fc.array(some(6, 40), { minLength: 1, maxLength: 6 }),
   fc.tuple(some(6, 30), some(1, 8), some(1, 8)).map(([a, b, c]) => [a + b, a + c, b + a, a, a + a]),
@@ -203,10 +203,13 @@ interface SecretInput {
   readonly cutAt: number;
 }
 
-/** Limit of inspected characters for each character of a text, all passes together, and for any text. */
+/** Maximum number of inspected characters for each character of a text, in all passes together. */
 const STEPS_PER_CHARACTER = 60;
 const STEPS_ANYWAY = 20_000;
-/** The same for a text in pieces: held text is inspected again each time it has grown by an eighth. */
+/**
+ * The same limit for a text in pieces: text that is held back is inspected again whenever it has grown by
+ * an eighth.
+ */
 const STREAM_STEPS_PER_CHARACTER = 20 * STEPS_PER_CHARACTER;
 const STEPS_PER_PIECE = 2_000;
 
@@ -219,7 +222,7 @@ function maskedIn(redactor: Redactor, text: string): string {
   return masked;
 }
 
-/** A value between characters that belong to no value disappears, wherever the text is cut. */
+/** Checks that a known secret between unrelated characters is redacted, wherever the text is cut. */
 function checkKnown(redactor: Redactor, value: string, { before, after, cutAt }: SecretInput): void {
   if (value.length < 6 || value.includes("\u0001")) return;
   if (value.includes("[redacted]") || "[redacted]".includes(value)) return;
@@ -234,8 +237,8 @@ function checkKnown(redactor: Redactor, value: string, { before, after, cutAt }:
 }
 
 /**
- * A redacted beginning contains no beginning of a secret. It is a beginning of the redacted whole, if that
- * is known.
+ * Checks that the redacted beginning of a text contains no beginning of a secret, and that it is a
+ * beginning of the whole redacted text, if that is known.
  */
 function checkBeginning(redactor: Redactor, text: string, cutAt: number, planted: string): void {
   const work = { steps: 0 };
@@ -253,7 +256,7 @@ function checkBeginning(redactor: Redactor, text: string, cutAt: number, planted
   }
 }
 
-/** However a text is split, the output is the redacted whole, and the number of steps is linear. */
+/** Checks that a text in pieces is redacted as the whole text, with a linear number of steps. */
 function checkStream(redactor: Redactor, text: string, seed: number): void {
   const work = { steps: 0 };
   const stream = redactor.stream(work);
@@ -335,7 +338,7 @@ interface StepInput {
 
 const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** Returns the lines that the runtime wrote into a context, without the note about a cut quotation. */
+/** Returns the lines in a context that the runtime wrote, without the note about a cut quotation. */
 function spoken(context: string): string {
   const own = context.split(LINE_BREAK).filter((line) => !line.startsWith("| "));
   return own.filter((line) => !/^\(\d+ more characters are left out here\.\)$/.test(line)).join("\n");
@@ -356,7 +359,7 @@ export const turnSteps: FuzzTarget<StepInput> = {
     check({ reply, label, text }) {
       const silent = ["", ...TOKENS].includes(reply.trim());
       must(isSilent(reply) === silent, `${shown(reply)} is taken for ${silent ? "words" : "silence"}`);
-      // A text that ends as silence was held back at every earlier point.
+      // A text that is a skip token at its end must be held back at every earlier point.
       for (let end = 0; silent && end <= Math.min(reply.length, 60); end += 1) {
         must(
           couldBecomeSkip(reply.slice(0, end)),
@@ -364,7 +367,7 @@ export const turnSteps: FuzzTarget<StepInput> = {
         );
       }
       const key = formatKey({ form: "cron", id: `x${text.slice(0, 100)}` });
-      // Characters that no input path accepts in a label.
+      // Characters that are refused in a label.
       const party = { key, channel: "telegram", label: label.replace(/[\p{Cc}\p{Cs}\u2028\u2029]/gu, "") };
       const parties = { requester: party, self: party };
       const message = messageContext(parties);

@@ -1,4 +1,4 @@
-// Arguments of tool calls from a model or a client: every tool, any arguments.
+// Arguments of tool calls of a model or a client: every tool, any arguments.
 
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -86,7 +86,7 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
 const NAMES = [...new Set(Object.values(VALID).flatMap((all) => all.flatMap((args) => Object.keys(args))))];
 const HARMLESS = ["true", "cat notes.txt", "exit 3", "echo hi >&2"];
 
-/** The same arguments from a careless model: numbers and booleans as text, words in capitals. */
+/** Writes the same arguments as a careless model: numbers and booleans as text, words in capitals. */
 function respelled(args: unknown, which: readonly number[]): unknown {
   if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
   const entries = Object.entries(args).map(([name, value], index): [string, unknown] => {
@@ -102,7 +102,7 @@ function respelled(args: unknown, which: readonly number[]): unknown {
 
 const SPELLED_FREELY = ["mode", "cleanup", "sandbox", "action", "thinking"];
 
-/** Commands really run here, so a mutated command becomes a comment. */
+/** Turns damaged commands into comments, because they are really executed. */
 function withoutHarm(args: unknown): unknown {
   if (typeof args !== "object" || args === null || !Object.hasOwn(args, "command")) return args;
   const { command } = args as { command: unknown };
@@ -122,7 +122,7 @@ interface ToolInput {
   readonly args: unknown;
 }
 
-/** Arguments that tools accept beyond their published schema: spellings of other programs. */
+/** Arguments that tools accept although their schema lacks them: spellings of other programs. */
 const ACCEPTED: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>> = {
   sessions_spawn: {
     timeoutSeconds: { type: "number" },
@@ -137,7 +137,7 @@ const SCHEMAS = new Map(
   }),
 );
 
-/** Words with a meaning for one of the tools. */
+/** Words that are meaningful to one of the tools. */
 const WORDS = [
   ...[
     "main",
@@ -181,7 +181,7 @@ const WORDS = [
   ],
 ];
 
-/** Values that are usually valid at their position. */
+/** Values that are usually valid for their argument. */
 const VALUES = {
   sessionKey: ["main", GROUP, CHILD, "agent:research:main", "all"],
   agentId: ["main", "research"],
@@ -206,7 +206,7 @@ const VALUES = {
 
 const calls: Arbitrary<ToolInput> = fc.oneof(
   ...Object.entries(VALID).map(([tool, valid]) => ({
-    // Lower, because a command costs a process.
+    // Called less often, because each command starts a process.
     weight: tool === "exec" ? 1 : 6,
     arbitrary: fc.record({
       tool: fc.oneof({ weight: 60, arbitrary: fc.constant(tool) }, { weight: 1, arbitrary: nastyText(200) }),
@@ -229,21 +229,21 @@ type Plain = Record<string, unknown>;
 const isPlain = (value: unknown): value is Plain =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Whether an optional argument is empty. Then it counts as absent. */
+/** Returns whether an optional argument is empty, which means absent. */
 const isNothing = (value: unknown): boolean =>
   value === null || value === undefined || (Array.isArray(value) ? value.length === 0 : isBlank(value));
 
 const isBlank = (value: unknown): boolean => typeof value === "string" && /^\s*$/.test(value);
 
-/** Thinking levels have more spellings than their list. The spawn decides, with its own code. */
+/** Accepted although it is not in the list of thinking levels: a spawn checks the level itself. */
 const THINKING_WORD = "xhigh";
 
-/** Whether a value can be read as the schema's type, in any spelling of a model. */
+/** Returns whether a value can be converted to the type of the schema, in any spelling of a model. */
 function fitsType(schema: JsonSchema, value: unknown): boolean {
   const word = typeof value === "string" ? value.trim().toLowerCase() : undefined;
   if (schema.type === "number") {
     if (word === undefined) return Number.isFinite(value);
-    // Decimal notation only: no hexadecimal, no words.
+    // Only decimal notation: neither hexadecimal numbers nor words.
     return word !== "" && !/[^0-9.e+-]/.test(word) && Number.isFinite(Number(word));
   }
   if (schema.type === "boolean") return typeof value === "boolean" || word === "true" || word === "false";
@@ -252,7 +252,7 @@ function fitsType(schema: JsonSchema, value: unknown): boolean {
   return words.some((one) => one.toLowerCase() === word);
 }
 
-/** The rule for arguments, written a second time: unknown names, and wrong types. */
+/** A second implementation of the check of arguments: unknown names and wrong types. */
 function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown: string[]; wrong: boolean } {
   if (schema.type === "object" && isPlain(schema.properties)) {
     if (!isPlain(value)) return { unknown: [], wrong: true };
@@ -282,7 +282,7 @@ function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown
   return { unknown: [], wrong: !fitsType(schema, value) };
 }
 
-/** The answer is one JSON object. A failure has one of the codes, its fields, and a text. */
+/** Checks that the answer is one JSON object. A failure has one of the codes, its fields, and a message. */
 function checkShape(result: Plain): void {
   must(isPlain(result), `the result is ${shown(result)}`);
   const text = JSON.stringify(result);
@@ -295,7 +295,7 @@ function checkShape(result: Plain): void {
   must(text.length < 100_000, `a failure of ${text.length} characters`);
 }
 
-/** Values that the schema forbids are refused, and unknown arguments are named. */
+/** Checks that values that the schema forbids are refused, and that unknown arguments are named. */
 function checkRefusals(schema: JsonSchema, args: unknown, result: Plain): void {
   const { unknown, wrong } = problemsIn(schema, args, "");
   if (unknown.length === 0 && !wrong) {
@@ -306,14 +306,14 @@ function checkRefusals(schema: JsonSchema, args: unknown, result: Plain): void {
   const code = unknown.length > 0 ? "unknown_argument" : "invalid_argument";
   must(result.status === "error" && result.code === code, `${code} expected, got ${shown(result)}`);
   for (const name of unknown.slice(0, 4)) {
-    // A longer name is shortened between two characters.
+    // The error shortens a longer name between two characters.
     const start = name.length > 60 ? [...name.toWellFormed()].slice(0, 25).join("") : name;
     const quoted = JSON.stringify(start).slice(0, -1);
     must(String(result.error).includes(quoted), `${shown(name)} is not named in ${shown(result.error)}`);
   }
 }
 
-/** The limits that the tools document. */
+/** Checks the limits that the tools document. */
 function checkLimits(tool: string, result: Plain): void {
   if (tool === "sessions_list" && Array.isArray(result.sessions)) {
     const rows = result.sessions as { key: string; messages?: unknown }[];
@@ -332,14 +332,14 @@ function checkLimits(tool: string, result: Plain): void {
     must(result.hits.length <= 100, `${result.hits.length} hits`);
 }
 
-/** Files beside the workspace, which must stay unchanged. */
+/** Creates files outside the workspace, which must stay unchanged. */
 function fillOutside(base: string): void {
   mkdirSync(join(base, "outside"));
   writeFileSync(join(base, "canary.txt"), "canary");
   writeFileSync(join(base, "outside", "secret.txt"), "secret");
 }
 
-/** Creates a workspace: files, a link out of it, a cyclic link. */
+/** Creates a workspace with files, a symbolic link out of it and a cyclic link. */
 function fill(base: string): void {
   rmSync(join(base, "workspace"), { recursive: true, force: true });
   mkdirSync(join(base, "workspace", "sub"), { recursive: true });
@@ -405,7 +405,7 @@ export const toolArguments: FuzzTarget<ToolInput> = {
         const now = filesIn(base).join("\n");
         if (refused)
           must((await rowCounts(store)) === rows, `refused with ${result.code}, and rows were written`);
-        // A failed command has run, so its changes are expected.
+        // A command that failed was executed, so it may have changed files.
         if (refused && tool !== "exec")
           must(now === files, `refused with ${result.code}, and files were written: ${now}`);
         must(outside().join("\n") === beside, "something outside the workspace was changed");

@@ -1,4 +1,4 @@
-// Rows of transcripts after damage by a disk or by a manual change of the database.
+// Rows of transcripts that a disk or a manual change of the database has damaged.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,16 +18,18 @@ import { type FuzzTarget, must, shown } from "../target.ts";
 import { type Asker, asker, type FuzzedHouse, openFuzzedHouse } from "../wire.ts";
 import { untilIdle } from "../witness.ts";
 
-/** A row: its role column and its content. `~` in the content is the id of the row. */
+/**
+ * A row of a transcript: its role column and its content. `~` in the content stands for the id of the row.
+ */
 interface Row {
   readonly role: string;
   readonly json: string;
 }
 
 interface TranscriptInput {
-  /** Earlier messages. */
+  /** Messages of earlier runs. */
   readonly before: readonly Row[];
-  /** Readable messages of the active run. */
+  /** Readable messages of the current run. */
   readonly own: readonly Row[];
   readonly who: "chat" | "child";
   readonly ending: "text" | "tools" | "error" | "overflow" | "reset";
@@ -113,7 +115,7 @@ const row: Arbitrary<Row> = fc.oneof(
       ),
     }),
   },
-  // JSON nested deeper than any stack, and closed again.
+  // JSON that is nested deeper than any stack.
   {
     weight: 1,
     arbitrary: fc
@@ -127,7 +129,7 @@ function deepened(one: (typeof VALID)[number], depth: number): string {
   return inside.replaceAll('"@"', () => "[".repeat(depth) + "]".repeat(depth));
 }
 
-/** Writes rows into a transcript without validation, and into the index, so that searches find them. */
+/** Writes rows into a transcript without validation, and into the search index. */
 async function putRows(
   house: FuzzedHouse,
   key: string,
@@ -159,11 +161,11 @@ async function putRows(
   });
 }
 
-/** Error texts that are not meant for people. */
+/** Matches internal error messages, which people must not see. */
 const UNCLEAR =
   /is not a function|cannot read|undefined|call stack|is not iterable|unexpected (token|end)|in JSON|private member/i;
 
-/** Every method that reads a transcript returns the readable messages. */
+/** Checks that every method that reads a transcript returns the readable messages. */
 async function readAll(client: Asker, key: string, sessionId: string): Promise<void> {
   const tool = (name: string, args: object) =>
     client.ask("tools.invoke", { name, args, sessionKey: "agent:main:main" });
@@ -194,7 +196,7 @@ async function readAll(client: Asker, key: string, sessionId: string): Promise<v
   }
 }
 
-/** The steps of the model, in order. Its first call finds the damaged transcript. */
+/** Returns the model's steps in order. Its first call damages the transcript. */
 function script(input: TranscriptInput, damage: () => Promise<void>): Script {
   return async (call) => {
     if (call === 0) {
@@ -221,7 +223,7 @@ interface Begun {
   readonly runId: string;
 }
 
-/** A gateway with a model that follows the input, and a client. */
+/** A gateway with a scripted model, and a client. */
 class Stage {
   readonly house: FuzzedHouse;
   readonly client: Asker;
@@ -236,7 +238,7 @@ class Stage {
     this.#jsonlCopies = openJsonlCopies({ dir: house.dir, log: silentLog, db: house.store.db });
   }
 
-  /** Leftovers of a failed input would fail the next one. */
+  /** Deletes the session of an input, so that a failed input does not affect the next one. */
   async forget(): Promise<void> {
     await this.house.store.transaction(async (tx) => {
       for (const keys of ["agent:main:chat:%", "agent:main:subagent:%"]) {
@@ -286,7 +288,7 @@ class Stage {
     return { key, sessionId, runId };
   }
 
-  /** The run ends with a reason. */
+  /** Checks that the run ends with a reason. */
   async checkEnd({ runId }: Begun): Promise<void> {
     const { engine, store } = this.house;
     const run = await engine.waitForRun(runId, engine.now() + 50_000);
@@ -296,7 +298,7 @@ class Stage {
     await untilIdle(store);
   }
 
-  /** The readable copy is written from the rows that remain. */
+  /** Checks that the JSONL copy is written from the remaining rows. */
   async checkCopy({ sessionId }: Begun): Promise<void> {
     this.#jsonlCopies.note(sessionId);
     await this.#jsonlCopies.flush();
@@ -305,7 +307,7 @@ class Stage {
     must(text.startsWith('{"type":"session"'), "there is no copy of the transcript");
   }
 
-  /** An operator can still manage the session. */
+  /** Checks that an operator can still manage the session. */
   async checkHold({ key }: Begun): Promise<void> {
     const next = { sessionKey: key, message: "again", idempotencyKey: `again-${this.#count}`, timeout: 1 };
     const asked: [string, object][] = [
@@ -328,7 +330,7 @@ class Stage {
 
 type Script = (call: number) => Promise<ScriptedAnswer>;
 
-/** A model that starts its script again for every input. */
+/** A model that restarts its script for every input. */
 interface Model {
   readonly port: ModelPort;
   play(script: Script): void;

@@ -23,7 +23,7 @@ async function texts(house: House, sessionKey: string): Promise<string[]> {
   return messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-test("I2: a hook starts a run in its own session, marked as a hook's, and is answered before the run ends", async () => {
+test("I2: a hook starts a run in its own session, with the hook as provenance, and is answered before the run ends", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHooks({}, { play: () => gate.promise });
   const told = await hook(house, "/hooks/agent", {
@@ -48,7 +48,7 @@ test("I2: a hook starts a run in its own session, marked as a hook's, and is ans
   );
 });
 
-test("the first hook creates a named session, and the next ones continue it; its agent stays", async () => {
+test("the first request of a hook creates a named session, later requests continue it, and its agent does not change", async () => {
   const house = await openHooks();
   const body = { message: "one", sessionKey: "hook:ci", agentId: "research" };
   const first = await hook(house, "/hooks/agent", body);
@@ -58,7 +58,7 @@ test("the first hook creates a named session, and the next ones continue it; its
   expect(await hook(house, "/hooks/agent", { ...body, agentId: "writer" })).toMatchObject({ status: 409 });
 });
 
-test("hook:gmail:42: a caller's key may contain colons, is returned as written, and is matched by patterns", async () => {
+test("a key with colons (hook:gmail:42) is returned as the caller wrote it, and patterns can match it", async () => {
   const house = await openHooks({ allowedSessionKeys: ["hook:gmail:*"] });
   const to = (sessionKey: string) => hook(house, "/hooks/agent", { message: "a mail", sessionKey });
   const [first, second] = [await to("hook:gmail:42"), await to("HOOK:gmail:42")];
@@ -85,15 +85,18 @@ const FOREIGN = [
   "global",
   "unknown",
 ];
-test.each(FOREIGN)("HK1: a hook must not name the key %s, whether it exists or not", async (sessionKey) => {
-  const house = await openHooks();
-  const { status, body } = await hook(house, "/hooks/agent", { message: "x", sessionKey });
-  expect({ status, code: body.error.code }).toEqual({ status: 403, code: "FORBIDDEN" });
-  expect(body.error.message).toContain("web hooks may not write to the session");
-  expect(await runs(house)).toBe(0);
-});
+test.each(FOREIGN)(
+  "HK1: a hook must not use the session key %s, whether it exists or not",
+  async (sessionKey) => {
+    const house = await openHooks();
+    const { status, body } = await hook(house, "/hooks/agent", { message: "x", sessionKey });
+    expect({ status, code: body.error.code }).toEqual({ status: 403, code: "FORBIDDEN" });
+    expect(body.error.message).toContain("web hooks may not write to the session");
+    expect(await runs(house)).toBe(0);
+  },
+);
 
-test("HK1, HK3: a wildcard covers other keys but no reserved one, and creates no session", async () => {
+test("HK1, HK3: a wildcard allows all keys except reserved ones, and creates no session", async () => {
   const house = await openHooks({ allowedSessionKeys: ["*"] });
   const to = async (sessionKey: string) =>
     (await hook(house, "/hooks/agent", { message: "x", sessionKey })).status;
@@ -105,7 +108,7 @@ test("HK1, HK3: a wildcard covers other keys but no reserved one, and creates no
   expect(await to("no key")).toBe(400);
 });
 
-test("the send policy applies to hooks, and a refused hook leaves nothing behind", async () => {
+test("the send policy applies to hooks, and a refused request leaves nothing behind", async () => {
   const rules = [{ match: { channel: "internal" }, action: "deny" as const }];
   const session = { sendPolicy: { rules, default: "allow" as const } };
   const house = await openHooks({}, { choices: { session } });
@@ -119,7 +122,7 @@ test("the send policy applies to hooks, and a refused hook leaves nothing behind
   expect(sessions.filter(({ key }) => key.startsWith("hook:"))).toEqual([]);
 });
 
-test("a hook wakes the main session of the default agent, now or with its next run", async () => {
+test("a hook wakes the main session of the default agent, immediately or with its next run", async () => {
   const house = await openHooks({ allowedSessionKeys: [] });
   const later = await hook(house, "/hooks/wake", { text: "for later", mode: "next-heartbeat" });
   const now = await hook(house, "/hooks/wake", { text: "mail has come" });
@@ -134,7 +137,7 @@ test("a hook wakes the main session of the default agent, now or with its next r
   ]);
 });
 
-test("RP1: with deliver the reply goes to its destination through the outbox, once; an empty reply goes nowhere", async () => {
+test("RP1: with deliver the answer is sent to its destination through the outbox, once; an empty answer is not sent", async () => {
   const house = await openHooks(
     {},
     { play: ({ run }) => (run.input.text === "hush" ? "REPLY_SKIP" : "All well.") },
@@ -151,7 +154,7 @@ test("RP1: with deliver the reply goes to its destination through the outbox, on
   expect(rows).toEqual([{ session_key: loud.body.sessionKey, kind: "send", text: "All well." }]);
 });
 
-test("RP2: skips a reply if the destination's own policy denies it", async () => {
+test("RP2: an answer is skipped if the send policy denies its destination", async () => {
   const house = await openHooks();
   await house.store.transaction((tx) => updateSession(tx, MAIN, { sendPolicy: "deny" }));
   const { body } = await hook(house, "/hooks/agent", { message: "x", deliver: true });
@@ -194,7 +197,7 @@ const BAD: [string, unknown, number, RegExp][] = [
   ["2 MiB", "x".repeat(2 * 1024 * 1024), 413, /larger than/],
 ];
 test.each(BAD)(
-  "refuses a body with %s with a clear error, and stores nothing",
+  "a body with %s is refused with a clear error, and nothing is stored",
   async (_, body, status, words) => {
     const house = await openHooks();
     const told = await hook(house, "/hooks/agent", body);
@@ -206,7 +209,7 @@ test.each(BAD)(
   },
 );
 
-test("a model can be set for sessions of hooks only; an ACP agent has its own", async () => {
+test("a hook can set the model only for its own sessions, and not for an ACP agent", async () => {
   const acp = agentSettings("coder", {
     runtime: {
       type: "acp",
@@ -228,7 +231,7 @@ test("a model can be set for sessions of hooks only; an ACP agent has its own", 
   expect(await ask({ agentId: "coder" })).toBe(400);
 });
 
-test("accepts the token from either header, and never from the URL", async () => {
+test("the token is accepted in either header, and never in the URL", async () => {
   const house = await openHooks();
   const body = { message: "x" };
   expect((await post(house, "/hooks/agent", body, { "x-parley-token": HOOK_TOKEN })).status).toBe(202);
@@ -243,7 +246,7 @@ test("accepts the token from either header, and never from the URL", async () =>
   expect((await post(house, "/hooks/agent", body)).status).toBe(401);
 });
 
-test("HP2: neither token is valid in place of the other", async () => {
+test("HP2: the hooks' token and the gateway's token are not interchangeable", async () => {
   const house = await openHooks();
   expect((await post(house, "/hooks/agent", { message: "x" }, bearer(TOKEN))).status).toBe(401);
   expect((await post(house, "/hooks/wake", { text: "x" }, bearer(TOKEN))).status).toBe(401);
@@ -254,7 +257,7 @@ test("HP2: neither token is valid in place of the other", async () => {
   expect(await runs(house)).toBe(0);
 });
 
-test("HP2: a hooks' token that is also the gateway's is invalid, and so is a missing one", async () => {
+test("HP2: hooks without a token, or with the gateway's token, are an invalid configuration", async () => {
   const same = await openHooks({ token: TOKEN });
   expect((await post(same, "/hooks/agent", { message: "x" }, bearer(TOKEN))).status).toBe(401);
   const { token: _, ...none } = same.settings.hooks;
@@ -262,7 +265,7 @@ test("HP2: a hooks' token that is also the gateway's is invalid, and so is a mis
   expect((await post(without, "/hooks/agent", { message: "x" }, bearer("undefined"))).status).toBe(401);
 });
 
-test("HP3: limits wrong tokens, and still accepts the right one and the gateway's own", async () => {
+test("HP3: after too many wrong tokens, the right one and the gateway's own are still accepted", async () => {
   const world = fakeWorld();
   const house = await openHooks({}, { world });
   const guess = (token: string) => post(house, "/hooks/agent", { message: "x" }, bearer(token));
@@ -276,7 +279,7 @@ test("HP3: limits wrong tokens, and still accepts the right one and the gateway'
   expect((await guess("wrong-again")).status).toBe(401);
 });
 
-test("the answer says if hooks are disabled, and if a hook does not exist", async () => {
+test("the error says whether hooks are disabled or the hook does not exist", async () => {
   const off = await openHooks({ enabled: false });
   expect(await hook(off, "/hooks/agent", { message: "x" })).toMatchObject({
     status: 404,
@@ -297,7 +300,7 @@ test("the answer says if hooks are disabled, and if a hook does not exist", asyn
   });
 });
 
-test("HO4: no content of a hook is in the log, and its secrets are redacted in answers", async () => {
+test("HO4: no content of a hook is logged, and secrets in it are redacted in answers", async () => {
   const world = fakeWorld();
   const house = await openHooks({}, { world });
   const secret = "sk-abcdefghijklmnop1234567890";

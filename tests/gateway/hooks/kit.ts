@@ -1,4 +1,4 @@
-// A gateway with web hooks, and senders that sign, forge and repeat them.
+// A gateway with incoming web hooks, and senders that sign, forge and repeat requests.
 
 import { createHmac } from "node:crypto";
 import type { HookMapping, IncomingHooks } from "../../../src/core/shapes/incoming-hook.ts";
@@ -51,7 +51,7 @@ export interface Told {
 
 export type Header = Readonly<Record<string, string>>;
 
-/** Posts to a path. A text is sent unchanged. */
+/** Posts a body to a path. A text is sent unchanged. */
 export async function post(house: House, path: string, body: unknown, headers: Header = {}): Promise<Told> {
   const answer = await fetch(`${house.http}${path}`, {
     method: "POST",
@@ -63,7 +63,7 @@ export async function post(house: House, path: string, body: unknown, headers: H
 
 export const bearer = (token: string): Header => ({ authorization: `Bearer ${token}` });
 
-/** Posts with the token of web hooks. */
+/** Posts a body with the token of web hooks. */
 export const hook = (house: House, path: string, body: unknown, headers: Header = {}): Promise<Told> =>
   post(house, path, body, { ...bearer(HOOK_TOKEN), ...headers });
 
@@ -71,7 +71,7 @@ export function signature(body: string, secret = SECRET): string {
   return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-/** Posts like GitHub. */
+/** Posts an event as GitHub does. */
 export function fromGithub(house: House, body: object, more: Header = {}, event = "push"): Promise<Told> {
   const text = JSON.stringify(body);
   return post(house, "/hooks/github", text, {

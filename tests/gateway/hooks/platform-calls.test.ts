@@ -1,4 +1,5 @@
-// The route for calls of platforms, with WhatsApp behind it: accepted calls, and the answers to strangers.
+// The HTTP route for web hooks of chat platforms, with WhatsApp as the platform: accepted requests, and the
+// answers to unknown senders.
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
@@ -21,7 +22,7 @@ async function ask(url: string, init: RequestInit = {}): Promise<Told> {
   return { status: answer.status, text: await answer.text(), headers: answer.headers };
 }
 
-/** Posts a body under a signature. */
+/** Posts a body with a signature. */
 function deliver(url: string, body: string, headers: Record<string, string> = {}): Promise<Told> {
   const signed = { "content-type": "application/json", "x-hub-signature-256": signatureOf(body), ...headers };
   return ask(url, { method: "POST", headers: signed, body });
@@ -34,7 +35,7 @@ function question(more: Record<string, string>): string {
   return new URLSearchParams({ ...asked, ...more }).toString();
 }
 
-test("answers the set-up challenge with its own text, as plain text", async () => {
+test("the set-up challenge is answered with its own text, as plain text", async () => {
   const { hookUrl } = await openGround();
   const told = await ask(`${hookUrl}?${question({})}`);
   expect(told).toMatchObject({ status: 200, text: "1158201444" });
@@ -50,7 +51,7 @@ const QUESTIONS: [string, Record<string, string>, number][] = [
   ["a page instead of a challenge", { "hub.challenge": "<script>alert(1)</script>" }, 400],
   ["a long challenge", { "hub.challenge": "1".repeat(1_000) }, 400],
 ];
-test.each(QUESTIONS)("PC1: does not answer the set-up challenge with %s", async (_, more, status) => {
+test.each(QUESTIONS)("PC1: the set-up challenge with %s is refused", async (_, more, status) => {
   const { hookUrl } = await openGround();
   const told = await ask(`${hookUrl}?${question(more)}`);
   expect(told.status).toBe(status);
@@ -80,7 +81,7 @@ test.each(FORGED)(
   },
 );
 
-test("a signed body that is no JSON is a 400; spaces and escapes are signed as they are", async () => {
+test("a signed body that is not JSON gives status 400; the signature covers spaces and escapes as sent", async () => {
   const { hookUrl, host } = await openGround();
   expect((await deliver(hookUrl, "{")).status).toBe(400);
   expect((await deliver(hookUrl, "")).status).toBe(400);
@@ -89,7 +90,7 @@ test("a signed body that is no JSON is a 400; spaces and escapes are signed as t
   expect(host.received.map((one) => one.text)).toEqual(["gr\u00fc\u00dfe / \u{1F600}"]);
 });
 
-test("refuses other paths, other methods and other host names", async () => {
+test("other paths, other methods and other host names are refused", async () => {
   const { house, hookUrl } = await openGround();
   const places = ["/channels/whatsapp/nobody", "/channels/telegram/default", "/channels/webchat/default"];
   const odd = [
@@ -115,7 +116,7 @@ test("refuses other paths, other methods and other host names", async () => {
   expect(status).toBe(403);
 });
 
-test("accepts a body of 3 MiB and no larger one, with or without a length", async () => {
+test("a body of up to 3 MiB is accepted, with or without a content length", async () => {
   const { hookUrl, host } = await openGround();
   expect((await deliver(hookUrl, text("x".repeat(3 * MEGABYTE - 1_000)))).status).toBe(200);
   expect(host.received[0]?.text.length).toBe(3 * MEGABYTE - 1_000);
@@ -133,7 +134,7 @@ test("accepts a body of 3 MiB and no larger one, with or without a length", asyn
   expect(status).toBe(413);
 });
 
-/** A stranger who sends part of a body and then waits. */
+/** Starts an upload of an unknown sender, who sends part of a body and then waits. */
 function upload({ hookUrl }: Ground, bytes: number) {
   const headers = { "content-length": 3 * MEGABYTE, "x-hub-signature-256": signatureOf("forged") };
   const sent = request(hookUrl, { method: "POST", headers, agent: false });
@@ -143,14 +144,14 @@ function upload({ hookUrl }: Ground, bytes: number) {
   return sent;
 }
 
-test("UP1: limits the bodies of strangers together, and frees them afterwards", async () => {
+test("UP1: the bodies of all unknown senders share a memory limit, and return their share at the end", async () => {
   const ground = await openGround();
   for (let count = 0; count < 50; count += 1) upload(ground, 10);
   expect((await deliver(ground.hookUrl, text())).status).toBe(200);
   const large = Array.from({ length: 22 }, () => upload(ground, 3 * MEGABYTE - 1));
   const whole = text("x".repeat(2 * MEGABYTE));
   const send = async () => (await deliver(ground.hookUrl, whole)).status;
-  // A stranger's body may have been refused in favour of ours; another one follows.
+  // The gateway may refuse an unknown sender's body to make room for ours; then another one follows.
   const sendAmongStrangers = async () => {
     const status = await send();
     if (status === 200) large.push(upload(ground, 3 * MEGABYTE - 1));
@@ -161,7 +162,7 @@ test("UP1: limits the bodies of strangers together, and frees them afterwards", 
   await expect.poll(send, { timeout: 20_000 }).toBe(200);
 }, 60_000);
 
-test("PC3: requests a retry for a call that can't be stored, and accepts nothing while the gateway stops", async () => {
+test("PC3: if a request can't be stored, the platform is asked to retry, and a gateway that stops accepts nothing", async () => {
   const { hookUrl, host, house } = await openGround();
   host.failing = 1;
   const told = await deliver(hookUrl, body);
@@ -173,7 +174,7 @@ test("PC3: requests a retry for a call that can't be stored, and accepts nothing
   expect(host.received.length).toBe(1);
 });
 
-test("PC4: logs forged calls as one line a minute, without their content", async () => {
+test("PC4: forged requests give one log line per minute, without their content", async () => {
   const world = fakeWorld();
   const { hookUrl } = await openGround(Object.assign(recordingHost(), { world }));
   const forged = () => deliver(hookUrl, text("evil words"), { "x-hub-signature-256": signatureOf("x") });

@@ -1,4 +1,5 @@
-// Signed web hooks: forged, cut, repeated, and repeated with another body; templates and their values.
+// Signed web hooks: forged, shortened and repeated requests, also with a changed body; templates and their
+// values.
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
@@ -27,7 +28,7 @@ async function inputs(house: House) {
   return rows.map(({ session_key, input_json }) => ({ key: session_key, ...JSON.parse(input_json) }));
 }
 
-test("GitHub's signed event starts a run with the mapping's message; a ping starts none", async () => {
+test("a signed GitHub event starts a run with the message of its mapping, and a ping starts none", async () => {
   const house = await openHooks();
   expect(await fromGithub(house, { zen: "Keep it." }, {}, "ping")).toMatchObject({
     status: 200,
@@ -40,7 +41,7 @@ test("GitHub's signed event starts a run with the mapping's message; a ping star
   ]);
 });
 
-test("the signature of GitHub's own example is accepted", async () => {
+test("the signature in GitHub's own documentation is accepted", async () => {
   const mapping = { ...github, proof: { kind: "github" as const, secret: "It's a Secret to Everybody" } };
   const house = await openHooks({ mappings: [mapping] });
   const headers = {
@@ -48,7 +49,7 @@ test("the signature of GitHub's own example is accepted", async () => {
     "x-github-event": "push",
     "x-github-delivery": "1",
   };
-  // The body is not JSON, which is detected after the signature check.
+  // The body is not JSON, which is noticed only after the signature is checked.
   const told = await post(house, "/hooks/github", "Hello, World!", headers);
   expect(told).toMatchObject({ status: 400, body: { error: { message: "the body is not valid JSON" } } });
   expect((await post(house, "/hooks/github", "Hello, World?", headers)).status).toBe(401);
@@ -74,7 +75,7 @@ test.each(FORGED)("HP1: a body signed with %s is refused", async (_, headers) =>
   expect(await runs(house)).toBe(0);
 });
 
-test("limits a body that comes in pieces, and refuses a large one unread", async () => {
+test("a body without a content length is limited, and a body that is too large is refused before it is read", async () => {
   const house = await openHooks();
   const large = JSON.stringify({ x: "x".repeat(2 * 1024 * 1024) });
   const headers = {
@@ -85,7 +86,7 @@ test("limits a body that comes in pieces, and refuses a large one unread", async
   expect((await post(house, "/hooks/github", large, headers)).status).toBe(413);
 });
 
-test("limits the bodies of strangers together, and a slow sender blocks nobody", async () => {
+test("bodies of unknown senders share a memory limit, and slow senders block nobody", async () => {
   const house = await openHooks();
   const headers = {
     "content-type": "application/json",
@@ -101,7 +102,7 @@ test("limits the bodies of strangers together, and a slow sender blocks nobody",
   };
   for (let count = 0; count < 100; count += 1) upload(10);
   expect((await fromGithub(house, push("one"))).status).toBe(202);
-  // Refused bodies return their share; the rest is smaller than one body of the largest size.
+  // Refused bodies return their share. The rest is smaller than one body of maximum size.
   const large = Array.from({ length: 68 }, () => upload(1024 * 1024 - 1));
   const whole = push("x".repeat(1024 * 1024 - 170));
   const send = async () => (await fromGithub(house, whole, { "x-github-delivery": "large" })).status;
@@ -126,7 +127,7 @@ test("HO3: a repeated delivery gets its first answer and no second run, also aft
   expect(await runs(second)).toBe(1);
 });
 
-test("HO3: refuses a known delivery with another body, and a known body as another delivery", async () => {
+test("HO3: a known delivery id with another body is refused, and so is a known body with another delivery id", async () => {
   const house = await openHooks();
   expect((await fromGithub(house, push("one"))).status).toBe(202);
   expect(await fromGithub(house, push("two"))).toMatchObject({
@@ -138,7 +139,7 @@ test("HO3: refuses a known delivery with another body, and a known body as anoth
   expect(await runs(house)).toBe(1);
 });
 
-test("HO3: keys of operators and other senders do not affect a hook", async () => {
+test("HO3: idempotency keys of operators and other senders do not affect a hook", async () => {
   const house = await openHooks();
   const key = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
   const client = await house.client();
@@ -148,7 +149,7 @@ test("HO3: keys of operators and other senders do not affect a hook", async () =
   expect((await hook(house, "/hooks/wake", { text: "x", idempotencyKey: key })).status).toBe(202);
 });
 
-test("HO3: with a token, requests with the same id in header or body are one; requests without an id are separate", async () => {
+test("HO3: with a token, requests with the same id count once, and requests without an id are separate", async () => {
   const house = await openHooks();
   const ask = async (message: string, more: object, headers: Record<string, string> = {}) =>
     hook(house, "/hooks/agent", { message, ...more }, headers);
@@ -159,7 +160,7 @@ test("HO3: with a token, requests with the same id in header or body are one; re
   expect(one.body.runId).not.toBe(two.body.runId);
 });
 
-test("a missing event or delivery id of GitHub gets a clear error", async () => {
+test("a missing event or delivery id in a GitHub request gets a clear error", async () => {
   const house = await openHooks();
   expect((await fromGithub(house, push("x"), { "x-github-delivery": "" })).status).toBe(400);
   expect((await fromGithub(house, push("x"), {}, "../push")).status).toBe(400);
@@ -175,7 +176,7 @@ test("only the events that a mapping lists start a run", async () => {
   expect(await runs(house)).toBe(1);
 });
 
-test("a generic sender signs in hex or base64; the mapping, not the body, sets agent and session", async () => {
+test("a generic sender may sign in hex or base64, and the mapping, not the body, determines agent and session", async () => {
   const house = await openHooks();
   const send = (number: number, form: (hex: string) => string, id = `${number}`) => {
     const body = JSON.stringify({ build: { number, state: "red" }, sessionKey: "main", agentId: "writer" });
@@ -200,7 +201,7 @@ test("a generic sender signs in hex or base64; the mapping, not the body, sets a
   );
 });
 
-test("a signed body without a delivery id counts once", async () => {
+test("a signed body without a delivery id is processed once", async () => {
   const house = await openHooks({ mappings: [ci] });
   const body = JSON.stringify({ build: { number: 1 } });
   const send = () => post(house, "/hooks/builds", body, { "x-ci-signature": signature(body) });
@@ -209,7 +210,7 @@ test("a signed body without a delivery id counts once", async () => {
   expect(await runs(house)).toBe(1);
 });
 
-test("a mapping with the hooks' token accepts only that; an unknown destination gives a failed delivery", async () => {
+test("a mapping with the token of hooks accepts only that token; an unknown destination gives a failed delivery", async () => {
   const gone = { ...plain, deliver: { channel: "webchat", to: "agent:main:chat:gone" } };
   const house = await openHooks({ mappings: [gone] });
   expect((await post(house, "/hooks/plain", { text: "x" }, bearer(TOKEN))).status).toBe(401);
@@ -227,14 +228,14 @@ const HOSTILE: [string, unknown, string][] = [
   ["half a character", "\ud800", "\ufffd"],
   ["an object", { a: [1] }, '{"a":[1]}'],
 ];
-test.each(HOSTILE)("IH1: a value that is %s stays data", async (_, value, shown) => {
+test.each(HOSTILE)("IH1: a template value that is %s stays data", async (_, value, shown) => {
   const house = await openHooks({ mappings: [{ ...plain, message: "<{{body.text}}>" }] });
   const body = { text: value, secret: "no", idempotencyKey: "1" };
   expect((await hook(house, "/hooks/plain", body)).status).toBe(202);
   expect((await inputs(house))[0]?.text).toBe(`<${shown}>`);
 });
 
-test("answers a body with a hundred thousand levels like any other", async () => {
+test("a body with a hundred thousand levels is answered like any other", async () => {
   const house = await openHooks({ mappings: [{ ...plain, message: "<{{body.a.b}}{{body}}>" }] });
   const deep = `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
   expect([202, 400]).toContain((await hook(house, "/hooks/plain", deep)).status);
@@ -242,7 +243,7 @@ test("answers a body with a hundred thousand levels like any other", async () =>
 });
 
 test.each(["before", "after"] as const)(
-  "I2: after a crash %s any commit of a hook, a retry gives one run",
+  "I2: after a crash %s any commit of a hook request, a retry gives one run",
   async (when) => {
     let crashes = 0;
     for (let commit = 1; commit < 40; commit += 1) {

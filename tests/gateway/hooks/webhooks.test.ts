@@ -1,4 +1,4 @@
-// Web hooks of a whole gateway reach a receiver, also across a restart.
+// Outgoing web hooks of a whole gateway arrive at a receiver, also across a restart.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { words } from "../../store/transfer/moves.ts";
 
 const EVENTS = ["run.ended", "session.created", "session.reset"];
 
-test("sends a run, a reset and a new sub-agent to the web hook, each once, with its session", async () => {
+test("a run, a reset and a new sub-agent are each sent to the web hook once, with the session", async () => {
   const receiver = await startReceiver();
   const outgoing = [{ name: "ci", url: receiver.url, secret: SECRET, events: EVENTS }];
   const { home } = await makeHome({ hooks: { outgoing } });
@@ -33,7 +33,7 @@ test("sends a run, a reset and a new sub-agent to the web hook, each once, with 
   expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(receiver.told.length);
 });
 
-test("an event while no receiver listened arrives after a restart, once; meanwhile operators see it pending", async () => {
+test("an event that found no receiver arrives once after a restart, and until then operators see it as pending", async () => {
   const gone = await startReceiver();
   const port = Number(new URL(gone.url).port);
   await gone.close();
@@ -58,7 +58,7 @@ test("an event while no receiver listened arrives after a restart, once; meanwhi
   expect(receiver.told).toHaveLength(1);
 });
 
-test("a wrong hook prevents the start with a clear error; its secret and address are never shown", async () => {
+test("an invalid hook prevents the start with a clear error, and its secret and address are never shown", async () => {
   const load = (outgoing: unknown) => loadSettings({ env: {}, home: homeWith({ hooks: { outgoing } }) });
   const url = "https://example.com/in?key=hush-hush";
   const good = { url, events: ["run.ended"], secret: SECRET };

@@ -10,7 +10,7 @@ import { openHouse, TOKEN } from "../kit.ts";
 
 const AUTH = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
 
-test("liveness and readiness need no token, and readiness ends with the engine", async () => {
+test("liveness and readiness need no token, and readiness ends when the engine stops", async () => {
   const house = await openHouse();
   expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
   expect((await fetch(`${house.http}/readyz`)).status).toBe(200);
@@ -19,7 +19,7 @@ test("liveness and readiness need no token, and readiness ends with the engine",
   expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
 });
 
-test("damage: readiness is 503 with the reason while writes are refused, and returns with the first successful write", async () => {
+test("damage: readiness is 503 with the reason while writes fail, and returns with the first successful write", async () => {
   const dir = temporaryFolder();
   const problems: StoreProblem[] = [];
   const refusing = (store: Store): Store =>
@@ -45,7 +45,7 @@ test("damage: readiness is 503 with the reason while writes are refused, and ret
   expect((await ready()).status).toBe(200);
 });
 
-test("calls a tool over HTTP as over the socket", async () => {
+test("a tool is called over HTTP with the same result as over the socket", async () => {
   const house = await openHouse();
   const body = JSON.stringify({ tool: "sessions_list", args: { limit: 2 } });
   const answer = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers: AUTH, body });
@@ -86,7 +86,7 @@ const REFUSED: [string, RequestInit, number][] = [
   ["a list", { method: "POST", body: "[]", headers: AUTH }, 400],
   ["a body of 2 MiB", { method: "POST", body: "x".repeat(2 * 1024 * 1024), headers: AUTH }, 413],
 ];
-test.each(REFUSED)("refuses tools/invoke with %s", async (_, init, status) => {
+test.each(REFUSED)("tools/invoke with %s is refused", async (_, init, status) => {
   const house = await openHouse();
   const answer = await fetch(`${house.http}/tools/invoke`, init);
   expect(answer.status).toBe(status);
@@ -101,7 +101,7 @@ const BODIES: [string, object, RegExp][] = [
   ["a list as args", { tool: "sessions_list", args: [] }, /args must be an object/],
   ["a session that is none", { tool: "sessions_list", sessionKey: 5 }, /sessionKey must be a string/],
 ];
-test.each(BODIES)("refuses a body with %s with a clear error", async (_, body, words) => {
+test.each(BODIES)("a body with %s is refused with a clear error", async (_, body, words) => {
   const house = await openHouse();
   const init = { method: "POST", headers: AUTH, body: JSON.stringify(body) };
   const answer = await fetch(`${house.http}/tools/invoke`, init);
@@ -109,7 +109,7 @@ test.each(BODIES)("refuses a body with %s with a clear error", async (_, body, w
   expect(await answer.json()).toMatchObject({ ok: false, error: { message: expect.stringMatching(words) } });
 });
 
-test("reads a small body without a length like any other", async () => {
+test("a small body without a content length is read like any other", async () => {
   const house = await openHouse();
   const body = new Blob([JSON.stringify({ tool: "sessions_list" })]).stream();
   const init = { method: "POST", headers: AUTH, body, duplex: "half" } as RequestInit;
@@ -118,7 +118,7 @@ test("reads a small body without a length like any other", async () => {
   expect(await answer.json()).toMatchObject({ ok: true, result: { count: expect.any(Number) } });
 });
 
-test("measures a body without a length while it arrives", async () => {
+test("a body without a content length is measured while it arrives", async () => {
   const house = await openHouse();
   const piece = new Uint8Array(64 * 1024);
   let left = 32;
@@ -132,7 +132,7 @@ test("measures a body without a length while it arrives", async () => {
   expect((await fetch(`${house.http}/tools/invoke`, init)).status).toBe(413);
 });
 
-test("every other request gets a JSON answer", async () => {
+test("every unknown request gets a JSON answer", async () => {
   const house = await openHouse();
   for (const path of ["/nothing", "/v2/models", "/%00", "/../etc/passwd"]) {
     const answer = await fetch(`${house.http}${path}`);

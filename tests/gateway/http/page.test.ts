@@ -1,4 +1,4 @@
-// The files of the web page over HTTP, and what their headers allow.
+// The files of the web page over HTTP, and the restrictions in their headers.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -21,7 +21,7 @@ function builtPage(): string {
   return dir;
 }
 
-test("WP2: runs only the page's own scripts, can't be framed, and leaks no address", async () => {
+test("WP2: the page runs only its own scripts, can't be framed, and leaks no address", async () => {
   const { http } = await openHouse();
   const answer = await fetch(`${http}/`);
   expect(answer.status).toBe(200);
@@ -43,7 +43,7 @@ test("WP2: runs only the page's own scripts, can't be framed, and leaks no addre
   expect(html).not.toMatch(/ style=| on\w+=/);
 });
 
-test("WP1: serves only built files, for any path", async () => {
+test("WP1: for any path, only files of the build are served", async () => {
   const dir = builtPage();
   symlinkSync("/etc/hostname", join(dir, "..", "outside"));
   const page = createPage(dir);
@@ -65,7 +65,7 @@ test("a browser with a cached file gets 304, and one that accepts gzip gets a co
   expect((await page.answer(get("/assets/index-abc.js", { "if-none-match": etag })))?.status).toBe(304);
 });
 
-test("without a built page its address says so, and serves it once it is built", async () => {
+test("if the page is not built, its address says so, and serves the page after a build", async () => {
   const dir = temporaryFolder();
   const page = createPage(dir);
   expect(await page.answer(get("/"))).toBeUndefined();
@@ -73,7 +73,7 @@ test("without a built page its address says so, and serves it once it is built",
   expect((await page.answer(get("/")))?.status).toBe(200);
 });
 
-test("a foreign host name gets no page", async () => {
+test("an unknown host name gets no page", async () => {
   const { port } = await openHouse();
   const status = await new Promise((resolve, reject) => {
     const sent = request({ port, host: "127.0.0.1", headers: { host: "evil.example" } }, (answer) => {
@@ -93,7 +93,7 @@ test("all scripts of the page together are less than 88 kB compressed", () => {
   expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(88_000);
 });
 
-test("a file that disappears while the page is read makes one request fail, not all later ones", async () => {
+test("if a file disappears while it is read, only that request fails", async () => {
   const dir = builtPage();
   const torn = join(dir, "torn.js");
   symlinkSync(join(dir, "not-there"), torn);
@@ -103,7 +103,7 @@ test("a file that disappears while the page is read makes one request fail, not 
   expect((await page.answer(get("/")))?.status).toBe(200);
 });
 
-test("answers HEAD like GET, for every file", async () => {
+test("HEAD is answered like GET, for every file", async () => {
   const { http } = await openHouse();
   const [, script = ""] = /src="(\/assets\/[^"]+)"/.exec(await (await fetch(`${http}/`)).text()) ?? [];
   for (const path of ["/", script]) {

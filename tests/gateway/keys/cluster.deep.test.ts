@@ -1,4 +1,4 @@
-// Many idempotency keys, each at two gateways of one store at the same moment.
+// Many idempotency keys, each used at two gateways of one store at the same moment.
 
 import { keysContract } from "./kit.ts";
 

@@ -1,5 +1,5 @@
-// One idempotency key at several gateways of one store: at the same moment, behind a lost commit, after a death.
-// cluster.deep.test.ts sends more keys.
+// One idempotency key at several gateways of one store: at the same moment, after a lost commit, after a
+// crash. cluster.deep.test.ts sends more keys.
 
 import { execFileSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import type { Store } from "../../../src/store/sql.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { command, GROUNDS, gatewayOn, keysContract, linesOf, type Params } from "./kit.ts";
 
-/** A store whose next commit is answered with "connection lost", and takes place once `go` is called. */
+/** Returns a store whose next commit fails with "connection lost", but is made when `go` is called. */
 function stuck() {
   const [begun, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let isNext = false;
@@ -39,7 +39,7 @@ function stuck() {
   };
 }
 
-/** A store that tells when a transaction is asked for. */
+/** Returns a store that calls `tell` when a transaction begins. */
 function heard(tell: () => void) {
   return (store: Store): Store => ({
     ...store,
@@ -61,7 +61,7 @@ const MADE_ONCE: Readonly<Record<string, readonly [string, Params]>> = {
 keysContract(20);
 
 describe.each(GROUNDS)("on %s", (_, openGround) => {
-  test("a call whose gateway died is not run again: its key reports that the outcome is unknown", async () => {
+  test("a call whose gateway died is not repeated: its key reports that the outcome is unknown", async () => {
     const workspace = temporaryFolder();
     const ground = await openGround();
     const [one, two] = [await gatewayOn(ground, workspace), await gatewayOn(ground, workspace)];
@@ -70,7 +70,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     const keyed = { ...command("echo ran >> log.txt; echo > started; cat never"), idempotencyKey: "cut" };
     one.ask("tools.invoke", keyed).catch(() => {});
     await begun;
-    // It waits for as long as the first one may still answer.
+    // The second call waits as long as the first one may still be answered.
     const asked = two.ask("tools.invoke", keyed);
     one.die();
     const answer = await asked;

@@ -8,7 +8,7 @@ import { joined, openHouse } from "../kit.ts";
 
 const other = { token: "other", role: "operator" as const, scopes: ["operator.admin" as const] };
 
-test("a key that is the id of another caller's run starts a new run, with another id", async () => {
+test("a key that equals the run id of another caller starts a new run with another id", async () => {
   const house = await openHouse({ gateway: { tokens: [other] } });
   const [one, two] = [await house.client(), await house.client({ token: "other" })];
   const target = "agent:research:main";
@@ -27,7 +27,7 @@ test("a key that is the id of another caller's run starts a new run, with anothe
   expect(new Set(ids).size).toBe(3);
 });
 
-test("a keyed tool call continues without its caller, and a retry gets its answer", async () => {
+test("a tool call with a key continues when its caller disconnects, and a retry gets its answer", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
   let runs = 0;
@@ -52,7 +52,7 @@ test("a keyed tool call continues without its caller, and a retry gets its answe
   expect(runs).toBe(1);
 });
 
-test("a key in use returns its answer to the same request, and a conflict to its caller's other requests", async () => {
+test("a used key gives its answer to the same request, and a conflict to other requests of its caller", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
   const house = await openHouse({ play: () => gate.promise.then(() => "one"), gateway: { tokens: [other] } });
@@ -78,7 +78,7 @@ test("a key in use returns its answer to the same request, and a conflict to its
   expect(await strange).not.toEqual(first);
 });
 
-test("a keyed tool call that a restart interrupted sends its message once", async () => {
+test("a tool call with a key that a restart interrupted sends its message once", async () => {
   const dir = temporaryFolder();
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
@@ -112,7 +112,7 @@ test("a keyed tool call that a restart interrupted sends its message once", asyn
 });
 
 test.each([["\ud800"], ["a\u0000b"], ["a\nb"]])(
-  "refuses the idempotency key %j with a clear error",
+  "the idempotency key %j is refused with a clear error",
   async (key) => {
     const house = await openHouse();
     const client = await house.client();
@@ -125,7 +125,7 @@ test.each([["\ud800"], ["a\u0000b"], ["a\nb"]])(
 );
 
 test.each([[" "], ["__proto__"], ["constructor"], ["'; drop table runs; --"], ["\u{1f9a6}"]])(
-  "the idempotency key %j is the id of its run, like any other",
+  "the unusual idempotency key %j becomes the id of its run",
   async (key) => {
     const house = await openHouse();
     const client = await house.client();
@@ -147,22 +147,27 @@ const CHANGES: [string, Record<string, unknown>][] = [
   ["chat.send", { sessionKey: "main", message: "x" }],
   ["agent", { message: "x" }],
 ];
-test.each(CHANGES)("%s stores its work and its answer in one commit, or neither", async (method, params) => {
-  const house = await openHouse();
-  const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";
-  await house.store.transaction((tx) => insertSession(tx, sessionRow(key)));
-  // The answer cannot be stored, so nothing must have been executed.
-  await house.store.transaction((tx) =>
-    sql`create trigger full before insert on idempotency begin select raise(abort, 'full'); end`.execute(tx),
-  );
-  const client = await house.client();
-  const state = async () => {
-    const rows = await house.store.db.selectFrom("sessions").selectAll().orderBy("key").execute();
-    const runs = await house.store.db.selectFrom("runs").selectAll().execute();
-    return JSON.stringify([rows, runs]);
-  };
-  const before = await state();
-  const refused = client.call(method, { ...params, idempotencyKey: "once" });
-  await expect(refused).rejects.toMatchObject({ code: "UNAVAILABLE" });
-  expect(await state()).toBe(before);
-});
+test.each(CHANGES)(
+  "%s stores its effect and its answer in one commit, or neither",
+  async (method, params) => {
+    const house = await openHouse();
+    const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";
+    await house.store.transaction((tx) => insertSession(tx, sessionRow(key)));
+    // Makes storing the answer fail, so that nothing may be executed.
+    await house.store.transaction((tx) =>
+      sql`create trigger full before insert on idempotency begin select raise(abort, 'full'); end`.execute(
+        tx,
+      ),
+    );
+    const client = await house.client();
+    const state = async () => {
+      const rows = await house.store.db.selectFrom("sessions").selectAll().orderBy("key").execute();
+      const runs = await house.store.db.selectFrom("runs").selectAll().execute();
+      return JSON.stringify([rows, runs]);
+    };
+    const before = await state();
+    const refused = client.call(method, { ...params, idempotencyKey: "once" });
+    await expect(refused).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(await state()).toBe(before);
+  },
+);

@@ -1,4 +1,4 @@
-// Several gateways of one store that get requests with the same idempotency key at the same moment.
+// Several gateways of one store get requests with the same idempotency key at the same moment.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,14 +14,14 @@ import { openHouse } from "../kit.ts";
 export type Params = Readonly<Record<string, unknown>>;
 export type Ask = (method: string, params: Params) => Promise<Record<string, unknown>>;
 
-/** Keys that are asked for at once. */
+/** Number of keys that are used at the same time. */
 const AT_ONCE = 10;
 export const GROUNDS = [
   ["sqlite", embeddedGround],
   ["postgres", () => postgresGround()],
 ] as const;
 
-/** A gateway on a ground, whose commands work in `workspace`. */
+/** Opens a gateway on a store, with commands that run in `workspace`. */
 export async function gatewayOn(ground: Ground, workspace: string, through = (store: Store): Store => store) {
   const world = quietWorld();
   const disk = await ground.open(world);
@@ -49,7 +49,7 @@ export function command(text: string): Params {
   return { name: "exec", arguments: { command: text } };
 }
 
-/** A request for each key, and what it needs before; each would fail if it were done a second time. */
+/** For each method a request, with the preparation that it needs. A second execution of it would fail. */
 const REQUESTS: Readonly<Record<string, (ask: Ask, at: number) => Promise<readonly [string, Params]>>> = {
   "a message": async (_, at) => ["chat.send", { sessionKey: "agent:main:main", message: `hello ${at}` }],
   "a command": async (_, at) => ["tools.invoke", command(`echo ${at} >> log.txt`)],
@@ -65,10 +65,10 @@ const REQUESTS: Readonly<Record<string, (ask: Ask, at: number) => Promise<readon
   },
 };
 
-/** A busy machine needs half a second for a key. */
+/** Time limit per key; a busy machine needs half a second. */
 const PATIENCE_MS_A_KEY = 3_000;
 
-/** Sends this many keys to two gateways at once, for each request and on each store. */
+/** Tests this many keys: each request is sent to two gateways at the same moment, on each store. */
 export function keysContract(keys: number): void {
   describe.each(GROUNDS)("on %s", (_, openGround) => {
     test.each(Object.keys(REQUESTS))(

@@ -1,5 +1,5 @@
-// Requests whose commit loses its answer, or that reach two gateways at once: each is executed once, with the
-// same answer.
+// Requests whose commit loses its answer, or that arrive at two gateways at the same moment: each is executed
+// once, and the answers are equal.
 
 import { describe, expect, test } from "vitest";
 import { toolCallsOf } from "../../../src/core/shapes/message.ts";
@@ -19,12 +19,12 @@ const send = { sessionKey: RESEARCH, message: "hello", timeoutSeconds: 0 };
 interface Asked {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** The table in which each execution leaves a row. */
+  /** The table to which each execution adds a row. */
   readonly table: "runs" | "sessions" | "cron_jobs" | "flows";
 }
 
 const CRON = { schedule: { kind: "every", everyMs: 3_600_000 }, message: "look" };
-/** Requests that would leave two rows if they were executed twice. */
+/** Requests that would add two rows if they were executed twice. */
 const REQUESTS: Readonly<Record<string, Asked>> = {
   "a message": { method: "chat.send", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
   "a run": { method: "agent", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
@@ -44,7 +44,10 @@ const REQUESTS: Readonly<Record<string, Asked>> = {
 };
 const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
 
-/** A store whose next commits lose their answers. `late`: each is made only after the next one has begun. */
+/**
+ * Returns a store whose next commits lose their answers. `late`: each is made only after the next one has
+ * begun.
+ */
 function cutting(store: Store) {
   let left = 0;
   let skips = 0;
@@ -54,7 +57,7 @@ function cutting(store: Store) {
     new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
   const transaction: Store["transaction"] = async (work) => {
     if (left === 0) {
-      // The repeated request has begun when the uncertain commit is made.
+      // The uncertain commit is made after the repeated request has begun.
       if (isLate) queueMicrotask(held.resolve);
       return store.transaction(work);
     }
@@ -79,7 +82,8 @@ function cutting(store: Store) {
   return {
     store: { ...store, transaction },
     /**
-     * `skipped`: number of commits that are answered first. The returned function says whether all were cut.
+     * Loses the answers of `count` commits. `skipped`: number of commits before that keep their answers.
+     * The returned function says whether all were lost.
      */
     cut(count: number, late = false, skipped = 0): () => boolean {
       left = count;
@@ -144,7 +148,7 @@ test.each(Object.keys(REQUESTS))(
 );
 
 describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind) => {
-  test("K1: each call has one result, and the run ends ok, whichever answer to a commit is lost", async () => {
+  test("K1: whichever answer to a commit is lost, each tool call has one result, and the run succeeds", async () => {
     const script = (_: unknown, call: number) =>
       call === 0
         ? { toolCalls: [{ name: "agents_list" }, { name: "sessions_list" }, { name: "agents_list" }] }
@@ -176,7 +180,7 @@ describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind)
   });
 });
 
-test("one key, one answer: two gateways get the same request at the same moment, for each method", async () => {
+test("for each method, two gateways that get the same request at the same moment return the same answer", async () => {
   const ground = await openPostgresStore();
   cleanup(ground.dispose);
   const open = async () => openHouse({ disk: await openPostgres({ url: ground.url, world: quietWorld() }) });

@@ -1,4 +1,4 @@
-// Idempotency keys of several callers: each token, and each device of a token, has separate keys.
+// Idempotency keys of several callers: each token has separate keys, and each device of a token.
 
 import { describe, expect, test } from "vitest";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
@@ -17,13 +17,13 @@ const tokens = [
   { token: RESEARCHER, role: "operator", scopes: ["operator.write"], sessions: ["agent:research:*"] },
 ] as const;
 
-/** Opens gateways one after another on one store, like restarts. */
+/** Returns a function that opens gateways one after another on one store, as after restarts. */
 async function placeOf(kind: string): Promise<() => Promise<House>> {
   const open = await openerOf(kind);
   return () => open({ gateway: { tokens: [...tokens, ...NODE_TOKENS] } });
 }
 
-/** Connects a device with its signature. */
+/** Connects a device, which signs the challenge. */
 async function device(house: House, key: Device, token?: string): Promise<Raw & { token: string }> {
   const raw = await openRaw(house.url);
   const { nonce } = (await raw.next((frame) => frame.event === "connect.challenge")).payload;
@@ -44,7 +44,7 @@ const runsOf = async (house: House) =>
   (await house.store.db.selectFrom("runs").select(["run_id", "session_key"]).execute()).length;
 
 describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (kind) => {
-  test("two tokens that share a key have their own runs, and each gets the id of its own", async () => {
+  test("if two tokens use the same key, each gets its own run and that run's id", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
@@ -68,7 +68,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(house)).toBe(6);
   });
 
-  test("two tokens use one key at the same moment: each gets an answer, and nothing runs twice", async () => {
+  test("if two tokens use one key at the same moment, each gets its own answer, and nothing is executed twice", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
@@ -85,7 +85,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(house)).toBe(10);
   });
 
-  test("a key that two tokens use is two keys for every other method, also after a restart", async () => {
+  test("for every other method, a key that two tokens use is two separate keys, also after a restart", async () => {
     const open = await placeOf(kind);
     const first = await open();
     const calls: [string, object][] = [
@@ -112,7 +112,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(second)).toBe(count);
   });
 
-  test("two devices that share a token and a key keep their own runs, also after reconnect and restart", async () => {
+  test("two devices with the same token and key have separate runs, also after a reconnect and a restart", async () => {
     const open = await placeOf(kind);
     const first = await open();
     const [phone, desk] = [newDevice(), newDevice()];
@@ -122,12 +122,12 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     const [onPhone, onDesk] = answers.map(({ payload }) => payload);
     expect(onPhone).toEqual({ runId: "shared", status: "started" });
     expect(onDesk.runId).not.toBe("shared");
-    // The token without a device is a third caller.
+    // The same token without a device is a third caller.
     const plain = await (await first.client()).request("chat.send", params);
     expect(new Set(["shared", onDesk.runId, plain.runId]).size).toBe(3);
     const again = async (house: House, key: Device, token?: string) =>
       (await ask(await device(house, key, token), "chat.send", params)).payload;
-    // With the gateway's token, and with the device's own token.
+    // Signs in with the gateway's token, and later with the device's own token.
     expect(await again(first, phone)).toEqual(onPhone);
     expect(await again(first, phone, byPhone.token)).toEqual(onPhone);
     await quiet(first);
@@ -139,7 +139,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(second)).toBe(3);
   });
 
-  test("two nodes of one token send events under one key, and a node of an older version gets its old answer", async () => {
+  test("two nodes of one token can use the same key for events, and a node of an older version gets its old answer", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await pairedDevice(house), await pairedDevice(house)];
@@ -149,7 +149,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     const { payload: second } = await ask(byTwo, "node.event", params);
     expect(second.runId).not.toBe(first.runId);
     expect((await ask(byOne, "node.event", params)).payload).toEqual(first);
-    // Stores the row in the form of an older version.
+    // Stores the row as an older version did.
     const row = await house.store.db
       .selectFrom("idempotency")
       .selectAll()
@@ -164,7 +164,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect((await ask(byTwo, "node.event", params)).payload).toEqual(second);
   });
 
-  test("an answer stored by an older version is returned to its token's devices, and to no other token", async () => {
+  test("an answer stored by an older version is returned to the devices of its token, and to no other token", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const client = await house.client();
@@ -195,7 +195,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
   });
 });
 
-test("a key that is another caller's run id reveals nothing of that run, and stops nothing", async () => {
+test("a key that equals another caller's run id reveals nothing about that run, and stops nothing", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHouse({
     gateway: { tokens },
@@ -211,7 +211,7 @@ test("a key that is another caller's run id reveals nothing of that run, and sto
   const { runId } = await mine.accepted;
   expect(runId).not.toBe("hidden");
   expect(await mine.done).toMatchObject({ runId, status: "ok", result: { text: "echo mine" } });
-  // The id gives no wait, stop or event of main's run.
+  // With this id one can neither wait for main's run, nor stop it, nor receive its events.
   const wait = researcher.request("agent.wait", { runId: "hidden" });
   await expect(wait).rejects.toMatchObject({ code: "NOT_FOUND" });
   const stopMain = researcher.request("chat.abort", { sessionKey: MAIN, runId: "hidden" });
@@ -223,7 +223,7 @@ test("a key that is another caller's run id reveals nothing of that run, and sto
   expect([...new Set(events.map((event) => event.runId))]).toEqual([runId]);
 });
 
-test("one caller sends two gateways the same request at the same moment: one run, and one answer", async () => {
+test("if one caller sends the same request to two gateways at the same moment, there is one run and one answer", async () => {
   const url = await emptyUrl();
   const open = async () => openHouse({ disk: await openPostgres({ url, world: quietWorld() }) });
   const houses = [await open(), await open()];

@@ -29,7 +29,7 @@ async function call(
   return objectOf(result);
 }
 
-/** Resolves with the first event of a stream that is no comment. */
+/** Resolves with the first event of a stream that is not a comment. */
 async function firstEvent(response: Response): Promise<Answer> {
   const decoder = new TextDecoder();
   let text = "";
@@ -93,7 +93,7 @@ test("a gateway keeps no state between two requests: any process knows the clien
   expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
 });
 
-test("a waiting inbox at one gateway returns when another gateway accepts a message, without looking again", async () => {
+test("a client that waits for its inbox at one gateway gets a message that another gateway accepts, without polling", async () => {
   const url = await emptyUrl();
   const { world, skipped } = worldWithoutTimers(INBOX_LOOK_MS);
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };

@@ -1,4 +1,4 @@
-// The inbox of an MCP client: waiting for news, acknowledging it, and what a sender learns of both.
+// The inbox of an MCP client: waiting for messages, acknowledging them, and the receipts that senders see.
 
 import { expect, test } from "vitest";
 import { operatorViewer } from "../../../src/access/access.ts";
@@ -33,7 +33,7 @@ const reaches = (house: House, messageId: unknown, state: string): Promise<unkno
   until(async () => (await stateOf(house, messageId)) === state);
 
 test.each(SPEAKERS)(
-  "%s: the sender sees a message offered when the client has it, and in turn when it was acknowledged",
+  "%s: the receipt of a message is `offered` when the client has it, and `in_turn` after the client has acknowledged it",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, DESK);
@@ -67,14 +67,14 @@ test.each(SPEAKERS)(
   },
 );
 
-test.each(SPEAKERS)("%s: a call with waitSeconds returns when a message comes", async (speaker) => {
+test.each(SPEAKERS)("%s: a call with waitSeconds returns when a message arrives", async (speaker) => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const peer = await openPeer(house, speaker, DESK);
   await peer.call("sessions_inbox");
   const first = peer.call("sessions_inbox", { waitSeconds: 300 });
   const sent = await sendAs(house, RESEARCH, KEY, "one");
   expect(await first).toMatchObject({ count: 1, messages: [{ text: "one" }] });
-  // Not acknowledged yet: there is something new.
+  // The message is not acknowledged yet, so the call returns at once.
   expect(await peer.call("sessions_inbox", { waitSeconds: 300 })).toMatchObject({ count: 1 });
   const next = peer.call("sessions_inbox", {
     waitSeconds: 300,
@@ -86,7 +86,7 @@ test.each(SPEAKERS)("%s: a call with waitSeconds returns when a message comes", 
   expect(await peer.call("sessions_inbox", { waitSeconds: -1 })).toMatchObject({ code: "invalid_argument" });
 });
 
-test("a message is offered only if the answer was written to the client's connection", async () => {
+test("a message counts as offered only after the answer was written to the client's connection", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   await (await openPeer(house, "version 1", DESK)).call("sessions_inbox");
   const came = written(house, KEY);
@@ -109,7 +109,7 @@ test("a message is offered only if the answer was written to the client's connec
 });
 
 test.each(["embedded", "PostgreSQL"])(
-  "%s: a message to a client puts its chain on the list",
+  "%s: a message to a client adds its chain to the list of chains",
   async (kind) => {
     const open = await openerOf(kind);
     const house = await open({ choices: { tools: OPEN } });
@@ -122,7 +122,7 @@ test.each(["embedded", "PostgreSQL"])(
   },
 );
 
-test("a reply to a session that was deleted or archived fails at once and says so", async () => {
+test("a reply to a deleted or archived session fails at once with the reason", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const peer = await openPeer(house, "version 1", DESK);
   await peer.call("sessions_send", { sessionKey: RESEARCH, message: "hello" });
@@ -133,13 +133,13 @@ test("a reply to a session that was deleted or archived fails at once and says s
     error: expect.stringContaining("was deleted after it wrote to you"),
   });
   expect(await getSession(house.store.db, KEY)).toBeUndefined();
-  // A session that never wrote to it is answered as before.
+  // A send to a session that never wrote to it gets the usual answer.
   expect(
     await callAs(house, RESEARCH, "sessions_send", { sessionKey: "agent:main:mcp:other", message: "?" }),
   ).not.toMatchObject({ error: expect.stringContaining("wrote to you") });
 });
 
-test("message.receipt reaches those who see the recipient or the sender, after each commit", async () => {
+test("after each commit, message.receipt is sent to the connections that may see the recipient or the sender", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const client = await house.client();
   const states: string[] = [];

@@ -1,4 +1,4 @@
-// MCP clients of both official libraries against a real gateway, and requests that no library would send.
+// MCP clients from both official libraries with a real gateway, and requests that no library would send.
 
 import {
   Client as NewClient,
@@ -11,7 +11,7 @@ import { optional } from "../../../src/core/optional.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { type House, TOKEN } from "../kit.ts";
 
-/** The client library, and the protocol revision that it negotiates. */
+/** Each entry: a client library, and the protocol revision that it negotiates. */
 export const SPEAKERS = ["version 1", "version 2, older revision", "version 2, newest revision"] as const;
 export type Speaker = (typeof SPEAKERS)[number];
 export const REVISION_OF: Record<Speaker, string> = {
@@ -20,7 +20,7 @@ export const REVISION_OF: Record<Speaker, string> = {
   "version 2, newest revision": "2026-07-28",
 };
 
-/** Interval at which a waiting inbox looks again without a hint. */
+/** Interval at which a waiting inbox is read again even without a hint. */
 export const INBOX_LOOK_MS = 10_000;
 
 export type Answer = Record<string, unknown>;
@@ -30,14 +30,14 @@ export interface CallOptions {
   readonly onprogress?: (progress: { progress: number; message?: string | undefined }) => void;
 }
 
-/** Operations that the tests need from a client of either library. */
+/** The operations of a client, the same for both libraries. */
 export interface Peer {
   readonly revision: string | undefined;
   tools(): Promise<string[]>;
-  /** A tool's result object. */
+  /** Calls a tool and returns its result object. */
   call(name: string, args?: Answer, options?: CallOptions): Promise<Answer>;
   read(uri: string): Promise<Answer>;
-  /** Resolves when notifications of the inbox will arrive. */
+  /** Calls `heard` for each notification about the inbox. Resolves when the subscription is active. */
   subscribe(heard: () => void): Promise<void>;
   close(): Promise<void>;
 }
@@ -59,7 +59,7 @@ export function objectOf(result: unknown): Answer {
 type OldWire = Parameters<OldClient["connect"]>[0];
 type NewWire = Parameters<NewClient["connect"]>[0];
 
-/** `opened` resolves when the notification stream is open. */
+/** Connects a client of the older library. `opened` resolves when the notification stream is open. */
 export async function oldPeer(name: string, wire: OldWire, opened = Promise.resolve()): Promise<Peer> {
   const client = new OldClient({ name, version: "1.0.0" });
   cleanup(() => client.close());
@@ -118,7 +118,7 @@ export async function newPeer(
   };
 }
 
-/** A fetch that reports when the client's notification stream was accepted. */
+/** Returns a fetch that reports when the gateway has accepted the client's notification stream. */
 function watchedFetch(): { fetch: typeof fetch; opened: Promise<void> } {
   const { promise: opened, resolve } = Promise.withResolvers<void>();
   return {
@@ -131,7 +131,7 @@ function watchedFetch(): { fetch: typeof fetch; opened: Promise<void> } {
   };
 }
 
-/** A client over HTTP. */
+/** Connects a client over HTTP. */
 export async function openPeer(
   house: Pick<House, "http">,
   speaker: Speaker,
@@ -147,13 +147,13 @@ export async function openPeer(
 
 const POST = { accept: "application/json, text/event-stream", "content-type": "application/json" };
 
-/** Sends an unchanged request to `/mcp`. */
+/** Sends a request to `/mcp` unchanged. */
 export function raw(house: Pick<House, "http">, init: RequestInit, query = ""): Promise<Response> {
   const headers = { authorization: `Bearer ${TOKEN}`, ...POST, ...(init.headers as Record<string, string>) };
   return fetch(`${house.http}/mcp${query}`, { method: "POST", ...init, headers });
 }
 
-/** Sends a request of the older revisions. Returns the answer's message. */
+/** Sends a request of the older protocol revisions. Returns the message in the answer. */
 export async function ask(
   house: Pick<House, "http">,
   method: string,
@@ -164,7 +164,7 @@ export async function ask(
   return messageOf(await raw(house, { body, headers }));
 }
 
-/** Reads the answer of a response, as a stream of one event or as JSON. */
+/** Reads the message of a response: a stream with one event, or JSON. */
 export async function messageOf(response: Response): Promise<Answer> {
   const text = await response.text();
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
@@ -173,7 +173,7 @@ export async function messageOf(response: Response): Promise<Answer> {
   return JSON.parse(json) as Answer;
 }
 
-/** Sends a request of the newest revision. */
+/** Sends a request of the newest protocol revision. */
 export async function askNew(
   house: Pick<House, "http">,
   request: { method: string; params?: Answer; name?: string; extensions?: Answer; signal?: AbortSignal },
@@ -196,7 +196,7 @@ export async function askNew(
   return messageOf(await raw(house, { ...init, headers: { ...more, ...headers } }));
 }
 
-/** A model that answers on the test's request. */
+/** Returns a model that answers when the test says so. */
 export function heldModel(): {
   play: () => Promise<string>;
   started: Promise<void>;
@@ -214,7 +214,7 @@ export function heldModel(): {
   };
 }
 
-/** Resolves when an entry was written into this session. */
+/** Resolves when an entry is appended to this session. */
 export function written(
   house: House,
   sessionKey: string,
@@ -229,7 +229,7 @@ export function written(
   });
 }
 
-/** Sends from one session to another, like its agent's tool. */
+/** Sends from one session to another with the tool of its agent. */
 export async function sendAs(
   house: House,
   from: string,

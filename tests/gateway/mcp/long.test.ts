@@ -1,5 +1,5 @@
-// Long sends over MCP: progress messages, and tasks for clients that support them, on a clock that the test
-// controls.
+// Long sends over MCP: progress messages, and tasks for clients that support them. The test controls the
+// clock.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
@@ -13,7 +13,7 @@ const SEND = {
   arguments: { sessionKey: "main", message: "work", timeoutSeconds: 600 },
 };
 const ME = { "x-parley-handle": "patient" };
-/** Maximum steps of the clock before a wait fails. */
+/** Maximum number of clock steps before a wait fails. */
 const STEPS_MAX = 2_000;
 
 /** Advances the clock in steps until the promise resolves. */
@@ -49,7 +49,7 @@ async function sendTask(house: House, world: FakeWorld): Promise<Answer> {
 }
 
 test.each(SPEAKERS)(
-  "%s: a client that requests progress gets the status of its send while it waits",
+  "%s: a client that asks for progress is told the status of its send while it waits",
   async (speaker) => {
     const world = fakeWorld();
     const model = heldModel();
@@ -68,7 +68,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a call that waits for its inbox gets progress, and returns the inbox as it is when the gateway stops",
+  "%s: a client that waits for its inbox gets progress, and gets the inbox when the gateway stops",
   async (speaker) => {
     const world = fakeWorld();
     const house = await openHouse({ world });
@@ -81,7 +81,7 @@ test.each(SPEAKERS)(
   },
 );
 
-test("a call that has waited for its inbox returns with the message that comes", async () => {
+test("a call that waits for its inbox returns when a message arrives", async () => {
   const world = fakeWorld();
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
   const house = await openHouse({ world, choices });
@@ -94,14 +94,14 @@ test("a call that has waited for its inbox returns with the message that comes",
   expect(await sent).toMatchObject({ status: "accepted", receipt: "queued" });
 });
 
-test("a quick reply is the answer itself, also for a client that supports tasks", async () => {
+test("a quick answer is returned directly, even if the client supports tasks", async () => {
   const house = await openHouse();
   const request = { method: "tools/call", params: SEND, name: "sessions_send", extensions: TASKS };
   const { result } = await askNew(house, request, ME);
   expect(objectOf(result)).toMatchObject({ status: "ok", reply: "echo work" });
 });
 
-test("a long send is a task, which only its session can read, in any process that has the store", async () => {
+test("a long send becomes a task, which only its session can read, in any process with the store", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const dir = temporaryFolder();
@@ -148,7 +148,7 @@ async function completed(house: House, taskId: string): Promise<unknown> {
   }
 }
 
-test("a cancelled task ends the wait; its run continues, and its result is in the inbox", async () => {
+test("cancelling a task ends the wait; the run continues, and its result arrives in the inbox", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const house = await openHouse({ play: model.play, world });
@@ -170,7 +170,7 @@ test("a cancelled task ends the wait; its run continues, and its result is in th
   });
 });
 
-test("a task whose wait has ended reports so after its timeout", async () => {
+test("a task whose wait has timed out reports that", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const house = await openHouse({ play: model.play, world });
@@ -185,7 +185,7 @@ test("a task whose wait has ended reports so after its timeout", async () => {
   model.answer("late");
 });
 
-test("a client that leaves before it gets its task finds the result in its inbox", async () => {
+test("a client that disconnects before it gets its task finds the result in its inbox", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const house = await openHouse({ play: model.play, world });

@@ -1,4 +1,5 @@
-// MCP clients of both official libraries, on the older and the newest revision, against a real gateway over HTTP.
+// MCP clients from both official libraries, on older revisions and on the newest, with a real gateway over
+// HTTP.
 
 import { expect, test } from "vitest";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
@@ -13,7 +14,7 @@ const OPEN = {
 };
 
 test.each(SPEAKERS)(
-  "%s: a client lists the session tools and its inbox, but no tools for files or programs",
+  "%s: a client gets the session tools and its inbox, but no tools for files or programs",
   async (speaker) => {
     const house = await openHouse();
     const peer = await openPeer(house, speaker);
@@ -38,7 +39,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client is a session with its name, and its messages are in its transcript",
+  "%s: a client is a session with the client's name, and its messages are in the transcript",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { name: "My Editor" });
@@ -75,7 +76,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a message for a client waits in its inbox, and the client gets a notification",
+  "%s: a message to a client waits in its inbox, and the client gets a notification",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });
@@ -153,7 +154,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client that waited for another client's answer gets no notice of it",
+  "%s: a client that waited for another client's answer gets no additional notice about it",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const asker = await openPeer(house, speaker, { headers: { "x-parley-handle": "asker" } });
@@ -173,7 +174,7 @@ test.each(SPEAKERS)(
   },
 );
 
-test("I7: a client can't wait for itself, nor for a session that waits for it", async () => {
+test("I7: a client can wait neither for itself nor for a session that waits for it", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const who = { headers: { "x-parley-handle": "desk" } };
   const peer = await openPeer(house, "version 1", who);
@@ -187,7 +188,7 @@ test("I7: a client can't wait for itself, nor for a session that waits for it", 
 });
 
 test.each(SPEAKERS)(
-  "%s: sessions_inbox with a limit reaches every message, older and newer",
+  "%s: sessions_inbox with a limit gives access to every message, older and newer",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });
@@ -245,7 +246,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: the run of a client that disconnects while it waits continues, and its result is in the inbox",
+  "%s: if a client disconnects while it waits, the run continues, and its result arrives in the inbox",
   async (speaker) => {
     const model = heldModel();
     const house = await openHouse({ play: model.play });
@@ -297,7 +298,7 @@ test.each(SPEAKERS)("%s: cancelling a call ends the wait, not the run", async (s
   });
 });
 
-/** Resolves when no caller waits. */
+/** Resolves when no caller waits for a run. */
 async function waitEnds({ store }: Awaited<ReturnType<typeof openHouse>>): Promise<void> {
   const open = store.db.selectFrom("waits").select("call_id").where("state", "=", "open");
   await until(async () => (await open.execute()).length === 0);

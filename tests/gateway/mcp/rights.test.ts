@@ -1,5 +1,5 @@
-// Rights of an MCP client: its token's rights with its own session's identity, or another session's rights
-// within its token's (I9).
+// Rights of an MCP client. In its own session it has the rights of its token; in another session it has that
+// session's rights, limited by its token (I9).
 
 import { expect, test } from "vitest";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
@@ -35,7 +35,7 @@ async function call(
   return "result" in answer ? objectOf(answer.result) : answer;
 }
 
-test("a read-only token can read, sends nothing, and leaves no session behind", async () => {
+test("a token that may only read sends nothing, and creates no session", async () => {
   const house = await openHouse(WITH_TOKENS);
   const headers = bearer(READER, { "x-parley-handle": "reader" });
   expect(await call(house, "sessions_list", {}, headers)).toMatchObject({ count: 3 });
@@ -50,7 +50,7 @@ test("a read-only token can read, sends nothing, and leaves no session behind", 
   expect(await getSession(house.store.db, "agent:main:mcp:reader")).toBeUndefined();
 });
 
-test("a token for some sessions sees those, acts as one of them, and spawns only below them", async () => {
+test("a token for some sessions sees only those, can act as one of them, and spawns only below them", async () => {
   const house = await openHouse(WITH_TOKENS);
   const anna = bearer(ANNA, { "x-parley-handle": "anna" });
   const { sessions } = (await call(house, "sessions_list", {}, anna)) as { sessions: { key: string }[] };
@@ -95,7 +95,7 @@ test("a node's token is not accepted for MCP", async () => {
   expect(answer.status).toBe(403);
 });
 
-test("as another session, a client has that session's rights: what it may not see is forbidden, even if the token covers it", async () => {
+test("a client that acts as another session has that session's rights: it cannot access what that session may not see", async () => {
   const house = await openHouse({ choices: { tools: { visibility: "tree" } } });
   const as = await openPeer(house, "version 2, newest revision", {
     headers: { "x-parley-session": "agent:research:main" },
@@ -116,7 +116,7 @@ test("as another session, a client has that session's rights: what it may not se
   });
 });
 
-test("a client in its own session has its token's rights; the visibility of agents does not restrict it", async () => {
+test("in its own session a client has the rights of its token, and the visibility settings of agents do not limit it", async () => {
   const house = await openHouse({ choices: { tools: { visibility: "self" } } });
   const peer = await openPeer(house, "version 1");
   expect(await peer.call("sessions_list")).toMatchObject({ count: 4, visibility: "all" });
@@ -128,7 +128,7 @@ test("a client in its own session has its token's rights; the visibility of agen
   });
 });
 
-test("tool policy applies to clients: a denied tool is not listed, and a call of it names the setting", async () => {
+test("the tool policy applies to clients: a denied tool is not listed, and the error of a call names the setting", async () => {
   const house = await openHouse({ choices: { tools: { filter: { allow: [], deny: ["sessions_search"] } } } });
   const peer = await openPeer(house, "version 1");
   expect(await peer.tools()).not.toContain("sessions_search");
@@ -138,7 +138,7 @@ test("tool policy applies to clients: a denied tool is not listed, and a call of
   });
 });
 
-test("a client's sub-agent reports to the client's inbox, and the client's request is in its transcript", async () => {
+test("the result of a client's sub-agent arrives in the client's inbox, and the spawn is in the client's transcript", async () => {
   const house = await openHouse();
   const peer = await openPeer(house, "version 2, newest revision", {
     headers: { "x-parley-handle": "boss" },
@@ -155,7 +155,7 @@ test("a client's sub-agent reports to the client's inbox, and the client's reque
   });
 });
 
-test("an answer continues the chain of its message, so that two programs that answer each other stop at the limit (I8)", async () => {
+test("I8: an answer continues the chain of its message, so that two programs that answer each other stop at the limit", async () => {
   const visible = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
   const house = await openHouse({
     choices: {

@@ -19,7 +19,7 @@ function rawHeaders(port: number, headers: Record<string, string>): Promise<numb
   });
 }
 
-test("refuses a wrong host, a foreign page, a missing and a wrong token before the body is read", async () => {
+test("a wrong host, a foreign page, and a missing or wrong token are refused before reading the body", async () => {
   const house = await openHouse();
   const host = `127.0.0.1:${house.port}`;
   const good = {
@@ -85,7 +85,7 @@ test.each(MALFORMED)("%s gets a clear error", async (_, init, status, words) => 
   expect(JSON.stringify(message)).not.toMatch(/node:|\.ts:/);
 });
 
-test("turns a hostile client name into a plain handle", async () => {
+test("a hostile client name becomes a harmless handle", async () => {
   const house = await openHouse();
   const names = [
     "../../agent:main:main",
@@ -113,7 +113,7 @@ test("turns a hostile client name into a plain handle", async () => {
   expect(rows.length).toBe(names.length);
 });
 
-test("a connection's id only names the client: it gives no right, and no process keeps it", async () => {
+test("a connection id only names the client: it gives no rights, and no process stores it", async () => {
   const house = await openHouse();
   const clientInfo = { name: "Anna", version: "1" };
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
@@ -133,7 +133,7 @@ test("a connection's id only names the client: it gives no right, and no process
   expect((await raw(house, { method: "DELETE", headers: { "mcp-session-id": id } })).status).toBe(204);
 });
 
-test("negotiates older revisions; a client with an unknown newer one gets the list of supported ones", async () => {
+test("older revisions are negotiated; a client with an unknown newer one gets the list of supported revisions", async () => {
   const house = await openHouse();
   for (const version of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) {
     const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: "old", version: "1" } };
@@ -155,7 +155,7 @@ test("negotiates older revisions; a client with an unknown newer one gets the li
   expect(answer).toMatchObject({ error: { data: { supported: ["2026-07-28"] } } });
 });
 
-test("an invalid call is a protocol error; a tool's refusal is its result", async () => {
+test("an invalid call is a protocol error; a refusal by a tool is a result", async () => {
   const house = await openHouse();
   expect(await ask(house, "tools/call", { arguments: {} })).toMatchObject({ error: { code: -32602 } });
   expect(await ask(house, "tools/call", { name: "sessions_list", arguments: [] })).toMatchObject({
@@ -172,7 +172,7 @@ test("an invalid call is a protocol error; a tool's refusal is its result", asyn
   expect(JSON.stringify(inbox)).toMatch(/unknown_argument/);
 });
 
-test("a gateway that stops ends open streams and waiting calls, and loses nothing that it accepted", async () => {
+test("a gateway that stops ends open streams and waiting calls, and loses nothing that it has accepted", async () => {
   const model = heldModel();
   const house = await openHouse({ play: model.play });
   const stream = await raw(house, { method: "GET", headers: { accept: "text/event-stream" } });

@@ -1,4 +1,4 @@
-// The question "May A do this to B?", the state of the outbox, and changes of the outbox.
+// The method that explains whether session A may access session B, and the methods about the outbox.
 
 import { expect, test } from "vitest";
 import type { ChannelRow } from "../../../src/contract/methods/channels.ts";
@@ -39,7 +39,7 @@ const answerTo = ({ answers }: Explained, access: Explanation["access"]): Explan
   return found;
 };
 
-test("answers every access question with the deciding rule, from the functions that enforce it", async () => {
+test("every access question is answered with the rule that decides it, by the functions that enforce the rule", async () => {
   const house = await open();
   const answer = await explain(house, "main", "agent:Research:MAIN");
   expect(answer).toMatchObject({
@@ -65,7 +65,7 @@ test("answers every access question with the deciding rule, from the functions t
   });
 });
 
-test("a refusal names the settings that would allow it, and one question may be asked alone", async () => {
+test("a refusal names the settings that would allow the access, and a single question can be asked", async () => {
   const house = await open({
     choices: { tools: { visibility: "self", agentToAgent: { enabled: false, allow: [] } } },
   });
@@ -81,7 +81,7 @@ test("a refusal names the settings that would allow it, and one question may be 
   ]);
 });
 
-test("considers tools, the send policy and the agents that may be spawned, besides visibility", async () => {
+test("the answer covers tools, send policy and agents that may be spawned, in addition to visibility", async () => {
   const agents = [
     agentSettings("main", {
       tools: { allow: [], deny: ["sessions_history"] },
@@ -114,7 +114,7 @@ test("considers tools, the send policy and the agents that may be spawned, besid
   expect(twice.checks.map(({ code }) => code)).toEqual(["tool_denied", "agent_to_agent"]);
 });
 
-test("V1: explains an unknown target like any session with its key, and reports that it does not exist", async () => {
+test("V1: an unknown target is explained like any session with its key, and reported as missing", async () => {
   const house = await open({ choices: { tools: { visibility: "agent" } } });
   const key = "agent:main:chat:00000000-0000-4000-8000-000000000000";
   const nobody = await explain(house, MAIN, key);
@@ -133,7 +133,7 @@ test("V1: explains an unknown target like any session with its key, and reports 
   });
 });
 
-test("I9: the caller's token must cover both sessions, whether or not they exist", async () => {
+test("I9: the caller's token must cover both sessions, whether they exist or not", async () => {
   const house = await open();
   expect((await explain(house, MAIN, RESEARCH, "scoped")).answers).toHaveLength(6);
   for (const [viewer, target] of [
@@ -145,7 +145,7 @@ test("I9: the caller's token must cover both sessions, whether or not they exist
   }
 });
 
-test("includes temporary rules: an open conversation, and a wait that would close a cycle", async () => {
+test("the answer includes temporary rules: an open conversation, and a wait that would close a cycle", async () => {
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   const house = await open({
@@ -188,7 +188,7 @@ test("includes temporary rules: an open conversation, and a wait that would clos
 
 const HOOK = { name: "news", url: "http://127.0.0.1:1/secret", events: [], secret: "s" };
 
-/** Creates an outbox row with this outcome. */
+/** Adds an outbox row with this outcome. */
 async function row(house: House, id: string, outcome: "sent" | "failed" | "retry", to: string) {
   await house.store.transaction(async (tx) => {
     const route = { channel: "webhook", to };
@@ -209,7 +209,7 @@ async function channels(house: House, token?: string): Promise<readonly ChannelR
   return (await client.request("channels.status")).channels;
 }
 
-test("lists every outgoing path with its status; shows figures and errors only to callers who see everything", async () => {
+test("every outgoing destination is listed with its status; figures and errors are only for callers who see everything", async () => {
   const acp = agentSettings("coder", {
     runtime: {
       ...{ type: "acp", command: ["true"], env: {}, permissions: "deny", askSeconds: 1 },
@@ -247,7 +247,7 @@ test("lists every outgoing path with its status; shows figures and errors only t
 const told = (raw: Raw) =>
   raw.frames.filter(({ event }) => event === "deliveries").map(({ payload }) => payload);
 
-test("sends changes of the outbox only to callers who may read the changed row", async () => {
+test("changes of the outbox are sent only to callers who may read the changed row", async () => {
   const house = await open();
   const [admin, scoped, reader] = [
     await joined(house),
@@ -304,7 +304,7 @@ test("I9: a delivery names no other session that the token does not cover", asyn
   }
 });
 
-test("redacts a delivery's text before cutting it to the requested length", async () => {
+test("the text of a delivery is redacted before it is cut to the requested length", async () => {
   const house = await open();
   await house.store.transaction(async (tx) => {
     const text = `password=${"hunter2".repeat(4)} and then more`;

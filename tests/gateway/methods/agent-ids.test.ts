@@ -1,4 +1,4 @@
-// Methods that take an agent's id, and jobs that run as an agent: what a token for another agent may do.
+// Methods with an agent id, and jobs that run as an agent: the rights of a token for another agent.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
@@ -16,7 +16,7 @@ const tokens = [
 ] as const;
 const EVERY = { kind: "every", everyMs: 3_600_000 } as const;
 
-/** The params of each method, without the agent's id. */
+/** The params of each method, without the agent id. */
 const NEEDED: Partial<Record<MethodName, object>> = {
   "sessions.list": {},
   "sessions.resolve": { label: "x" },
@@ -44,7 +44,7 @@ async function refusal(work: Promise<unknown>): Promise<object> {
 const ask = (client: GatewayClient, name: string, params: object) =>
   client.call(name as MethodName, params as never);
 
-test("the table names every method whose params have agentId", () => {
+test("the table of this test contains every method whose params have agentId", () => {
   expect(Object.keys(NEEDED).sort()).toEqual(Object.keys(METHODS).filter(takesAgent).sort());
 });
 
@@ -59,7 +59,7 @@ test.each(Object.entries(NEEDED))(
   },
 );
 
-test("I13: a token adds, changes and runs jobs only as an agent that it covers, named or not", async () => {
+test("I13: a token adds, changes and runs jobs only for agents that it covers, even if the job names no agent", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const [admin, scoped] = [await open(), await open({ token: SCOPED })];
   const job = { schedule: EVERY, message: "tick" };
@@ -78,7 +78,7 @@ test("I13: a token adds, changes and runs jobs only as an agent that it covers, 
   expect(await scoped.request("agent.wait", { runId: fired.runId })).toMatchObject({ status: "ok" });
 });
 
-test("a scoped token approves no node whose messages would go to an agent that it does not cover", async () => {
+test("a scoped token cannot approve a node whose messages would go to an agent that it does not cover", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const scoped = await open({ token: SCOPED });
   const asked = ask(scoped, "node.pair.approve", { code: "ABCD-EFGH" });

@@ -1,4 +1,4 @@
-// Reports of chains: the steps of conversations, jobs and refusals in time, on both stores, and the parts
+// Reports of chains: the steps of conversations, jobs and refusals over time, on both stores, and the parts
 // that a caller with fewer rights sees.
 
 import { describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ const rules = (more: Record<string, unknown> = {}) => ({
   session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 16, maxChainRuns: 200, ...more } },
 });
 
-/** A gateway on this kind of store. */
+/** Opens a gateway on this kind of store. */
 async function houseOn(kind: string, options: HouseOptions = {}): Promise<House> {
   const more = { model: talkingModel(), choices: rules(), ...options };
   if (kind === "embedded") return openHouse(more);
@@ -29,7 +29,7 @@ async function houseOn(kind: string, options: HouseOptions = {}): Promise<House>
   return openHouse({ ...more, disk: store });
 }
 
-/** Sends a message to a session, and waits until all work is done. */
+/** Sends a message to a session, and waits until all work has ended. */
 async function tell(house: House, sessionKey: string, text: string) {
   const accepted = await house.engine.accept({ sessionKey, input: { text } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -49,7 +49,7 @@ async function look(house: House, chainId: string, token?: string): Promise<Told
   return client.request("chains.get", { chainId }) as Promise<Told>;
 }
 
-/** A step in one line. */
+/** Formats a step as one line. */
 function line({ kind, from, to, state, turn, code, silent }: ChainStep): string {
   const way = `${from ?? ""}>${to ?? ""}`
     .replaceAll(/agent:(\w+):main/g, "$1")
@@ -60,7 +60,7 @@ function line({ kind, from, to, state, turn, code, silent }: ChainStep): string 
 }
 
 describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
-  test("returns a send with reply turns and an announcement in the order of time, each step with its message", async () => {
+  test("the report of a send contains reply turns and announcement in order of time, each step with its message", async () => {
     const house = await houseOn(kind, { choices: rules({ maxPingPongTurns: 2 }) });
     await house.store.transaction((tx) =>
       updateSession(tx, RESEARCH, { lastRoute: { channel: "webchat", to: "people" } }),
@@ -104,14 +104,14 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(new Set(steps.map(({ id }) => id)).size).toBe(steps.length);
   });
 
-  test("shows that an agent did not reply", async () => {
+  test("the report shows that an agent chose not to reply", async () => {
     const house = await houseOn(kind, { choices: rules({ maxPingPongTurns: 5 }) });
     const run = await tell(house, MAIN, doing(sending(RESEARCH, "enough?")));
     const { steps } = await look(house, run.chainId);
     expect(steps.map(line)).toContain("reply research>main ok 2 silent");
   });
 
-  test("returns jobs with their results; a deleted child is marked as deleted, and never quoted", async () => {
+  test("the report contains jobs with their results; a deleted child is marked as deleted, and never quoted", async () => {
     const house = await houseOn(kind);
     const run = await tell(house, MAIN, doing(spawning("job one"), spawning("job two")));
     const { steps } = await look(house, run.chainId);
@@ -133,7 +133,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     ]);
   });
 
-  test("returns a refused wait cycle and a refused hop with their codes, once, and live", async () => {
+  test("the report contains a refused wait cycle and a refused hop with their codes, once, and they are published live", async () => {
     const house = await houseOn(kind, { choices: rules({ maxHops: 1 }) });
     const client = await house.client();
     const heard: unknown[] = [];
@@ -144,7 +144,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     const run = await tell(house, MAIN, doing(sending(RESEARCH, `${back}`)));
     const { chain, steps } = await look(house, run.chainId);
     const refused = steps.filter((step) => step.kind === "refused");
-    // In round 1 the reply is the message: a send back is refused before the cycle check.
+    // During the first answer a send back is refused before the cycle check.
     expect(refused.map(line)).toEqual(["refused research>main refused open_flow"]);
     const over = doing(sending(WRITER, "third"));
     const second = await tell(house, MAIN, doing(sending(RESEARCH, over)));
@@ -162,7 +162,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     ]);
   });
 
-  test("refuses a cycle through three sessions and names its path", async () => {
+  test("a cycle through three sessions is refused, and the report names its path", async () => {
     const house = await houseOn(kind);
     const run = await tell(
       house,
@@ -178,7 +178,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     });
   });
 
-  test("lists chains with steps between sessions, newest first, by pages, sessions and time", async () => {
+  test("chains with steps between sessions are listed, newest first, by pages, sessions and time", async () => {
     const house = await houseOn(kind);
     const single = await tell(house, MAIN, "alone");
     const first = await tell(house, MAIN, doing(sending(RESEARCH, "1")));
@@ -226,7 +226,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
       doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "x")))))),
     );
     const told = await look(house, run.chainId, "main-only");
-    // A session's own texts stay visible to it, whatever keys they contain.
+    // A session's own texts are visible to it, whatever keys they contain.
     const text = JSON.stringify({
       ...told,
       chain: { ...told.chain, opening: "" },
@@ -263,7 +263,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(JSON.stringify(chains)).not.toContain("agent:main");
   });
 
-  test("I9: a page is filled with what the token covers, and its cursor names no other chain", async () => {
+  test("I9: a page contains only chains that the token covers, and its cursor names no other chain", async () => {
     const tokens = [
       { token: "writer", role: "operator", scopes: ["operator.read"], sessions: ["agent:writer:*"] },
     ] as const;
@@ -282,12 +282,12 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
   });
 });
 
-test("returns an abort and an exhausted budget with their reasons", async () => {
+test("the report contains an abort and an exhausted budget with their reasons", async () => {
   const hold = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const limit = 100_000;
   const model = talkingModel((input) => {
-    // Simulates other runs that use up the chain's budget.
+    // Simulates other runs that use up the budget of the chain.
     if (input === "one") return useUp();
     if (input !== "hang") return undefined;
     begun.resolve();
@@ -314,7 +314,7 @@ test("returns an abort and an exhausted budget with their reasons", async () => 
   await house.store.transaction((tx) => tx.updateTable("chains").set({ last_at: 5 }).execute());
   const client = await house.client();
   const { chains } = await client.request("chains.list", {});
-  // The chain made no progress for long, and is still active.
+  // The chain has made no progress for a long time, but is still active.
   expect(chains.map((chain) => [chain.chainId, chain.active])).toEqual([[chainId, true]]);
   await house.engine.abort({ sessionKey: MAIN, runId });
   hold.resolve();
@@ -329,11 +329,11 @@ test("returns an abort and an exhausted budget with their reasons", async () => 
   const { chain, steps } = await look(house, run.chainId);
   expect(chain.tokens).toBeGreaterThanOrEqual(limit);
   expect(steps.map(line)).toContain("send main>research error 1 chain_limit");
-  // The message was accepted; only its run failed.
+  // The message was accepted, and only its run failed.
   expect(chain.refused).toBe(0);
 });
 
-test("redacts credential-like text in steps, and cuts long text", async () => {
+test("text in steps that looks like a credential is redacted, and long text is cut", async () => {
   const house = await houseOn("embedded");
   const secret = "sk-abcdefghijklmnop1234567890";
   const run = await tell(
@@ -347,7 +347,7 @@ test("redacts credential-like text in steps, and cuts long text", async () => {
   expect(JSON.stringify(steps)).not.toContain("sk-abcdef");
 });
 
-test("a refusal that can't be recorded is still a refusal; one that was recorded and then accepted is removed", async () => {
+test("a refusal that can't be recorded is still a refusal; a recorded refusal is removed if the send is later accepted", async () => {
   const house = await houseOn("embedded", { choices: rules({ maxHops: 0 }) });
   await house.store.transaction((tx) => tx.schema.alterTable("refusals").renameTo("elsewhere").execute());
   const run = await tell(house, MAIN, doing(sending(RESEARCH, "x")));

@@ -1,4 +1,4 @@
-// Commands that an operator gives in a chat window, through a real gateway.
+// Chat commands of an operator, through a real gateway.
 
 import { expect, test } from "vitest";
 import { textOf } from "../../../src/core/shapes/message.ts";
@@ -35,13 +35,13 @@ async function transcript(house: House): Promise<string[]> {
   return page.messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-/** Works until it is stopped. */
+/** A play that works until its run is stopped. */
 const held: Play = ({ signal }) =>
   new Promise((_, reject) => {
     signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
   });
 
-test("CD2: answers a command with a note in the transcript and the end of its run; calls no model", async () => {
+test("CD2: a command is answered with a note in the transcript and the end of its run, without a model call", async () => {
   let asked = 0;
   const house = await openHouse({
     play: () => {
@@ -63,7 +63,7 @@ test("CD2: answers a command with a note in the transcript and the end of its ru
   expect(await client.call("agent.wait", { runId: "c1", timeoutMs: 1_000 })).toMatchObject({ status: "ok" });
 });
 
-test("CD1: the same request again gets the same answer, and its command runs once", async () => {
+test("CD1: the same request again gets the same answer, and its command is executed once", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   await say(raw, "/new", "c1");
@@ -71,7 +71,7 @@ test("CD1: the same request again gets the same answer, and its command runs onc
   const again = (await say(raw, "/new", "c1")).payload;
   expect(again).toEqual({ runId: "c1", status: "started", reply: expect.any(String) });
   expect(await getSession(house.store.db, MAIN)).toMatchObject({ sessionId: after?.sessionId });
-  // An id of another run has no effect.
+  // The id of another run has no effect.
   await say(raw, "hi", "c2");
   await raw.next(finalOf("c2"));
   const other = await joined(house);
@@ -79,7 +79,7 @@ test("CD1: the same request again gets the same answer, and its command runs onc
   expect(await getSession(house.store.db, MAIN)).toMatchObject({ sessionId: after?.sessionId });
 });
 
-test("CD2: while another run has the lane, sends a command's answer live, and writes it after that run", async () => {
+test("CD2: while another run holds the lane, a command's answer is sent live, and stored after that run", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHouse({ play: () => gate.promise });
   const raw = await joined(house);
@@ -98,7 +98,7 @@ test("CD2: while another run has the lane, sends a command's answer live, and wr
   ]);
 });
 
-test("/stop cancels the running work, also if the lane is full", async () => {
+test("/stop cancels the current work, even if the lane is full", async () => {
   const house = await openHouse({ play: held, choices: { session: { queueMax: 1 } } });
   const raw = await joined(house);
   await say(raw, "one", "r1");
@@ -111,7 +111,7 @@ test("/stop cancels the running work, also if the lane is full", async () => {
   expect(runs.map(({ runId, state }) => `${runId} ${state}`)).toEqual(["c1 ok", "r2 aborted", "r1 aborted"]);
 });
 
-test("text that is not only a command goes to the agent, and so does everything with a picture", async () => {
+test("text that contains more than a command goes to the agent, and so does any text with a picture", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   for (const [runId, message] of [
@@ -130,7 +130,7 @@ test("text that is not only a command goes to the agent, and so does everything 
   expect(textIn(await raw.next(finalOf("r5")))).toBe("echo /stop");
 });
 
-test("CO2: owners' commands need operator.admin, and a conversation shows a token no more than it may see", async () => {
+test("CO2: owners' commands need operator.admin, and commands show a token no more than it may see", async () => {
   const tokens = [
     { token: WRITER, role: "operator", scopes: ["operator.write"], sessions: ["agent:main:*"] },
   ] as const;
@@ -153,13 +153,13 @@ test("CO2: owners' commands need operator.admin, and a conversation shows a toke
   await say(admin, "/send off", "c4");
   await admin.next(finalOf("c4"));
   expect((await getSession(house.store.db, MAIN))?.sendPolicy).toBe("deny");
-  // Commands run before the policy is checked.
+  // Commands are executed before the send policy is checked.
   expect((await say(admin, "hi", "r1")).error?.code).toBe("SEND_DENIED");
   await say(admin, "/send inherit", "c5");
   expect(textIn(await admin.next(finalOf("c5")))).toContain("rules of the settings decide");
 });
 
-test("CD4: a command needs the rights of the method that does the same", async () => {
+test("CD4: a command needs the rights of the method with the same effect", async () => {
   const tokens = [
     { token: WRITER, role: "operator", scopes: ["operator.write"] },
     { token: NARROW, role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
@@ -171,14 +171,14 @@ test("CD4: a command needs the rights of the method that does the same", async (
     expect((await say(writer, line, `w${at}`)).error?.code).toBe("FORBIDDEN");
   }
   expect((await getSession(house.store.db, MAIN))?.sessionId).toBe(before?.sessionId);
-  // Changing the admitted people needs a token that covers every session.
+  // Admitting and removing people needs a token that covers every session.
   const narrow = await joined(house, { auth: { token: NARROW } });
   expect((await say(narrow, "/pair approve ABCDEFGH", "n1")).error?.code).toBe("FORBIDDEN");
   expect((await say(narrow, "/reset", "n2")).payload).toMatchObject({ runId: "n2", status: "started" });
   expect((await getSession(house.store.db, MAIN))?.sessionId).not.toBe(before?.sessionId);
 });
 
-test("a read-only token can't give commands", async () => {
+test("a token that may only read can't give commands", async () => {
   const tokens = [{ token: WRITER, role: "operator", scopes: ["operator.read"] }] as const;
   const house = await openHouse({ gateway: { tokens } });
   const raw = await joined(house, { auth: { token: WRITER } });

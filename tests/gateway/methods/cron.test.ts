@@ -1,4 +1,4 @@
-// The methods of scheduled jobs: rights, visibility, keys, refusals, and hostile names.
+// The methods of scheduled jobs: rights, visibility, idempotency keys, refusals, and hostile names.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
@@ -28,7 +28,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 const add = (client: GatewayClient, more: object = {}) =>
   client.request("cron.add", { schedule: EVERY, message: "what is new?", ...more });
 
-test("creates a job, lists it with its next and last turn, changes, runs and removes it", async () => {
+test("a job can be created, listed with its next and last run, changed, run and removed", async () => {
   const { client: open, engine } = await openHouse();
   const client = await open();
   const { job } = await add(client, { name: "Report", deliver: { to: "main" }, timeoutSeconds: 60 });
@@ -62,13 +62,13 @@ test("creates a job, lists it with its next and last turn, changes, runs and rem
   for (const gone of ["name", "deliver", "timeoutSeconds"]) expect(patched.job).not.toHaveProperty(gone);
   expect(await client.request("cron.remove", { id: job.id })).toMatchObject({ removed: true });
   expect((await client.request("cron.list", {})).jobs).toEqual([]);
-  // The job's session and its history stay.
+  // The job's session and its history are kept.
   const history = await client.request("chat.history", { sessionKey: job.key });
   expect(history.messages[0]).toMatchObject({ provenance: { kind: "cron", source: job.id } });
   expect(engine.accepting().ok).toBe(true);
 });
 
-test("returns the next dates of a schedule before it is stored", async () => {
+test("the next due times of a schedule can be read before it is stored", async () => {
   const world = fakeWorld();
   const { client: open } = await openHouse({ world });
   const client = await open();
@@ -84,7 +84,7 @@ test("returns the next dates of a schedule before it is stored", async () => {
   ]);
 });
 
-test("reading needs operator.read, everything else operator.admin", async () => {
+test("reading jobs needs operator.read, everything else operator.admin", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const { job } = await add(await open());
   for (const token of [READER, WRITER]) {
@@ -124,7 +124,7 @@ test("I9: a token that does not cover the sessions of jobs lists, finds and crea
   expect((await admin.request("cron.list", {})).jobs).toHaveLength(1);
 });
 
-test("I9: hides the key of a job's destination from a reader who does not see that session", async () => {
+test("I9: the key of a job's destination is hidden from a reader who does not see that session", async () => {
   const some = [
     { token: NARROW, role: "operator", scopes: ["operator.admin"], sessions: ["cron:*"] },
   ] as const;
@@ -158,7 +158,7 @@ test("I9: only callers who may write to a job's destination may set its text", a
   expect(await refusal(change({ message: "again" }))).toBe("done");
 });
 
-test("I9: sends events of jobs to those who see them", async () => {
+test("I9: events of jobs are sent only to callers who see the jobs", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const [admin, narrow] = [await open(), await open({ token: NARROW })];
   const heard: string[] = [];
@@ -175,7 +175,7 @@ test("I9: sends events of jobs to those who see them", async () => {
   await expect.poll(() => heard).toEqual(["admin added", "admin fired", "admin ended", "admin removed"]);
 });
 
-test("the same key creates one job and one turn; with other params it is a conflict", async () => {
+test("the same key creates one job and one run; with other params it is a conflict", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   const first = await add(client, { idempotencyKey: "one" });
@@ -217,7 +217,7 @@ const WRONG: readonly (readonly [object, RegExp])[] = [
   [{ every: "hour" }, /unknown param "every"/],
 ];
 
-test("refuses an invalid job and says what is wrong", async () => {
+test("an invalid job is refused with the reason", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   for (const [more, words] of WRONG) {
@@ -229,7 +229,7 @@ test("refuses an invalid job and says what is wrong", async () => {
   await expect(own).rejects.toThrow();
 });
 
-test("I14: redacts secrets in names and messages on the way out, and stores them unchanged", async () => {
+test("I14: secrets in names and messages are redacted in answers, and stored unchanged", async () => {
   const { client: open, store } = await openHouse();
   const client = await open();
   const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
@@ -239,7 +239,7 @@ test("I14: redacts secrets in names and messages on the way out, and stores them
   expect(row).toEqual({ name: `with ${secret}`, message: `use ${secret}` });
 });
 
-test("pages the list; every job is in it once, for each caller", async () => {
+test("the list has pages, which together contain every job once, for each caller", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   for (let made = 0; made < 7; made += 1)
@@ -252,14 +252,14 @@ test("pages the list; every job is in it once, for each caller", async () => {
     names.push(...page.jobs.map((job) => job.name ?? ""));
     cursor = page.nextCursor;
   } while (cursor !== undefined);
-  // Jobs of the same millisecond are ordered by id.
+  // Jobs created in the same millisecond are ordered by id.
   expect(names.sort()).toEqual([0, 1, 2, 3, 4, 5, 6].map((made) => `job ${made}`));
   const writers = await client.request("cron.list", { agentId: "Writer", limit: 2 });
   expect(writers.jobs.map((job) => job.agentId)).toEqual(["writer", "writer"]);
   await expect(client.request("cron.list", { cursor: "nonsense" })).rejects.toThrow("cursor");
 });
 
-test("refuses one job more than a store may have", async () => {
+test("a job that exceeds the maximum of a store is refused", async () => {
   const { client: open, store } = await openHouse();
   const client = await open();
   const { job } = await add(client);
@@ -278,7 +278,7 @@ test("refuses one job more than a store may have", async () => {
   expect(await refusal(add(client))).toBe("done");
 });
 
-test("with cron.enabled false a job can be created and run by hand, and every answer says that cron is disabled", async () => {
+test("with cron.enabled false a job can be created and run by hand, and every answer says that schedules are disabled", async () => {
   const { client: open } = await openHouse({ choices: { cron: { enabled: false } } });
   const client = await open({ token: TOKEN });
   const made = await add(client);

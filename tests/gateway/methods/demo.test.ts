@@ -1,4 +1,4 @@
-// The demo beside a gateway: at most one, behind the gateway's own port, and removed without a trace.
+// The demo of a gateway: at most one at a time, behind the gateway's own port, and removed completely.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const READER = "a-token-that-may-only-read";
 const MAIN = "agent:main:main";
 const real: OpenDemo = () => openDemo(quietWorld());
 
-/** A gateway with a demo, and counts of opened and closed demos. */
+/** Opens a gateway with a demo, and counts opened and closed demos. */
 async function houseWithDemo(more: Parameters<typeof openHouse>[0] = {}) {
   const count = { opened: 0, closed: 0 };
   const open: OpenDemo = async () => {
@@ -46,7 +46,7 @@ async function enter(house: Pick<House, "url">, started: Started): Promise<Gatew
 
 const statusOf = (client: GatewayClient): Promise<Status> => client.request("status");
 
-test("a gateway counts as unused until its first message, and tells that only to callers who see every session", async () => {
+test("a gateway counts as unused until its first message, and says so only to callers who see every session", async () => {
   const tokens = [
     { token: READER, role: "operator", scopes: ["operator.read"], sessions: ["agent:ops:*"] },
   ] as const;
@@ -61,7 +61,7 @@ test("a gateway counts as unused until its first message, and tells that only to
   expect(await statusOf(reader)).not.toHaveProperty("unused");
 });
 
-test("GD1: two requests at once and a later one get the same demo, with its own token", async () => {
+test("GD1: two simultaneous requests and a later one get the same demo, which has its own token", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   expect((await statusOf(client)).demo).toEqual({ running: false });
@@ -98,7 +98,7 @@ test("GD1: two requests at once and a later one get the same demo, with its own 
   expect(names.filter((name) => ["exec", "read", "write", "edit"].includes(name))).toEqual([]);
 });
 
-test("refuses demo.start without the right, and on a gateway that offers no demo", async () => {
+test("demo.start is refused without the right, and on a gateway without a demo", async () => {
   const tokens = [{ token: READER, role: "operator", scopes: ["operator.write"] }] as const;
   const { house, count } = await houseWithDemo({ gateway: { tokens } });
   const reader = await house.client({ token: READER });
@@ -108,7 +108,7 @@ test("refuses demo.start without the right, and on a gateway that offers no demo
   await expect(without.request("demo.start")).rejects.toThrow("offers no demo");
 });
 
-test("GD2: the demo rejects the gateway's token, the gateway rejects the demo's token, and only /demo leads to the demo", async () => {
+test("GD2: the demo refuses the gateway's token, the gateway refuses the demo's token, and only /demo leads to the demo", async () => {
   const { house } = await houseWithDemo();
   await expect(openRaw(`${house.url}/demo`)).rejects.toThrow("404");
   const client = await house.client();
@@ -126,7 +126,7 @@ test("GD2: the demo rejects the gateway's token, the gateway rejects the demo's 
   expect(answer.status).toBe(404);
 });
 
-test("a stopped demo closes its pages' connections, and a new one starts empty", async () => {
+test("a demo that stops closes the connections of its pages, and a new demo starts empty", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   const first = await client.request("demo.start");
@@ -142,7 +142,7 @@ test("a stopped demo closes its pages' connections, and a new one starts empty",
   expect((await statusOf(await enter(house, second))).unused).toBe(true);
 });
 
-test("GD3: a demo without pages stops after some minutes; one with a page stays", async () => {
+test("GD3: a demo without open pages stops after some minutes; one with an open page continues", async () => {
   const world = fakeWorld({ clock: "held" });
   const { house, count } = await houseWithDemo({ world });
   const client = await house.client();
@@ -152,7 +152,7 @@ test("GD3: a demo without pages stops after some minutes; one with a page stays"
   await world.advance(6 * 60_000);
   expect(count.closed).toBe(0);
   raw.socket.terminate();
-  // Two sockets delay the end, so the test waits for its timer.
+  // Two sockets must close first, so the test waits for the timer.
   await world.timerWithin(5 * 60_000);
   await expect
     .poll(
@@ -165,7 +165,7 @@ test("GD3: a demo without pages stops after some minutes; one with a page stays"
     .toBe(1);
 });
 
-test("a gateway that stops also stops its demo, with pages connected, and while it starts", async () => {
+test("a gateway that stops also stops its demo, with connected pages and during its start", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   const raw = await openRaw(house.url + (await client.request("demo.start")).path);
@@ -180,7 +180,7 @@ test("a gateway that stops also stops its demo, with pages connected, and while 
   expect(other.count.closed).toBe(1);
 });
 
-test("reports a demo that can't start, and allows a retry", async () => {
+test("a demo that can't start is reported, and may be tried again", async () => {
   let tries = 0;
   const house = await openHouse({
     openDemo: async () => {
@@ -194,7 +194,7 @@ test("reports a demo that can't start, and allows a retry", async () => {
   expect(await client.request("demo.start")).toMatchObject({ path: "/demo" });
 });
 
-test("SIGTERM ends a process with a demo, and leaves no directory behind", async () => {
+test("SIGTERM ends a process with a demo, and no folder is left behind", async () => {
   const temporary = temporaryFolder();
   const gateway = await startProcess({
     env: { TMPDIR: temporary, OPENAI_API_KEY: "a-key-nobody-may-spend" },
@@ -202,7 +202,7 @@ test("SIGTERM ends a process with a demo, and leaves no directory behind", async
   const client = await gateway.connect();
   const started = await client.request("demo.start");
   const demo = await enter(gateway, started);
-  // The gateway knows the environment's key; the demo does not.
+  // The gateway uses the key in the environment, but the demo does not.
   const models = async (one: GatewayClient) => (await one.request("models.list")).models;
   expect((await models(client)).map(({ provider }) => provider)).toContain("openai");
   expect((await models(demo)).map(({ provider }) => provider)).toEqual(["offline"]);
@@ -216,7 +216,7 @@ test("SIGTERM ends a process with a demo, and leaves no directory behind", async
   expect(gateway.stderr()).toBe("");
 });
 
-test("GD1: a failed start of a demo does not stop the one that was started after it", async () => {
+test("GD1: a failed start of a demo does not stop the demo that was started after it", async () => {
   const first = Promise.withResolvers<Result<DemoPlace>>();
   const count = { opened: 0, closed: 0 };
   const demo = new Demo(async () => {

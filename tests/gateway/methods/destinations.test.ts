@@ -1,4 +1,4 @@
-// Text for places on channels, over every method and route that accepts a place.
+// Destinations on channels, for every method and route that accepts one.
 
 import { expect, test } from "vitest";
 import { GatewayError } from "../../../src/contract/client/error.ts";
@@ -65,7 +65,7 @@ async function send(house: House, params: object, token?: string) {
   return client.request("send", { message: "hello", idempotencyKey: key(), ...params } as never);
 }
 
-/** The code and the words of a refusal. */
+/** Returns code and message of a refusal. */
 async function refused(asking: Promise<unknown>): Promise<string> {
   const error = await asking.then(
     () => undefined,
@@ -78,13 +78,13 @@ async function refused(asking: Promise<unknown>): Promise<string> {
 const rows = ({ store }: House) =>
   store.db.selectFrom("deliveries").select(["session_key", "state", "code", "route_json"]).execute();
 
-test("send reaches a chat of a channel, and records the text in that chat's session", async () => {
+test("send delivers to a chat of a channel, and records the text in that chat's session", async () => {
   const house = await open();
   const answer = await send(house, { channel: "telegram", to: "-100" });
   expect(answer).toMatchObject({ channel: "telegram", status: "queued", sessionKey: GROUP });
   await expect.poll(() => house.people.sent).toHaveLength(1);
   expect(house.people.sent[0]).toMatchObject({ text: "hello", route: telegram("-100"), sessionKey: GROUP });
-  // I10: no route changed.
+  // I10: checks that no route has changed.
   const row = house.store.db.selectFrom("sessions").select("last_to").where("key", "=", GROUP);
   expect(await row.executeTakeFirst()).toEqual({ last_to: null });
   const client = await house.client();
@@ -92,7 +92,7 @@ test("send reaches a chat of a channel, and records the text in that chat's sess
   expect(page.messages).toMatchObject([{ role: "assistant", stopReason: "injected" }]);
 });
 
-test("account and thread belong to the chat, and the default account is the first", async () => {
+test("account and thread are those of the chat, and the default account is the first one", async () => {
   const house = await open([], { ids: ["one", "two"] });
   await send(house, { channel: "telegram", to: "-100", accountId: "two", threadId: 5 });
   await send(house, { channel: "TELEGRAM", to: "telegram:9" });
@@ -101,11 +101,11 @@ test("account and thread belong to the chat, and the default account is the firs
     { channel: "telegram", to: "-100", accountId: "two", threadId: "5" },
     { channel: "telegram", to: "9", accountId: "one" },
   ]);
-  // The default agent's main session keeps the text if nobody reads there yet.
+  // If nobody reads in that chat yet, the text is recorded in the default agent's main session.
   expect(house.people.sent.map(({ sessionKey }) => sessionKey)).toEqual([TOPIC, MAIN]);
 });
 
-test("DE1: refuses an unknown channel or account, and lists the configured ones", async () => {
+test("DE1: an unknown channel or account is refused with the list of configured ones", async () => {
   const house = await open();
   const pigeon = await refused(send(house, { channel: "pigeon", to: "1" }));
   expect(pigeon).toContain('no channel "pigeon" is configured; configured: webchat, telegram');
@@ -127,7 +127,7 @@ test("DE1: a destination that no longer exists gives a failed delivery that oper
   expect(deliveries).toMatchObject([{ route: telegram("-100"), error: "chat not found" }]);
 });
 
-test("DE1, I9: a caller who may not write to every session writes only to the chats of its sessions", async () => {
+test("DE1, I9: a caller who may not write to every session may write only to the chats of its sessions", async () => {
   const house = await open();
   expect(await send(house, { channel: "telegram", to: "-100" }, NARROW)).toMatchObject({ sessionKey: GROUP });
   expect(await send(house, { channel: "telegram", to: "7" }, NARROW)).toMatchObject({ sessionKey: MAIN });
@@ -135,7 +135,7 @@ test("DE1, I9: a caller who may not write to every session writes only to the ch
   const nowhere = await refused(send(house, { channel: "telegram", to: "-999" }, NARROW));
   expect(strange).toContain("is not a chat of a session that you may write to");
   expect(strange.replace("-200", "-999")).toBe(nowhere);
-  // Naming a session makes no other place one of its own.
+  // A session key in the request does not make another chat its own.
   const named = { channel: "telegram", to: "-200", sessionKey: "main" };
   expect(await refused(send(house, named, NARROW))).toBe(strange);
   expect(await rows(house)).toHaveLength(2);
@@ -154,14 +154,14 @@ const DENY: readonly (readonly [string, SendRule["match"], string, string | unde
 test.each(DENY)("DE3: the send policy denies text to %s", async (_, match, to, threadId) => {
   const house = await open([{ match, action: "deny" }]);
   const place = { channel: "telegram", to, ...optional({ threadId }) };
-  // The sending session may send, so the place decides.
+  // The sending session may send, so the destination decides.
   const named = { ...place, sessionKey: ROOM };
   const other = match.chatType === "room" || match.channel !== undefined ? { ...place } : named;
   expect(await refused(send(house, other))).toMatch(/send blocked by session policy/);
   expect(await rows(house)).toEqual([]);
 });
 
-test("DE3: a destination of unknown type follows its channel's rules; its own session's setting comes first", async () => {
+test("DE3: a destination of unknown type follows the rules of its channel, after the setting of its own session", async () => {
   const rules = [
     { match: { chatType: "direct" as const }, action: "deny" as const },
     { match: { chatType: "room" as const }, action: "deny" as const },
@@ -195,7 +195,7 @@ async function agent(house: House, params: object, token?: string) {
   return run?.route;
 }
 
-test("agent delivers to the named destination, or the last one, and changes no route", async () => {
+test("agent delivers to the given destination, or to the last route, and changes no route", async () => {
   const house = await open();
   expect(await agent(house, { deliver: true, channel: "telegram", to: "-100" })).toEqual(telegram("-100"));
   expect(await agent(house, { deliver: true })).toEqual(telegram("7"));
@@ -212,7 +212,7 @@ test("agent delivers to the named destination, or the last one, and changes no r
   expect(await refused(nobody)).toContain("to must not be empty");
 });
 
-test("the method `agent` fails at once if the policy would deny the delivery", async () => {
+test("the method `agent` fails at once if the send policy would deny the delivery", async () => {
   const house = await open([{ match: { chatType: "room" }, action: "deny" }]);
   const asked = agent(house, { deliver: true, channel: "telegram", to: "-200" });
   expect(await refused(asked)).toMatch(/send blocked/);
@@ -231,7 +231,7 @@ async function fired(house: House, deliver: object): Promise<void> {
   await house.engine.waitForRun(runId, house.engine.now() + 10_000);
 }
 
-test("a job's reply reaches a chat of a channel, once; a stale destination gives a failed delivery", async () => {
+test("a job's answer is sent to a chat once; a destination that no longer exists gives a failed delivery", async () => {
   const house = await open();
   await fired(house, { channel: "telegram", to: "-100", threadId: "5" });
   await expect.poll(() => house.people.sent).toMatchObject([{ text: "echo tick" }]);
@@ -246,7 +246,7 @@ test("a job's reply reaches a chat of a channel, once; a stale destination gives
     .toEqual(["sent", "sent", "failed"]);
 });
 
-test("refuses a job for an unknown destination, or one that the caller may not write to", async () => {
+test("a job with an unknown destination is refused, and so is one to which the caller may not write", async () => {
   const house = await open();
   expect(await refused(cronJob(house, { channel: "pigeon", to: "1" }))).toContain('no channel "pigeon"');
   const client = await house.client({ token: NARROW });
@@ -254,7 +254,7 @@ test("refuses a job for an unknown destination, or one that the caller may not w
   expect(jobs).toEqual([]);
 });
 
-test("skips a job's reply if the destination's policy denies it, by its type", async () => {
+test("a job's answer is skipped if the send policy denies the type of its destination", async () => {
   const house = await open([{ match: { chatType: "room" }, action: "deny" }]);
   await fired(house, { channel: "telegram", to: "-200" });
   await expect.poll(() => rows(house)).toMatchObject([{ state: "skipped", code: "send_denied" }]);
@@ -298,7 +298,7 @@ async function hook(house: House, path: string, body: object): Promise<{ status:
   return { status: answer.status, text: await answer.text() };
 }
 
-test("a web hook delivers to the chats of the sessions that it reaches, or to its mapping's destination", async () => {
+test("a web hook delivers to the chats of the sessions that it may use, or to the destination of its mapping", async () => {
   const house = await open([], { choices: { hooks: HOOKS } });
   const body = { message: "how is it?", deliver: true, channel: "telegram" };
   expect((await hook(house, "agent", { ...body, to: "-100" })).status).toBe(202);
@@ -314,13 +314,13 @@ test("a web hook delivers to the chats of the sessions that it reaches, or to it
   expect((await hook(house, "agent", { ...body, to: "-777" })).status).toBe(403);
   expect((await hook(house, "agent", { ...body, channel: "pigeon", to: "1" })).text).toContain("no channel");
   expect((await hook(house, "agent", body)).text).toContain("to is required with a channel");
-  // `last`: the last place of the main session's people.
+  // `last` is the last route of the main session's people.
   expect((await hook(house, "agent", { ...body, channel: "last" })).status).toBe(202);
   await expect.poll(() => house.people.sent).toHaveLength(3);
   expect(house.people.sent[2]?.route).toEqual(telegram("7"));
 });
 
-test("agent's answer reaches the destination once, and is in the transcript, too", async () => {
+test("the answer of agent is sent to the destination once, and is also in the transcript", async () => {
   const house = await open();
   await agent(house, { deliver: true, channel: "telegram", to: "-100" });
   await expect.poll(() => house.people.sent).toMatchObject([{ text: "echo hi", route: telegram("-100") }]);

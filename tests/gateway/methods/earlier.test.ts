@@ -11,7 +11,7 @@ async function say(house: House, message: string, sessionKey = "work"): Promise<
   await client.agent({ message, sessionKey, idempotencyKey: message }).done;
 }
 
-/** A session that was reset twice, and used after it. */
+/** Opens a gateway with a session that was reset twice, and used afterwards. */
 async function resetTwice(): Promise<House> {
   const house = await openHouse();
   const client = await house.client();
@@ -24,7 +24,7 @@ async function resetTwice(): Promise<House> {
   return house;
 }
 
-test("lists the earlier conversations after a reset, newest first, and reads each in pages", async () => {
+test("after a reset the earlier conversations are listed, newest first, and each can be read in pages", async () => {
   const house = await resetTwice();
   const client = await house.client();
   const { conversations, sessionId } = await client.request("sessions.earlier", { key: "work" });
@@ -64,7 +64,7 @@ test("a search finds messages from before a reset, and marks them", async () => 
   for (const hit of now.hits) expect(hit).not.toHaveProperty("earlier");
 });
 
-test("sessions.delete deletes the earlier conversations, too, and a token reads those that it covers", async () => {
+test("sessions.delete also deletes the earlier conversations, and a token reads those that it covers", async () => {
   const tokens = [
     {
       token: READER,

@@ -1,4 +1,4 @@
-// `chat.history` as a page reads it: in both directions, around a message, with the runs that wrote the
+// `chat.history` as the web page uses it: in both directions, around a message, with the runs of the
 // messages.
 
 import { expect, test } from "vitest";
@@ -28,7 +28,7 @@ async function withMessages(count: number, chars = 4): Promise<House> {
 
 const ids = (page: Page) => page.messages.map(({ id }) => id);
 
-test("reads a page around a message, and from there in both directions to the ends", async () => {
+test("a page can be read around a message, and from there all messages in both directions", async () => {
   const house = await withMessages(20);
   const client = await house.client();
   const read = (more: object) => client.request("chat.history", { sessionKey: "main", limit: 6, ...more });
@@ -47,7 +47,7 @@ test("reads a page around a message, and from there in both directions to the en
   expect([ids(newest)[0], newest.nextBefore, newest.nextAfter]).toEqual(["m14", "m14", undefined]);
 });
 
-test("huge messages make a page short, and no message between two pages is lost", async () => {
+test("huge messages make a page short, and no message between two pages is missed", async () => {
   const house = await withMessages(12, 900_000);
   const client = await house.client();
   const read = (more: object) => client.request("chat.history", { sessionKey: "main", ...more });
@@ -67,7 +67,7 @@ test("huge messages make a page short, and no message between two pages is lost"
   expect(seen).toEqual(Array.from({ length: 12 }, (_, n) => `m${n}`));
 });
 
-test("refuses two positions at once, and an unknown message", async () => {
+test("two positions in one request are refused, and so is an unknown message", async () => {
   const house = await withMessages(3);
   const client = await house.client();
   for (const places of [
@@ -88,7 +88,7 @@ test("refuses two positions at once, and an unknown message", async () => {
   }
 });
 
-test("with includeRuns a page has its runs' results, the pending runs and the session's state", async () => {
+test("with includeRuns a page has the results of its runs, the pending runs and the session's state", async () => {
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({
     play: async (handle) => {
@@ -126,7 +126,7 @@ test("with includeRuns a page has its runs' results, the pending runs and the se
   gate.resolve();
 });
 
-test("a flow's step is next to its run; its requester's name is hidden from a token that does not cover it", async () => {
+test("the step of a flow is returned with its run; the requester's key is hidden from a token that does not cover it", async () => {
   const gate = Promise.withResolvers<void>();
   const tokens = [
     { token: "r", role: "operator", scopes: ["operator.read"], sessions: ["agent:research:*"] },
@@ -163,7 +163,7 @@ test("a flow's step is next to its run; its requester's name is hidden from a to
   gate.resolve();
 });
 
-test("a page says before which of its messages the model reads a summary", async () => {
+test("a page says which message begins the part that the model still sees in full", async () => {
   const house = await withMessages(6);
   const client = await house.client();
   const read = (more: object) =>

@@ -1,4 +1,4 @@
-// Named sessions: a person or a client opens a conversation by using its name; an agent's tool never does.
+// Named sessions: a person or a client creates a session by using its name; a tool of an agent never does.
 
 import { expect, test } from "vitest";
 import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
@@ -27,7 +27,7 @@ const NAMES = [
   ["explicit:a:b", "agent:main:explicit:a:b"],
 ];
 
-test.each(NAMES)("named sessions: chat.send and agent to %j open %s, once", async (name, key) => {
+test.each(NAMES)("named sessions: chat.send and agent to %j create %s, once", async (name, key) => {
   const house = await openHouse();
   const client = await house.client();
   const before = await client.request("chat.history", { sessionKey: name });
@@ -46,7 +46,7 @@ test.each(NAMES)("named sessions: chat.send and agent to %j open %s, once", asyn
   expect(row.sessions).toMatchObject([{ sessionKind: "other", agentId: key.split(":")[1] }]);
 });
 
-test("named sessions: simultaneous first messages open one session", async () => {
+test("named sessions: simultaneous first messages create one session", async () => {
   const house = await openHouse();
   const client = await house.client();
   const send = (n: number) =>
@@ -60,7 +60,7 @@ test("named sessions: simultaneous first messages open one session", async () =>
   expect(messages.filter(({ role }) => role === "user")).toHaveLength(3);
 });
 
-test("named sessions: sessions.create creates the session of a key, returns an existing one, and knows its agent", async () => {
+test("named sessions: sessions.create creates the session of a key or returns the existing one, and knows its agent", async () => {
   const house = await openHouse();
   const client = await house.client();
   const create = (more: object) =>
@@ -99,7 +99,7 @@ test("named sessions: sessions.create creates the session of a key, returns an e
   expect(await keys(house)).toHaveLength(5);
 });
 
-test("named sessions: an agent's id alone is not a conversation's name", async () => {
+test("named sessions: an agent's id alone is not the name of a session", async () => {
   const house = await openHouse();
   const client = await house.client();
   const sent = client.request("chat.send", { sessionKey: "research", message: "x", idempotencyKey: "x" });
@@ -107,7 +107,7 @@ test("named sessions: an agent's id alone is not a conversation's name", async (
   expect(await keys(house)).not.toContain("agent:main:research");
 });
 
-test("named sessions: a refused first message leaves no session, and reading opens none", async () => {
+test("named sessions: a refused first message creates no session, and neither does reading", async () => {
   const house = await openHouse();
   const client = await house.client();
   const empty = client.request("chat.send", { sessionKey: "work", message: " ", idempotencyKey: "x" });
@@ -119,7 +119,7 @@ test("named sessions: a refused first message leaves no session, and reading ope
   expect(await keys(house)).not.toContain("agent:main:work");
 });
 
-test("named sessions: a token opens what its scope and its patterns cover", async () => {
+test("named sessions: a token creates only sessions that its scope and its patterns cover", async () => {
   const tokens: TokenSettings[] = [
     { token: READER, role: "operator", scopes: ["operator.read"] },
     { token: SCOPED, role: "operator", scopes: ["operator.write"], sessions: ["agent:writer:*"] },
@@ -150,7 +150,7 @@ const KEYED: Record<string, object> = {
   subagents: { action: "cancel" },
 };
 
-test("named sessions: no tool that takes a session's key opens one, for any caller", async () => {
+test("named sessions: no tool that takes a session key creates a session, for any caller", async () => {
   const house = await openHouse();
   const client = await house.client();
   const { tools } = await client.call<{ tools: { name: string; parameters: { properties: object } }[] }>(
@@ -171,7 +171,7 @@ test("named sessions: no tool that takes a session's key opens one, for any call
   expect(await keys(house)).toHaveLength(3);
 });
 
-test("named sessions: the OpenAI header opens a conversation of the model's agent", async () => {
+test("named sessions: the session header of an OpenAI request creates a session of the model's agent", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const at = (key: string) => ({ headers: { "x-parley-session-key": key } });

@@ -1,4 +1,4 @@
-// Operators' requests about the gateway: the tail of its log, and a check of its configuration file.
+// Operators' methods about the gateway: the end of its log, and a check of its configuration file.
 
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { refusingModel } from "../secrets/refusing-model.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 
-/** A gateway whose log the test writes. */
+/** Opens a gateway whose log the test writes. */
 async function houseWithLog() {
   const logTail = new LogTail();
   const house = await openHouse({ world: { ...fakeWorld({ clock: "real" }), logTail } });
@@ -21,7 +21,7 @@ async function houseWithLog() {
   return { house, client, logTail, say };
 }
 
-test("reads the log by level and text, and follows it with a cursor", async () => {
+test("the log can be read by level and text, and followed with a cursor", async () => {
   const { client, say } = await houseWithLog();
   say(30, "one", { sessionKey: "agent:main:main", runId: "r" });
   say(40, "two", { err: { type: "Error", message: "no", stack: "at x" } });
@@ -48,7 +48,7 @@ test("reads the log by level and text, and follows it with a cursor", async () =
   expect(elsewhere.lines).toHaveLength(5);
 });
 
-test("LT1: the kept log is bounded in lines and in size, and a reader learns how many lines it missed", async () => {
+test("LT1: the stored log is limited in lines and in size, and a reader learns how many lines are missing", async () => {
   const { client, logTail, say } = await houseWithLog();
   say(30, "first");
   const { cursor } = await client.request("logs.tail", {});
@@ -64,7 +64,7 @@ test("LT1: the kept log is bounded in lines and in size, and a reader learns how
   expect(long).toMatchObject({ cut: true, level: "info", time: 1030 });
 });
 
-test("returns lines that are no JSON object as text; a line's content can't change its position", async () => {
+test("lines that are not a JSON object are returned as text, and the content of a line can't change its position", async () => {
   const { client, logTail, say } = await houseWithLog();
   logTail.write("not json\n");
   logTail.write("[1]\n");
@@ -105,7 +105,7 @@ test("status reports that the running configuration is older than the file, and 
   const text = readFileSync(path, "utf8");
   const config = async () => (await client.request("status", {})).config;
   expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
-  // The file is rewritten with the same content, so the running settings are current.
+  // The file is rewritten with the same content, so the running configuration is current again.
   writeFileSync(path, text);
   expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
   writeFileSync(path, JSON.stringify({ ...JSON.parse(text), session: { queueMax: 7 } }));

@@ -12,7 +12,7 @@ const chatOf = (raw: Raw, runId: string): Frame[] =>
 const ended = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";
 
-test("answers chat.send with the key as run id, and ends its events with the reply", async () => {
+test("chat.send is answered with the key as run id, and the last event contains the answer", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Hello"));
     return "Hello world";
@@ -43,7 +43,7 @@ test("answers chat.send with the key as run id, and ends its events with the rep
   });
 });
 
-test("seq rises by one over all events of a connection, and within a run", async () => {
+test("seq increases by one over all events of a connection, and within a run", async () => {
   const play: Play = (handle) => {
     handle.text(whole("a"));
     return "ab";
@@ -63,7 +63,7 @@ test("seq rises by one over all events of a connection, and within a run", async
   expect(ofRun.filter(Boolean)).toEqual(ofRun.filter(Boolean).toSorted((a, b) => a - b));
 });
 
-test("I3: runs messages that were sent without waiting in their order", async () => {
+test("I3: messages that a client sends without waiting run in the order of sending", async () => {
   const seen: string[] = [];
   const house = await openHouse({
     play: ({ run }) => {
@@ -73,7 +73,7 @@ test("I3: runs messages that were sent without waiting in their order", async ()
   });
   const raw = await joined(house);
   for (let index = 0; index < 30; index++) {
-    // The first request has a picture and so takes longer to read.
+    // The first request has a picture and therefore takes longer to read.
     const attachments = index === 0 ? [{ mimeType: "image/png", content: "A".repeat(400_000) }] : [];
     const params = { sessionKey: "main", message: `${index}`, attachments, idempotencyKey: `run-${index}` };
     raw.send({ type: "req", id: `${index}`, method: "chat.send", params });
@@ -82,7 +82,7 @@ test("I3: runs messages that were sent without waiting in their order", async ()
   expect(seen).toEqual(Array.from({ length: 30 }, (_, index) => `${index}`));
 });
 
-test("a failed run ends with an error event, an aborted one with an aborted event", async () => {
+test("a failed run ends with an error event, an aborted run with an aborted event", async () => {
   const play: Play = async ({ run, signal }) => {
     if (run.input.text === "fail")
       throw new Error("the model said no, key sk-abcdefghijklmnopqrstuvwxyz123456");
@@ -112,7 +112,7 @@ test("a failed run ends with an error event, an aborted one with an aborted even
   expect((await raw.res("again")).payload).toEqual({ ok: true, aborted: false, runIds: [] });
 });
 
-test("answers agent twice: accepted, then how the run ended", async () => {
+test("agent gets two answers: accepted, then the result of the run", async () => {
   const house = await openHouse({ play: ({ run }) => `did ${run.input.text}` });
   const client = await house.client();
   const call = client.agent({ message: "it", agentId: "research", idempotencyKey: "a-1", timeout: 60 });
@@ -139,7 +139,7 @@ test("answers agent twice: accepted, then how the run ended", async () => {
   await expect(failing.done).rejects.toMatchObject({ details: { code: "agent_not_found" } });
 });
 
-test("agent.wait returns each kind of end, called before, during or after the run, on any connection", async () => {
+test("agent.wait returns each kind of end, before, during and after the run, on any connection", async () => {
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const play: Play = async ({ run, signal }) => {
     if (run.input.text === "fail") throw new Error("no");
@@ -183,7 +183,7 @@ test("agent.wait returns each kind of end, called before, during or after the ru
   await expect(wait("nothing")).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
-test("a wait whose connection is gone is released, and the run continues", async () => {
+test("if the connection of a waiting caller is lost, its wait is released and the run continues", async () => {
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({ play: () => gate.promise.then(() => "late") });
   const raw = await joined(house);
@@ -195,7 +195,7 @@ test("a wait whose connection is gone is released, and the run continues", async
   expect(await client.call("agent.wait", { runId: "r" })).toMatchObject({ status: "ok" });
 });
 
-test("a wait whose connection is gone leaves nothing behind", async () => {
+test("if the connection of a waiting caller is lost, its wait leaves nothing behind", async () => {
   const world = fakeWorld();
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({ world, play: () => gate.promise.then(() => "ok") });
@@ -211,7 +211,7 @@ test("a wait whose connection is gone leaves nothing behind", async () => {
   await expect.poll(() => world.pendingDelays()).not.toContain(timeoutMs);
 });
 
-test("the same key gives the same answer, after a restart too; any other use is a conflict", async () => {
+test("the same key gives the same answer, also after a restart; any other use of it is a conflict", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const client = await first.client();
@@ -230,7 +230,7 @@ test("the same key gives the same answer, after a restart too; any other use is 
   const same = await second.client();
   for (const [index, [method, params]] of calls.entries()) {
     expect(await same.call(method, params), method).toEqual(answers[index]);
-    // The order of the params is irrelevant.
+    // The order of the params does not matter.
     const turned = Object.fromEntries(Object.entries(params).toReversed());
     expect(await same.call(method, turned), method).toEqual(answers[index]);
     const conflict = { code: "CONFLICT" };
@@ -246,7 +246,7 @@ test("the same key gives the same answer, after a restart too; any other use is 
   expect(list.sessions).toHaveLength(2);
 });
 
-test("the same request twice at once does its work once", async () => {
+test("two simultaneous equal requests are executed once", async () => {
   const house = await openHouse();
   const [one, two] = [await house.client(), await house.client()];
   const params = { agentId: "research", idempotencyKey: "twin" };
@@ -256,7 +256,7 @@ test("the same request twice at once does its work once", async () => {
   expect(new Set(made.map((answer) => JSON.stringify(answer))).size).toBe(1);
 });
 
-test("a refused request may be retried with its key", async () => {
+test("a refused request can be retried with its key", async () => {
   const house = await openHouse();
   const client = await house.client();
   const params = { sessionKey: "main", message: "x", idempotencyKey: "again" };

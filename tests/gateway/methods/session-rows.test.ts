@@ -16,7 +16,7 @@ const OTHERS = ["agent:main:subagent:a", "agent:research:subagent:b", "agent:res
 const [A, B, C] = OTHERS;
 const NARROW = { token: "narrow", role: "operator" as const, scopes: ["operator.read" as const] };
 
-/** main spawned a and b; a spawned c, which is archived. */
+/** Opens a gateway with a tree: main spawned a and b; a spawned c, which is archived. */
 async function openTree(options: HouseOptions = {}): Promise<House> {
   const house = await openHouse(options);
   const child = (key: string, spawnedBy: string, more: Partial<Session> = {}) =>
@@ -62,7 +62,7 @@ test("roots are the sessions without a parent, with the number of their children
   expect((await listed(house, { spawnedBy: MAIN }))[0]).not.toHaveProperty("children");
 });
 
-test("returns rows of given keys in one page, without the unknown ones, and applies the filters", async () => {
+test("rows of given keys are returned in one page, without unknown keys, and filters apply", async () => {
   const house = await openTree();
   expect(keysOf(await listed(house, { keys: [A, B, C, "agent:main:chat:none"] }))).toEqual([A, B]);
   expect(keysOf(await listed(house, { keys: [A, C], includeArchived: true }))).toEqual([A, C]);
@@ -72,7 +72,7 @@ test("returns rows of given keys in one page, without the unknown ones, and appl
   await expect(listed(house, { keys: many })).rejects.toMatchObject({ code: "INVALID_REQUEST" });
 });
 
-test("I9: a token sees the children, keys and waits that it covers; a child of another session is a root to it", async () => {
+test("I9: a token sees only children, keys and waits that it covers; a child of another session looks like a root", async () => {
   const tokens = [{ ...NARROW, sessions: ["agent:research:*"] }];
   const house = await openTree({ gateway: { tokens } });
   await house.store.transaction(async (tx) => {
@@ -107,7 +107,7 @@ test("I9: a token sees the children, keys and waits that it covers; a child of a
   expect(whole).toMatchObject({ waitingOn: [A, "agent:research:main"], children: 2, spawnedBy: MAIN });
 });
 
-test("a row without a wait has no waitingOn, and an ended wait is in none", async () => {
+test("a row without a wait has no waitingOn, and an ended wait is in no row", async () => {
   const house = await openTree();
   await house.store.transaction(async (tx) => {
     await insertRun(tx, sampleRun({ runId: "w", sessionKey: B, state: "waiting" }));
@@ -120,7 +120,7 @@ test("a row without a wait has no waitingOn, and an ended wait is in none", asyn
   expect(rows.find((row) => row.key === A)).not.toHaveProperty("waitingOn");
 });
 
-test("sums up a session's cost run by run, and a reset starts it again", async () => {
+test("a session's cost is the sum of its runs, and a reset sets it to zero", async () => {
   const house = await openHouse({
     play: async (handle) => {
       const message = assistantText(`m-${handle.run.runId}`, "done");
@@ -140,7 +140,7 @@ test("sums up a session's cost run by run, and a reset starts it again", async (
   expect(await listed(house, { keys: [MAIN] })).toMatchObject([{ cost: 0 }]);
 });
 
-test("contextTokens is the window of the session's model, contextUsed the used part; an unknown model has none", async () => {
+test("contextTokens is the context window of the session's model, contextUsed the used part; an unknown model has neither", async () => {
   const house = await openHouse();
   const row = (key: string, more: Partial<Session>) =>
     sampleSession({

@@ -11,7 +11,7 @@ async function told(house: House, sessionKey: string, message: string): Promise<
   await client.agent({ message, sessionKey, idempotencyKey: `run of ${message.length}` }).done;
 }
 
-test("sessions.list has the protocol's rows: canonical keys, its own kinds, newest first", async () => {
+test("sessions.list returns rows with canonical keys and kinds, newest first", async () => {
   const house = await openHouse();
   await told(
     house,
@@ -52,7 +52,7 @@ test("sessions.list has the protocol's rows: canonical keys, its own kinds, newe
   });
 });
 
-test("resolves a session by key, id or label, and by exactly one of them", async () => {
+test("a session is resolved by exactly one of key, id and label", async () => {
   const house = await openHouse();
   const client = await house.client();
   const made = await client.request("sessions.create", {
@@ -88,7 +88,7 @@ test("resolves a session by key, id or label, and by exactly one of them", async
   );
 });
 
-test("preview shows the last lines of each session, and marks empty and missing ones", async () => {
+test("preview returns the last lines of each session, and marks empty and missing ones", async () => {
   const house = await openHouse();
   await told(house, "agent:main:main", "one\n\n  two");
   const client = await house.client();
@@ -109,7 +109,7 @@ test("preview shows the last lines of each session, and marks empty and missing 
   });
 });
 
-test("patch sets and clears fields, refuses invalid ones, and a reset keeps them", async () => {
+test("patch sets and removes fields, refuses invalid ones, and a reset keeps the values", async () => {
   const house = await openHouse();
   await told(house, "main", "hello");
   const client = await house.client();
@@ -155,7 +155,7 @@ test("patch sets and clears fields, refuses invalid ones, and a reset keeps them
   });
 });
 
-test("a conversation can be deleted, a main session can't", async () => {
+test("a session can be deleted, but not a main session", async () => {
   const house = await openHouse();
   const client = await house.client();
   const { key } = await client.request("sessions.create", { idempotencyKey: "d" });
@@ -164,7 +164,7 @@ test("a conversation can be deleted, a main session can't", async () => {
   await expect(client.call("chat.history", { sessionKey: key })).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
-test("reads history in pages, oldest first, with credentials redacted", async () => {
+test("history is read in pages, oldest first, with credentials redacted", async () => {
   const house = await openHouse();
   for (const text of ["one", "three", "key sk-abcdefghijklmnopqrstuvwxyz123456"])
     await told(house, "main", text);
@@ -194,7 +194,7 @@ const PICTURES: [object, RegExp][] = [
   [{ content: "AAAA" }, /mimeType must be one of/],
   [{ mimeType: "image/png", content: 7 }, /content must be base64 text/],
 ];
-test.each(PICTURES)("refuses the attachment %o with a clear error", async (attachment, words) => {
+test.each(PICTURES)("the attachment %o is refused with a clear error", async (attachment, words) => {
   const house = await openHouse();
   const client = await house.client();
   const params = { sessionKey: "main", message: "look", attachments: [attachment], idempotencyKey: "p" };
@@ -203,7 +203,7 @@ test.each(PICTURES)("refuses the attachment %o with a clear error", async (attac
   });
 });
 
-test("refuses messages that are empty, or have an unknown thinking level or channel", async () => {
+test("a message that is empty, or has an unknown thinking level or channel, is refused", async () => {
   const house = await openHouse();
   const client = await house.client();
   const refused: [string, object, string][] = [
@@ -225,7 +225,7 @@ test("refuses messages that are empty, or have an unknown thinking level or chan
   }
 });
 
-test("only those whose token covers its session see, retry or dismiss a failed delivery", async () => {
+test("only callers whose token covers its session can see, retry or dismiss a failed delivery", async () => {
   const tokens = [
     {
       token: "scoped",
@@ -274,7 +274,7 @@ test("only those whose token covers its session see, retry or dismiss a failed d
   expect((await client.request("deliveries.list", { includeDismissed: true })).deliveries).toHaveLength(2);
 });
 
-test("the catalog lists the tools of a session, and a tool is called with its rights", async () => {
+test("the catalog lists the tools of a session, and a tool is called with the session's rights", async () => {
   const house = await openHouse();
   const client = await house.client();
   const catalog = await client.request("tools.catalog");

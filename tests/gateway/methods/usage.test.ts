@@ -1,4 +1,4 @@
-// Consumption, grouped in every supported way, and the daily budgets of agents, on both stores.
+// Usage, grouped in every supported way, and the daily budgets of agents, on both stores.
 
 import { describe, expect, test } from "vitest";
 import type { UsageLine } from "../../../src/core/shapes/usage.ts";
@@ -22,7 +22,7 @@ async function houseOn(kind: string, options: HouseOptions = {}): Promise<House>
 
 let runs = 0;
 
-/** Adds a run to the ledger. */
+/** Adds the usage of a run to the ledger. */
 async function used(
   house: House,
   sessionKey: string,
@@ -55,7 +55,7 @@ async function asked(
 }
 
 describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
-  test("sums up usage by agent, session, tree, model and day; a deleted session's usage stays under its root", async () => {
+  test("usage is summed by agent, session, tree, model and day; that of a deleted session stays under its root", async () => {
     const house = await houseOn(kind);
     const client = await house.client();
     const { key: child } = await client.request("sessions.create", { idempotencyKey: "c" });
@@ -86,7 +86,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(await asked(house, { by: "day", limit: 1 })).toHaveLength(1);
   });
 
-  test("an agent whose daily budget is used starts no run, says why, and continues the next day", async () => {
+  test("an agent without daily budget starts no run, says why, and continues the next day", async () => {
     const budget = { dailyTokens: 50, dailyCost: 1 };
     const agents = [
       { ...agentSettings("main"), default: true },
@@ -113,7 +113,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
   });
 });
 
-test("I9: a token that covers some sessions gets no usage", async () => {
+test("I9: a token that covers only some sessions gets no usage", async () => {
   const token = {
     token: "scoped-token",
     role: "operator",

@@ -1,4 +1,4 @@
-// The shipped dashboard: each of its queries names existing metrics and labels.
+// The Grafana dashboard of the package: each of its queries names existing metrics and labels.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -22,7 +22,7 @@ interface Dashboard {
 const FILE = fileURLToPath(new URL("../../../docs/grafana/parley.json", import.meta.url));
 const dashboard = JSON.parse(readFileSync(FILE, "utf8")) as Dashboard;
 const METRIC = /\b(?:parley|process)_[a-z_]+\b/g;
-/** The scraper adds these labels. */
+/** Labels that Prometheus adds itself. */
 const SCRAPED = ["job", "instance"];
 
 const expressions = (): string[] => [
@@ -30,14 +30,14 @@ const expressions = (): string[] => [
   ...dashboard.templating.list.flatMap(({ definition }) => definition ?? []),
 ];
 
-/** The labels that a query asks for by name. */
+/** Returns the labels that a query names. */
 function labelsOf(expr: string): string[] {
   const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, names = ""]) => names.split(","));
   const matched = [...expr.matchAll(/[{,](\w+)(?:=~|!=|=)"/g)].map(([, name = ""]) => name);
   return [...grouped, ...matched].map((name) => name.trim()).filter((name) => !SCRAPED.includes(name));
 }
 
-/** Metrics of a gateway that has worked, refused and delivered. */
+/** Returns the metrics of a gateway that has executed, refused and delivered something. */
 async function exposition() {
   const gateway = await startProcess();
   const client = await gateway.connect();
@@ -72,7 +72,7 @@ test("a gateway returns every metric of the dashboard, with the labels of its qu
   expect([...types.keys()].filter((name) => !shown.has(name))).toEqual([]);
 }, 60_000);
 
-test("panels have their own ids and positions, and a legend's labels are in its query", () => {
+test("panels have unique ids and positions, and the labels of a legend are in its query", () => {
   const { panels } = dashboard;
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const taken = new Set<string>();

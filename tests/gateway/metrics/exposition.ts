@@ -1,4 +1,4 @@
-// Reads metrics as strictly as a Prometheus server: every line, label and histogram.
+// Parses metrics as strictly as a Prometheus server: every line, label and histogram.
 
 export interface Exposed {
   readonly types: ReadonlyMap<string, string>;
@@ -8,7 +8,7 @@ export interface Exposed {
     readonly labels: Record<string, string>;
     value: number;
   }[];
-  /** The value of a sample with these labels. Undefined: no sample. */
+  /** Returns the value of the sample with these labels. Undefined: there is none. */
   value(name: string, labels?: Record<string, string>): number | undefined;
 }
 
@@ -66,7 +66,7 @@ export function readExposition(text: string): Exposed {
     if (sample === null) throw new Error(`no sample: ${line}`);
     const [, name = "", labels = "", value = ""] = sample;
     const base = types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, "");
-    // The lines of a metric are together, after its type.
+    // The lines of a metric must follow its type directly.
     if ([...types.keys()].at(-1) !== base) throw new Error(`not below its type: ${line}`);
     if (seen.has(`${name}{${labels}}`)) throw new Error(`twice: ${line}`);
     seen.add(`${name}{${labels}}`);
@@ -82,7 +82,7 @@ export function readExposition(text: string): Exposed {
   };
 }
 
-/** Finds errors in the histograms: falling buckets or bounds, no last bucket, no sum, or another count. */
+/** Finds errors in histograms: decreasing buckets or bounds, no last bucket, no sum, or a wrong count. */
 export function histogramFaults({ types, samples }: Exposed): string[] {
   const faults: string[] = [];
   for (const [name] of [...types].filter(([, type]) => type === "histogram")) {

@@ -28,7 +28,7 @@ async function scrape(http: string, token = TOKEN) {
   return { text, exposed: readExposition(text) };
 }
 
-/** Resolves when the end of each run is counted, which may follow its answer. */
+/** Resolves when the ends of this many runs are counted, which may happen after their answers. */
 async function ended(house: House, runs: number): Promise<void> {
   const counted = Promise.withResolvers<void>();
   let left = runs;
@@ -39,7 +39,7 @@ async function ended(house: House, runs: number): Promise<void> {
   off();
 }
 
-test("counts runs by their end, with their time in the lane and running", async () => {
+test("runs are counted by their end, with their time in the lane and their execution time", async () => {
   const house = await openHouse({
     play: ({ run }) => {
       if (run.input.text === "fail") throw new Error("no");
@@ -66,7 +66,7 @@ test("counts runs by their end, with their time in the lane and running", async 
   expect(histogramFaults(exposed)).toEqual([]);
 });
 
-test("counts a run that waits for another as a wait, and both as unfinished runs of the store", async () => {
+test("a run that waits for another run is counted as waiting, and both as unfinished runs of the store", async () => {
   const gate = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const house = await openHouse({
@@ -92,7 +92,7 @@ test("counts a run that waits for another as a wait, and both as unfinished runs
   expect((await scrape(house.http)).exposed.value("parley_waits_open")).toBe(0);
 });
 
-test("counts model calls, tokens and tool calls of the real program", async () => {
+test("model calls, tokens and tool calls of a real gateway process are counted", async () => {
   const gateway = await startProcess();
   const client = await gateway.connect();
   await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
@@ -107,7 +107,7 @@ test("counts model calls, tokens and tool calls of the real program", async () =
   expect(histogramFaults(exposed)).toEqual([]);
 });
 
-test("I9: only a token that reads every session gets the metrics, and refusals say why", async () => {
+test("I9: only a token that reads every session gets the metrics, and a refusal has the reason", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   await scrape(house.http, "reader-token");
   const ask = async (headers: Record<string, string>) => fetch(`${house.http}/metrics`, { headers });
@@ -125,7 +125,7 @@ test("I9: only a token that reads every session gets the metrics, and refusals s
   }
 });
 
-test("ME1: no session, label or invented name is in a label; a refusal is counted by tool and code", async () => {
+test("ME1: labels contain no session, label or invented name; a refusal is counted by tool and code", async () => {
   const house = await openHouse({ play: () => "planted-reply" });
   const client = await house.client();
   const planted = "planted-7f3a";
@@ -151,7 +151,7 @@ test("ME1: no session, label or invented name is in a label; a refusal is counte
   ).toBe(2);
 });
 
-test("ME2: does not count the runs of another process", async () => {
+test("ME2: runs of another process are not counted", async () => {
   const house = await openHouse();
   const run = { runId: "far", sessionKey: "agent:main:main", chainId: "c", startedAt: 1 } as const;
   const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2 };
@@ -164,11 +164,11 @@ test("ME2: does not count the runs of another process", async () => {
   expect(exposed.value("parley_run_queue_seconds_count")).toBe(0);
 });
 
-/** The text of one figure. */
+/** Returns a metric in the Prometheus text format. */
 const textOf = (figure: Counter | Histogram): string =>
   exposition([{ ...figure.spec, type: figure.type, samples: figure.samples() }]);
 
-test("FI1: a figure has a bounded number of label sets; others are counted as other", () => {
+test("FI1: a metric's label sets are limited; further ones are counted as other", () => {
   const counter = new Counter({ name: "x_total", help: "x", labels: ["name"] });
   for (let at = 0; at < 5_000; at += 1) counter.add(1, `name ${at}`);
   const samples = counter.samples();
@@ -180,7 +180,7 @@ test("FI1: a figure has a bounded number of label sets; others are counted as ot
   expect(counter.total()).toBe(5_000);
 });
 
-test("FI1: two names that are equal as text are one label set, because a scrape with a repeated line fails", () => {
+test("FI1: two label values with the same text form are one label set, because Prometheus rejects repeated lines", () => {
   const counter = new Counter({ name: "x_total", help: "x", labels: ["name"] });
   counter.add(1, `${"a".repeat(99)}\u{1f600}`);
   counter.add(1, `${"a".repeat(99)}\u{2f600}`);
@@ -190,7 +190,7 @@ test("FI1: two names that are equal as text are one label set, because a scrape 
   expect(samples.map(({ value }) => value)).toEqual([2, 2]);
 });
 
-test("the text escapes names and help, and writes the buckets, sum and count of a histogram", () => {
+test("the text format escapes names and help, and contains the buckets, sum and count of a histogram", () => {
   const odd = 'a "quoted" \\ back\\nslash,\nof two lines{}=';
   const help = 'Help with \\ and \\n,\nof "two" lines.';
   const spec = { name: "x_seconds", help, labels: ["name"] };
@@ -213,7 +213,7 @@ test("the text escapes names and help, and writes the buckets, sum and count of 
   expect(histogramFaults(exposed)).toEqual([]);
 });
 
-test("the text writes every number as Prometheus reads it", () => {
+test("every number is written as Prometheus reads it", () => {
   const values = [0, -0.5, 1e21, 1e-7, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN];
   const samples = values.map((value, at) => ({ value, labels: { at: String(at) } }));
   const { samples: read } = readExposition(exposition([{ name: "x", help: "x", type: "gauge", samples }]));
@@ -243,7 +243,7 @@ const NO_MACHINE = {
   stop: () => {},
 };
 
-test("HI1: the history keeps an hour, one point every ten seconds", async () => {
+test("HI1: the history covers an hour, with one point every ten seconds", async () => {
   const world = fakeWorld();
   const metrics = new Metrics({
     redactor: plainRedactor,
@@ -281,7 +281,7 @@ test("HI1: the history keeps an hour, one point every ten seconds", async () => 
   expect(reads).toBe(before);
 });
 
-test("rates of the history cover the last minute", async () => {
+test("rates in the history cover the last minute", async () => {
   const world = fakeWorld();
   const metrics = new Metrics({
     redactor: plainRedactor,

@@ -1,5 +1,5 @@
-// Nodes with several gateways on one store: a command finds its node at any gateway, and an uncertain outcome
-// is reported as unknown.
+// Nodes with several gateways on one store: a command reaches its node from any gateway, and an uncertain
+// outcome is reported as unknown.
 
 import { expect, test } from "vitest";
 import { NODE_REPLACED } from "../../../src/contract/protocol.ts";
@@ -24,7 +24,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("NH3: a command reaches a node that is connected to another process, and so does its answer, of any size", async () => {
+test("NH3: a command reaches a node that is connected to another process, and so does the answer, whatever its size", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(second);
@@ -50,7 +50,7 @@ test("NH3: a command reaches a node that is connected to another process, and so
   expect(await refusal(invoke())).toBe("UNAVAILABLE node_unavailable");
 });
 
-test("NH1: a device that one process unpairs loses its connection to another; a node moves between them", async () => {
+test("NH1: a device that one process unpairs loses its connection to another process; a node may change processes", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(first);
@@ -66,7 +66,7 @@ test("NH1: a device that one process unpairs loses its connection to another; a 
   expect((await moved.closed()).reason).toContain("no longer paired");
 });
 
-test("NH3: a lost message between processes gives an unknown outcome after the timeout", async () => {
+test("NH3: if a hint between processes is lost, the command has an unknown outcome after its timeout", async () => {
   const ground = await embeddedGround();
   const world = fakeWorld({ startMs: Date.now() });
   const [first, second] = [await member(ground), await member(ground, world)];

@@ -1,5 +1,5 @@
-// Rights of nodes and web hooks: a node has those of the token that paired it, checked at each event; a web
-// hook those of the configuration.
+// Rights of nodes and web hooks. A node has those of the token that paired it, checked at each event; a web
+// hook has those of the configuration.
 
 import { describe, expect, test } from "vitest";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
@@ -17,14 +17,14 @@ const nodes = {
   allowSandboxed: false,
 };
 
-/** A gateway with a token for these sessions. Undefined: without the token. */
+/** Returns a configuration that has a token for these sessions. Undefined: without the token. */
 function withToken(sessions?: readonly string[], scope: "admin" | "write" | "read" = "admin"): HouseOptions {
   const token = { token: SCOPED, role: "operator" as const, scopes: [`operator.${scope}` as const] };
   const scoped = sessions === undefined ? [] : [{ ...token, sessions }];
   return { gateway: { tokens: [...NODE_TOKENS, ...scoped] }, choices: { nodes } };
 }
 
-/** A device paired by this token. */
+/** Pairs a device with this token. */
 async function pairedBy(house: House, token?: string): Promise<Device> {
   const key = newDevice();
   const { raw, answer } = await tryNode(house, key);
@@ -34,7 +34,7 @@ async function pairedBy(house: House, token?: string): Promise<Device> {
   return key;
 }
 
-/** Returns the answer to an event of the device. */
+/** Sends an event of the device, and returns the answer. */
 async function event(house: House, key: Device, more: object = {}): Promise<string> {
   const raw = await joinedNode(house, key);
   const { payload, error } = await said(raw, "agent.request", { message: "hello", ...more });
@@ -46,7 +46,7 @@ const runsIn = async (house: House) =>
   (await house.store.db.selectFrom("runs").select("run_id").execute()).length;
 
 describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token that paired it: %s", (kind) => {
-  test("I13: events of a node start runs only while its token exists and covers its session and its agent", async () => {
+  test("I13: a node's events start runs only while its pairing token exists and covers its session and agent", async () => {
     const open = await openerOf(kind);
     let house = await open(withToken(ALL));
     const key = await pairedBy(house, SCOPED);
@@ -66,7 +66,7 @@ describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token th
     expect(await runsIn(house)).toBe(2);
   });
 
-  test("I13: a node writes to no session and no reply's destination that its token does not cover", async () => {
+  test("I13: a node writes to no session or destination that its token does not cover", async () => {
     const open = await openerOf(kind);
     const house = await open(withToken(ALL));
     const key = await pairedBy(house, SCOPED);
@@ -81,7 +81,7 @@ describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token th
     expect(await runsIn(house)).toBe(1);
   });
 
-  test("a node that the gateway's own token paired keeps all rights that the configuration gives nodes", async () => {
+  test("a node that was paired with the gateway's own token has all rights that the configuration gives to nodes", async () => {
     const open = await openerOf(kind);
     const first = await open(withToken(ALL));
     const key = await pairedBy(first);
@@ -135,7 +135,7 @@ test("I13: only the configuration creates a web hook: no method accepts one, and
     });
   expect((await post("plain")).status).toBe(202);
   expect((await post("mine")).status).toBe(404);
-  // The store has no table of web hooks either.
+  // The store has no table for web hooks either.
   const tables = await house.store.db.introspection.getTables();
   expect(tables.map(({ name }) => name).filter((name) => /hook/.test(name))).toEqual([]);
 });

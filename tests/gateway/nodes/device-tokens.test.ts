@@ -1,4 +1,4 @@
-// Operators list the tokens of devices, and revoke those of one device.
+// Operators list the tokens of devices, and revoke those of a device.
 
 import { expect, test } from "vitest";
 import { TOKEN as CLI_TOKEN, makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
@@ -15,7 +15,7 @@ async function connect(house: Pick<House, "url">, key: Device, more: Record<stri
   return { raw, error, token: payload?.auth.deviceToken as string };
 }
 
-test("refuses a revoked device token, even if the device got another one since", async () => {
+test("a revoked device token is refused, even if the device has a newer one", async () => {
   const house = await openHouse();
   const admin = await house.client();
   const [key, other] = [newDevice(), newDevice()];
@@ -46,7 +46,7 @@ test("refuses a revoked device token, even if the device got another one since",
   expect((await connect(house, other, { auth: { token: kept.token } })).error).toBeUndefined();
 });
 
-test("revokes the tokens of one role only, and names a device without one", async () => {
+test("the tokens of one role only are revoked, and a device without such a token is reported", async () => {
   const house = await openHouse();
   const admin = await house.client();
   const key = newDevice();
@@ -59,7 +59,7 @@ test("revokes the tokens of one role only, and names a device without one", asyn
   await expect(revoke()).rejects.toThrow("has no device token. device.token.list, or parley devices, lists");
 });
 
-test("lists and revokes device tokens only for admins whose token covers every session", async () => {
+test("only an admin whose token covers every session can list and revoke device tokens", async () => {
   const [reader, some] = ["a-token-that-may-read-only", "a-token-for-some-sessions"];
   const house = await openHouse({
     gateway: {
@@ -77,7 +77,7 @@ test("lists and revokes device tokens only for admins whose token covers every s
   }
 });
 
-test("a gateway token has at most 200 devices; the one that was away longest needs the token again", async () => {
+test("a gateway token has at most 200 devices; the one that was absent longest then needs that token again", async () => {
   const house = await openHouse();
   const first = newDevice();
   const { token } = await connect(house, first);
@@ -92,7 +92,7 @@ test("a gateway token has at most 200 devices; the one that was away longest nee
   expect((await connect(house, first, { auth: { token } })).error?.message).toContain("was revoked");
 });
 
-test("parley devices lists the devices with a token, and revokes one by the beginning of its id", async () => {
+test("parley devices lists the devices with a token, and revokes those of one device by the beginning of its id", async () => {
   const { home, port } = await makeHome({});
   await startGateway(home);
   const url = `ws://127.0.0.1:${port}`;

@@ -1,4 +1,4 @@
-// Events of a node over real sockets: which ones start a run, in which session, and how often.
+// Events of a node over real sockets: which events start a run, in which session, and how often.
 
 import { expect, test } from "vitest";
 import { fakeWorld } from "../../kit/world.ts";
@@ -12,7 +12,7 @@ const plainSession = async (house: House): Promise<string[]> => {
   return rows.map(({ key }) => key).filter((key) => key.startsWith("node-"));
 };
 
-test("NO1: an event starts one run in the node's own session, also when it is sent twice", async () => {
+test("NO1: an event starts one run in the node's own session, even if it is sent twice", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -30,7 +30,7 @@ test("NO1: an event starts one run in the node's own session, also when it is se
     "Node context",
   ]);
   expect(await plainSession(house)).toEqual([`node-${key.id}`]);
-  // Another node's keys are separate.
+  // The keys of another node are separate.
   const other = await joinedNode(house, await pairedDevice(house));
   const theirs = await said(other, "agent.request", words, { idempotencyKey: "event-1" });
   expect(theirs.payload.runId).not.toBe(first.payload.runId);
@@ -64,7 +64,7 @@ test("unknown and malformed events start no run", async () => {
     expect({ payload, code: error?.code }).toEqual({ payload, code: "INVALID_REQUEST" });
   }
   expect(await house.store.db.selectFrom("runs").select("run_id").execute()).toEqual([]);
-  // Nothing is stored of a refused event, so it cannot fill the store.
+  // Nothing of a refused event is stored, so refused events cannot fill the store.
   expect(await keys()).toEqual(before);
 });
 
@@ -97,7 +97,7 @@ test("NO1, I9: an event writes to another session only if the patterns cover it,
   expect(error?.details?.code).toBe("not_visible");
 });
 
-test("NO2: a reply goes to the destination that the node named, and changes no route", async () => {
+test("NO2: an answer is sent to the destination that the node has named, and changes no route", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:main"] };
   const house = await openHouse({ gateway, choices: { nodes }, play: () => "the answer" });
   const raw = await joinedNode(house, await pairedDevice(house));
@@ -112,7 +112,7 @@ test("NO2: a reply goes to the destination that the node named, and changes no r
   expect(sessions.map(({ last_channel }) => last_channel)).toEqual(sessions.map(() => null));
 });
 
-test("NH4: limits the runs that one node starts in a minute, without affecting another node", async () => {
+test("NH4: the runs that a node starts per minute are limited, without affecting other nodes", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const [raw, other] = [

@@ -1,11 +1,11 @@
-// Devices that connect as nodes over real sockets: with a key, a signature over the challenge, and scripted
+// Devices that connect as nodes over real sockets: they have a key, sign the challenge, and give scripted
 // answers.
 
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { connectParams, type Frame, type House, openRaw, type Raw, TOKEN } from "../kit.ts";
 
 export const NODE_TOKEN = "the-token-of-the-nodes";
-/** Tokens of a gateway for nodes. */
+/** Tokens in the configuration of a gateway, for nodes. */
 export const NODE_TOKENS = [{ token: NODE_TOKEN, role: "node", scopes: [] }] as const;
 
 export interface Device {
@@ -29,11 +29,11 @@ export interface NodeWords {
   readonly name?: string;
   readonly commands?: readonly string[];
   readonly caps?: readonly string[];
-  /** Replaces the device's proof. */
+  /** Replaces the proof of the device. */
   readonly device?: unknown;
 }
 
-/** The connect request of a device for this challenge. */
+/** Returns the connect params of a device for this challenge. */
 export function nodeParams(key: Device, nonce: string, words: NodeWords = {}): Record<string, unknown> {
   const { token = NODE_TOKEN, name = "laptop", commands = ["exec", "notify"], caps = [] } = words;
   const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: 1, nonce };
@@ -47,7 +47,7 @@ export function nodeParams(key: Device, nonce: string, words: NodeWords = {}): R
   });
 }
 
-/** Tries to connect as a node. */
+/** Tries to connect as a node, and returns the answer. */
 export async function tryNode(
   house: Pick<House, "url">,
   key: Device,
@@ -60,7 +60,7 @@ export async function tryNode(
   return { raw, answer: await raw.res("hello") };
 }
 
-/** A paired device's connection. */
+/** Connects a paired device as a node. */
 export async function joinedNode(
   house: Pick<House, "url">,
   key: Device,
@@ -71,14 +71,14 @@ export async function joinedNode(
   return raw;
 }
 
-/** Returns the code that a device gets. */
+/** Returns the pairing code in an answer to a device. */
 export function codeIn(answer: Frame): string {
   const pairing = answer.error?.details?.pairing as { code: string } | undefined;
   if (pairing === undefined) throw new Error(`no code in ${JSON.stringify(answer)}`);
   return pairing.code;
 }
 
-/** A device that an operator has paired, over the real methods. */
+/** Creates a device that an operator pairs, with the real methods. */
 export async function pairedDevice(
   house: Pick<House, "url" | "client">,
   token = NODE_TOKEN,
@@ -93,14 +93,14 @@ export async function pairedDevice(
   return key;
 }
 
-/** Returns the next command for the node, from the `at`-th on. */
+/** Returns the next command for the node. `at`: the number of earlier commands. */
 export async function asked(raw: Raw, at = 0): Promise<Frame["payload"]> {
   const of = (): Frame[] => raw.frames.filter(({ event }) => event === "node.invoke.request");
   const frame = await raw.next(() => of()[at] !== undefined).then(() => of()[at]);
   return frame?.payload;
 }
 
-/** Answers a command. */
+/** Sends the node's answer to a command. */
 export function answer(raw: Raw, request: { id: string; nodeId: string }, said: object): void {
   const params = { id: request.id, nodeId: request.nodeId, ...said };
   raw.send({ type: "req", id: `answer-${request.id}`, method: "node.invoke.result", params });
@@ -108,7 +108,7 @@ export function answer(raw: Raw, request: { id: string; nodeId: string }, said: 
 
 let events = 0;
 
-/** The gateway's answer to an event of the node. */
+/** Sends an event of the node, and returns the gateway's answer. */
 export async function said(raw: Raw, event: string, payload: unknown, more: object = {}): Promise<Frame> {
   const id = `event-${++events}`;
   raw.send({ type: "req", id, method: "node.event", params: { event, payload, ...more } });

@@ -28,7 +28,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("NP1: an unknown device gets a code and nothing else; once approved by that code, its next try connects", async () => {
+test("NP1: an unknown device gets only a code; after the approval of that code its next attempt connects", async () => {
   const house = await openHouse({ gateway });
   const admin = await house.client();
   const told: unknown[] = [];
@@ -44,7 +44,7 @@ test("NP1: an unknown device gets a code and nothing else; once approved by that
   expect(codeIn(second.answer)).toBe(code);
   const list = await admin.request("node.pair.list", {});
   expect(list).toMatchObject({ pending: [{ code, nodeId: key.id, platform: "test" }], paired: [] });
-  // The name has no characters that a terminal or a page would obey.
+  // The name contains no character that controls a terminal or a page.
   expect(list.pending[0]?.displayName).toBe("anna\\u{202e}'s laptop\\x07");
   expect(told).toMatchObject([{ code, nodeId: key.id }]);
   const paired = await admin.request("node.pair.approve", { code: code.toLowerCase().replace("-", "") });
@@ -58,7 +58,7 @@ test("NP1: an unknown device gets a code and nothing else; once approved by that
   expect(nodes).toMatchObject([{ nodeId: key.id, connected: true, commands: ["exec", "notify"] }]);
 });
 
-test("only a node's own key is accepted: refuses no device, no nonce, another's name and a used challenge", async () => {
+test("a node must prove its own key: no nonce, another's name and a used challenge are refused", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const none = await tryNode(house, key, { device: undefined });
@@ -75,12 +75,12 @@ test("only a node's own key is accepted: refuses no device, no nonce, another's 
   expect((await tryNode(house, other, { device: stolen })).answer.error?.code).toBe("UNAUTHORIZED");
   const replayed = { ...old, signature: key.sign("an earlier nonce"), nonce: "an earlier nonce" };
   expect((await tryNode(house, key, { device: replayed })).answer.error?.code).toBe("UNAUTHORIZED");
-  // A paired device with a new key is another device, and must be paired again.
+  // A paired device with a new key counts as another device, and must be paired again.
   expect((await tryNode(house, newDevice())).answer.error?.code).toBe("NOT_PAIRED");
   expect((await joinedNode(house, key)).frames[1]?.ok).toBe(true);
 });
 
-test("limits open pairing requests, and forgets them after an hour", async () => {
+test("open pairing requests are limited, and expire after an hour", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const admin = await house.client();
@@ -99,7 +99,7 @@ test("limits open pairing requests, and forgets them after an hour", async () =>
   expect((await again.request("node.pair.list", {})).pending).toMatchObject([{ code }]);
 });
 
-test("NP2: a request is decided once; rejected and unknown ones are not found, and the device may request again", async () => {
+test("NP2: a pairing request is decided once; afterwards its code is unknown, and a rejected device may request again", async () => {
   const house = await openHouse({ gateway });
   const admin = await house.client();
   const key = newDevice();
@@ -142,7 +142,7 @@ test("the name and agent of a device are set at its approval, and the device can
   expect(history.messages[0]).toMatchObject({ provenance: { kind: "node", source: key.id } });
 });
 
-test("ND1: sends only a command that the node offers and the settings allow", async () => {
+test("ND1: only commands that the node offers and the settings allow are sent", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key, {
@@ -166,7 +166,7 @@ test("ND1: sends only a command that the node offers and the settings allow", as
   expect(raw.frames.filter(({ event }) => event === "node.invoke.request")).toHaveLength(1);
 });
 
-test("NC1: ignores and logs an answer for another node's command, another id or none", async () => {
+test("NC1: an answer with another node's command id, an unknown id or none is ignored and logged", async () => {
   const world = fakeWorld({ clock: "real" });
   const house = await openHouse({ gateway, world });
   const [mine, other] = [await pairedDevice(house), await pairedDevice(house)];
@@ -234,7 +234,7 @@ test.each<[string, object, string, RegExp]>([
   expect(error?.message).toMatch(text);
 });
 
-test("NC2: the outcome is unknown if a node stays silent, leaves or is replaced; a command to an absent node is not sent", async () => {
+test("NC2: if a node stays silent, disconnects or is replaced, the outcome is unknown; without a node nothing is sent", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const key = await pairedDevice(house);
@@ -264,7 +264,7 @@ test("NC2: the outcome is unknown if a node stays silent, leaves or is replaced;
   expect((await done).payload).toBeNull();
 });
 
-test("the same key gives the same answer and sends the command once; a node learns the key's owner", async () => {
+test("the same key gives the same answer and sends the command once; the node is told the owner of the key", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -282,7 +282,7 @@ test("the same key gives the same answer and sends the command once; a node lear
   expect(await refusal(other)).toBe("CONFLICT idempotency_conflict");
 });
 
-test("limits params and timeout before a node gets the command", async () => {
+test("params and timeout are limited before a node gets the command", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -325,7 +325,7 @@ test("NH1: an unpaired device loses its connection at once, and is then unknown"
   expect((await tryNode(house, key)).answer.error?.code).toBe("NOT_PAIRED");
 });
 
-test("NH1: a removal without a message is found in the rows, by an event, a command and the next check", async () => {
+test("NH1: if the hint about an unpaired device is lost, an event, a command and the next check find it in the rows", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const key = await pairedDevice(house);
@@ -351,7 +351,7 @@ test("after a restart the paired nodes are known, none is connected, and each ca
   expect((await admin.request("node.list", {})).nodes).toMatchObject([{ connected: true }]);
 });
 
-test("a node's messages are small and it sees nothing: operators' methods refuse it", async () => {
+test("a node may send only small messages, and operators' methods are refused", async () => {
   const house = await openHouse({ gateway });
   const raw = await joinedNode(house, await pairedDevice(house));
   const admin = await house.client();
@@ -369,7 +369,7 @@ test("a node's messages are small and it sees nothing: operators' methods refuse
   expect((await raw.closed()).code).toBe(1009);
 });
 
-test("nodes.enabled: false refuses pairing requests, and says so to operators", async () => {
+test("nodes.enabled: false refuses pairing requests, and operators are told so", async () => {
   const house = await openHouse({ gateway, choices: { nodes: { enabled: false } } });
   const { answer: refused } = await tryNode(house, newDevice());
   expect(refused.error).toMatchObject({
@@ -380,7 +380,7 @@ test("nodes.enabled: false refuses pairing requests, and says so to operators", 
   expect(await refusal(admin.request("node.list", {}))).toBe("UNAVAILABLE node_unavailable");
 });
 
-test("refuses to pair more nodes than the limit", async () => {
+test("pairing more nodes than the maximum is refused", async () => {
   const house = await openHouse({ gateway });
   const one = { platform: "x", version: "1", publicKey: "k", caps: [], commands: [], pairedAt: 1 };
   await house.store.transaction(async (tx) => {

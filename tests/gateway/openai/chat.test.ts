@@ -1,4 +1,4 @@
-// Chat completions, requested with the official client.
+// Chat completions, requested with OpenAI's official client.
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
@@ -17,7 +17,7 @@ async function collected(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   return { chunks, text };
 }
 
-test("lists the agents as models, and accepts either name of each", async () => {
+test("agents are listed as models, and both names of each are accepted", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const { data } = await client.models.list();
@@ -30,7 +30,7 @@ test("lists the agents as models, and accepts either name of each", async () => 
   await expect(client.models.retrieve("parley/nobody")).rejects.toThrow(OpenAI.NotFoundError);
 });
 
-test("a completion is the reply of one run, with its usage and its id", async () => {
+test("a completion is the answer of one run, with its usage and id", async () => {
   const house = await openHouse({ model: scriptedModel(() => "Good day") });
   const done = await openAi(house).chat.completions.create({ model: MODEL, messages: [said("Hello")] });
   expect(done).toMatchObject({
@@ -43,7 +43,7 @@ test("a completion is the reply of one run, with its usage and its id", async ()
   expect(done.created).toBeLessThanOrEqual(Date.now() / 1000);
 });
 
-test("reports that a model reached its output limit", async () => {
+test("an answer that the model's output limit cut off is marked", async () => {
   const house = await openHouse({ model: scriptedModel(() => ({ text: "Good d", stopReason: "length" })) });
   const request = { model: MODEL, messages: [said("Hello")] };
   const done = await openAi(house).chat.completions.create(request);
@@ -54,7 +54,7 @@ test("reports that a model reached its output limit", async () => {
   expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe("length");
 });
 
-test("a stream's pieces add up to the reply; it includes the usage on request", async () => {
+test("the pieces of a stream are the whole answer; usage is included if requested", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Good day to"));
     return "Good day to you";
@@ -73,13 +73,13 @@ test("a stream's pieces add up to the reply; it includes the usage on request", 
   expect(second.chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
 });
 
-test("the official client assembles the same message from a stream", async () => {
+test("the official client builds the same message from a stream", async () => {
   const house = await openHouse({ model: scriptedModel(() => "One two three") });
   const runner = openAi(house).chat.completions.stream({ model: MODEL, messages: [said("Count")] });
   expect(await runner.finalContent()).toBe("One two three");
 });
 
-test("streams also the text before a tool call; the plain answer is the last text only", async () => {
+test("a stream also contains the text before a tool call; a plain answer is only the last text", async () => {
   const script = (_: unknown, call: number) =>
     call % 2 === 0
       ? { text: "I look around.", toolCalls: [{ name: "agents_list" }] }
@@ -93,7 +93,7 @@ test("streams also the text before a tool call; the plain answer is the last tex
   expect(text).toBe("I look around.\n\nThere are three.");
 });
 
-test("instructions, history, names, pictures and effort reach the run", async () => {
+test("instructions, history, names, pictures and effort are passed to the run", async () => {
   const model = scriptedModel(() => "Yes");
   const house = await openHouse({ model });
   await openAi(house).chat.completions.create({
@@ -131,7 +131,7 @@ test("instructions, history, names, pictures and effort reach the run", async ()
   expect(JSON.stringify(request?.entries)).not.toContain("provenance");
 });
 
-test("an unnamed request has its own session, which is archived afterwards, with an event", async () => {
+test("a request without a session name has its own session, which is archived afterwards, with an event", async () => {
   const house = await openHouse();
   const archived: string[] = [];
   house.engine.bus.subscribe((event) => {
@@ -147,7 +147,7 @@ test("an unnamed request has its own session, which is archived afterwards, with
   expect(archived.sort()).toEqual(sessions.map(({ key }) => key).sort());
 });
 
-test("a request's session is archived only after its last sub-agent has ended", async () => {
+test("the session of such a request is archived only after its last sub-agent has ended", async () => {
   const release = Promise.withResolvers<string>();
   const model = scriptedModel(({ system, entries }) => {
     if (system.includes("Sub-agent announce step")) return "Result: found";
@@ -167,7 +167,7 @@ test("a request's session is archived only after its last sub-agent has ended", 
   await allArchived(house);
 });
 
-test("a send from a request's session ends with the first reply, because nobody reads that session", async () => {
+test("a send from such a session ends with the first answer, because nobody reads that session", async () => {
   const model = scriptedModel(({ system, entries }) => {
     if (system.includes("Agent-to-agent message context")) return "Forty-two";
     const isFirst = entries.length === 1;
@@ -184,7 +184,7 @@ test("a send from a request's session ends with the first reply, because nobody 
   expect(await runStates(house, "agent:research:main")).toEqual(["ok"]);
 });
 
-test("redacts credential-like text, streamed or not", async () => {
+test("text that looks like a credential is redacted, streamed or not", async () => {
   const key = "sk-abcdefghij0123456789abcdefghij";
   const play: Play = (handle) => {
     handle.text(whole(`It is ${key.slice(0, 12)}`));

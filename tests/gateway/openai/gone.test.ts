@@ -1,5 +1,4 @@
-// Clients that disconnect during a run, gateways that stop during a run, and runs that another process
-// executes.
+// Clients that disconnect and gateways that stop during a run, and runs that another process executes.
 
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
@@ -28,7 +27,7 @@ function untilRunIs(house: House, state: string): Promise<true> {
   return until(async () => (await runStates(house, await keyOf(house))).join() === state);
 }
 
-test("OA3: a client that leaves an unnamed request aborts its run, streamed or not", async () => {
+test("OA3: if the client of a request without a session name disconnects, its run is aborted, streamed or not", async () => {
   for (const stream of [false, true]) {
     const held = heldPlay();
     const house = await openHouse({ play: held.play });
@@ -44,7 +43,7 @@ test("OA3: a client that leaves an unnamed request aborts its run, streamed or n
   }
 });
 
-test("OA3: a client that aborts its own stream while reading aborts its run", async () => {
+test("OA3: if a client aborts its own stream while reading, its run is aborted", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const stream = await openAi(house).chat.completions.create({ ...UNNAMED, stream: true });
@@ -57,7 +56,7 @@ test("OA3: a client that aborts its own stream while reading aborts its run", as
   await untilRunIs(house, "aborted");
 });
 
-test("OA3: a socket that is cut without a close counts as a client that left", async () => {
+test("OA3: a socket that breaks without a close counts as a client that disconnected", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const body = JSON.stringify({ ...UNNAMED, stream: true });
@@ -85,14 +84,14 @@ test("OA3: a run in a named session, or with an Idempotency-Key, continues witho
     await asked;
     await held.begun;
     leave.abort();
-    // A further request: when it is answered, the gateway has noticed the disconnect of the first one.
+    // A second request: when it is answered, the gateway has noticed that the first client is gone.
     await openAi(house).models.list();
     held.end("Done all the same");
     await untilRunIs(house, "ok");
   }
 });
 
-test("with an Idempotency-Key a client that reconnects gets the answer", async () => {
+test("with an Idempotency-Key, a client that reconnects gets the answer", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const headers = { "Idempotency-Key": "request-1" };
@@ -107,7 +106,7 @@ test("with an Idempotency-Key a client that reconnects gets the answer", async (
   expect((await again).choices[0]?.message.content).toBe("Here it is");
 });
 
-test("a gateway that stops reports that, and the run is not lost", async () => {
+test("a gateway that stops says so in the answer, and the run is not lost", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const plain = openAi(house)
@@ -134,7 +133,7 @@ test("a gateway that stops reports that, and the run is not lost", async () => {
   });
 });
 
-test("a wrong host name is refused in OpenAI's shape", async () => {
+test("a wrong host name is refused in OpenAI's error format", async () => {
   const house = await openHouse();
   const headers = { host: "evil.example", authorization: `Bearer ${TOKEN}` };
   const answer = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
@@ -154,14 +153,14 @@ test("a wrong host name is refused in OpenAI's shape", async () => {
   });
 });
 
-/** One of several gateways over one store. */
+/** Opens one of several gateways over one store. */
 async function member(disk: Store, play: Play, dies = false): Promise<House & { die(): void }> {
   const mortal = mortalProcess({ ...disk, close: async () => {} }, sharedWorld(disk, quietWorld()));
   const house = await openHouse({ disk: mortal.store, world: mortal.world, play, dies });
   return { ...house, die: mortal.die };
 }
 
-test("streams a run of another process, and takes its end from the run's row", async () => {
+test("a run of another process can be streamed, and the end comes from the row of the run", async () => {
   const ground = await embeddedGround();
   const held = heldPlay();
   const first = await member(await ground.open(quietWorld()), held.play);
@@ -179,7 +178,7 @@ test("streams a run of another process, and takes its end from the run's row", a
     if (text === "") handle.text(whole("From far "));
     else if (text != null) texts.push(text);
     if (text === "From far ") {
-      // No client receives the rest; the row has the run's end.
+      // The remaining events are lost, but the row contains the end of the run.
       ground.cutWire(true);
       held.end("From far away");
     }

@@ -1,5 +1,5 @@
-// Shared by the tests of the OpenAI-compatible routes: the official client, and a run that answers as the
-// test says.
+// Helpers for the tests of OpenAI-compatible routes: the official client, and a run that answers when the
+// test says so.
 
 import OpenAI from "openai";
 import type { Session } from "../../../src/core/shapes/session.ts";
@@ -10,7 +10,7 @@ import { type House, type Play, TOKEN } from "../kit.ts";
 
 export const PNG = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`;
 
-/** The official client. It repeats nothing unless a test asks for it. */
+/** Returns the official client. It retries only if a test asks for it. */
 export function openAi(
   house: Pick<House, "http">,
   more: ConstructorParameters<typeof OpenAI>[0] = {},
@@ -22,10 +22,10 @@ export function said(content: string): { role: "user"; content: string } {
   return { role: "user", content };
 }
 
-/** A play that reports its start, and ends on the test's request. */
+/** A play that reports its start, and ends when the test says so. */
 export interface HeldPlay {
   readonly play: Play;
-  /** Resolves with its handle when a run has started. */
+  /** Resolves with the handle of the run when it has started. */
   readonly begun: Promise<Parameters<Play>[0]>;
   end(reply: string): void;
 }
@@ -46,7 +46,7 @@ export function heldPlay(): HeldPlay {
   };
 }
 
-/** The only session of that form, and its runs. */
+/** Returns the only session that an OpenAI request has created, with its runs. */
 export async function openAiSessions(house: House): Promise<Session[]> {
   const rows = await house.store.db
     .selectFrom("sessions")
@@ -62,7 +62,7 @@ export async function openAiSessions(house: House): Promise<Session[]> {
   return sessions;
 }
 
-/** Resolves when every one of these sessions is archived. */
+/** Resolves when all of these sessions are archived. */
 export function allArchived(house: House): Promise<true> {
   return until(async () => {
     const sessions = await openAiSessions(house);

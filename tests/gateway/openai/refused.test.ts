@@ -1,4 +1,4 @@
-// Unsupported fields of an OpenAI request, and the text and shape of the refusal.
+// Unsupported fields of an OpenAI request, and the text and format of the refusal.
 
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -173,7 +173,7 @@ test.each(RESPONSES)(
   },
 );
 
-test("accepts fields that request nothing", () => {
+test("fields that ask for nothing are accepted", () => {
   const idle = {
     tools: [],
     tool_choice: "auto",
@@ -200,7 +200,7 @@ test("accepts fields that request nothing", () => {
   });
 });
 
-test("the guide lists the same fields as the code", () => {
+test("the guide lists the same unsupported fields as the code", () => {
   const guide = readFileSync(new URL("../../../docs/OPENAI.md", import.meta.url), "utf8");
   const row = (name: string) => {
     const cells = new RegExp(`^\\| ${name} \\| (.+) \\| (.+) \\|$`, "m").exec(guide) ?? [];
@@ -211,7 +211,7 @@ test("the guide lists the same fields as the code", () => {
   expect(row("refused")).toEqual([Object.keys(REFUSED.chat), Object.keys(REFUSED.responses)]);
 });
 
-test("does not even read the history that a named session already has", () => {
+test("history that a named session already has is not parsed", () => {
   const picture = {
     role: "user",
     content: [{ type: "image_url", image_url: { url: "https://example.org/x.png" } }],
@@ -222,13 +222,13 @@ test("does not even read the history that a named session already has", () => {
   expect(readRequest("chat", chat({ messages, user: "anne" }), false).ok).toBe(true);
 });
 
-test("refuses more history than a session may begin with", () => {
+test("more history than a session may begin with is refused", () => {
   const messages = [...Array(1001).fill({ role: "assistant", content: "y" }), said("x")];
   expect(readRequest("chat", chat({ messages }), false)).toMatchObject({ code: "too_large" });
   expect(readRequest("chat", chat({ messages }), true).ok).toBe(true);
 });
 
-test("refusals reach the client as its own errors, and leave nothing behind", async () => {
+test("refusals reach the client as its own exceptions, and leave nothing behind", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const messages = [said("x")];
@@ -248,7 +248,7 @@ test("refusals reach the client as its own errors, and leave nothing behind", as
   expect(await openAiSessions(house)).toEqual([]);
 });
 
-test("an object of any depth in place of a string is a 400 like any other", async () => {
+test("an object in place of a string gives status 400, however deeply it is nested", async () => {
   const house = await openHouse();
   const deep = "[".repeat(200_000) + "]".repeat(200_000);
   const bodies = [
@@ -276,21 +276,24 @@ const PATHS: [string, string, number][] = [
   ["GET", "/v1/responses/resp_1", 404],
   ["POST", "/v1/chat/completions", 400],
 ];
-test.each(PATHS)("%s %s with truncated JSON is %i in OpenAI's shape", async (method, path, status) => {
-  const house = await openHouse();
-  const body = method === "POST" ? { body: '{"model":' } : {};
-  const answer = await fetch(house.http + path, { method, headers: HEAD, ...body });
-  expect(answer.status).toBe(status);
-  const error = {
-    message: expect.any(String),
-    type: "invalid_request_error",
-    param: null,
-    code: expect.any(String),
-  };
-  expect(await answer.json()).toEqual({ error });
-});
+test.each(PATHS)(
+  "%s %s with incomplete JSON gives status %i in OpenAI's error format",
+  async (method, path, status) => {
+    const house = await openHouse();
+    const body = method === "POST" ? { body: '{"model":' } : {};
+    const answer = await fetch(house.http + path, { method, headers: HEAD, ...body });
+    expect(answer.status).toBe(status);
+    const error = {
+      message: expect.any(String),
+      type: "invalid_request_error",
+      param: null,
+      code: expect.any(String),
+    };
+    expect(await answer.json()).toEqual({ error });
+  },
+);
 
-test("a wrong origin and no token are refused in OpenAI's shape", async () => {
+test("a wrong origin and a missing token are refused in OpenAI's error format", async () => {
   const house = await openHouse();
   const post = (headers: Record<string, string>) =>
     fetch(`${house.http}/v1/chat/completions`, { method: "POST", headers, body: "x".repeat(100) });
@@ -301,8 +304,8 @@ test("a wrong origin and no token are refused in OpenAI's shape", async () => {
   expect(none.headers.get("www-authenticate")).toContain("Bearer");
 });
 
-test("reads a body up to 25 MiB, and refuses a larger one by its length", async () => {
-  // The log has the reason if a body gets an unexpected error.
+test("a body of up to 25 MiB is read, and a larger one is refused by its content length", async () => {
+  // The log has the reason of an unexpected error.
   const house = await openHouse({ world: realWorld({ level: "error", sync: true }) });
   const post = (body: string | ReadableStream, path = "/v1/chat/completions") =>
     fetch(house.http + path, { method: "POST", headers: HEAD, body, duplex: "half" } as RequestInit);
@@ -322,7 +325,7 @@ test("reads a body up to 25 MiB, and refuses a larger one by its length", async 
   expect((await post(picture, "/tools/invoke")).status).toBe(413);
 });
 
-test("a text has the same maximum length as everywhere else", () => {
+test("a text has the same maximum length as in other methods", () => {
   const long = "x".repeat(1024 * 1024 + 1);
   const system = { role: "system", content: long };
   const cases = [
@@ -335,7 +338,7 @@ test("a text has the same maximum length as everywhere else", () => {
   }
 });
 
-test("limits the bodies that are read at once together, and no longer counts those that were cut off", async () => {
+test("all bodies that are being read share a limit, from which interrupted ones are removed", async () => {
   const house = await openHouse();
   const half = (): Socket => {
     const socket = connect(house.port, "127.0.0.1");

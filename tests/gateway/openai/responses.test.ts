@@ -1,4 +1,4 @@
-// Responses, requested with the official client.
+// The Responses API, requested with OpenAI's official client.
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { allArchived, openAi, openAiSessions, PNG } from "./kit.ts";
 
 const MODEL = "parley/main";
 
-test("a response is the reply of one run, with its usage and the requested fields", async () => {
+test("a response is the answer of one run, with its usage and the requested fields", async () => {
   const model = scriptedModel(() => "Good day");
   const house = await openHouse({ model });
   const answer = await openAi(house).responses.create({
@@ -36,7 +36,7 @@ test("a response is the reply of one run, with its usage and the requested field
   expect(model.requests[0]?.thinking).toBe("low");
 });
 
-test("input items become history, instructions and input", async () => {
+test("input items become history, instructions and input of the run", async () => {
   const model = scriptedModel(() => "Yes");
   const house = await openHouse({ model });
   const first = await openAi(house).responses.create({ model: MODEL, input: "One" });
@@ -63,7 +63,7 @@ test("input items become history, instructions and input", async () => {
   ]);
 });
 
-test("the events of a stream add up to the response in the last one", async () => {
+test("the events of a stream together give the response in the last event", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Good day to"));
     return "Good day to you";
@@ -96,7 +96,7 @@ test("the events of a stream add up to the response in the last one", async () =
   expect(final.status).toBe("completed");
 });
 
-test("a response that was cut short is incomplete, streamed or not", async () => {
+test("an answer that was cut off is an incomplete response, streamed or not", async () => {
   const house = await openHouse({ model: scriptedModel(() => ({ text: "Good d", stopReason: "length" })) });
   const request = { model: MODEL, input: "Hello" };
   const incomplete = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
@@ -104,7 +104,7 @@ test("a response that was cut short is incomplete, streamed or not", async () =>
   expect(await openAi(house).responses.stream(request).finalResponse()).toMatchObject(incomplete);
 });
 
-test("previous_response_id continues a request's session, even if it was archived meanwhile", async () => {
+test("previous_response_id continues the session of a request, even if it was archived meanwhile", async () => {
   const model = scriptedModel((_, call) => `answer ${call}`);
   const house = await openHouse({ model });
   const client = openAi(house);
@@ -129,7 +129,7 @@ test("previous_response_id continues a request's session, even if it was archive
   await expect(branch).rejects.toThrow(/no longer the last response of its session/);
 });
 
-test("previous_response_id and user must mean the same session, and the model its agent", async () => {
+test("previous_response_id and user must belong to the same session, and the model to its agent", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const anne = await client.responses.create({ model: MODEL, input: "One", user: "anne" });
@@ -147,7 +147,7 @@ test("previous_response_id and user must mean the same session, and the model it
   );
 });
 
-test("a run that fails while it is streamed ends as a failed response", async () => {
+test("a run that fails during its stream ends as a failed response", async () => {
   const house = await openHouse({ model: scriptedModel(() => ({ error: "the model is on fire" })) });
   const stream = await openAi(house).responses.create({ model: MODEL, input: "Hello", stream: true });
   const events: OpenAI.Responses.ResponseStreamEvent[] = [];

@@ -10,7 +10,7 @@ import { allArchived, heldPlay, openAi, openAiSessions, runStates, said } from "
 const MODEL = "parley/main";
 const KEY_HEADER = "x-parley-session-key";
 
-test("a user has one session, which keeps its own history: only new messages are run", async () => {
+test("a user has one session with its own history, to which only new messages are added", async () => {
   const model = scriptedModel((_, call) => `answer ${call}`);
   const house = await openHouse({ model });
   const client = openAi(house);
@@ -44,7 +44,7 @@ const HOSTILE = [
   "main",
   " ",
 ];
-test.each(HOSTILE)("treats the user %j as a name and nothing else", async (user) => {
+test.each(HOSTILE)("the user %j is only a name and has no other effect", async (user) => {
   const house = await openHouse();
   const request = { model: MODEL, user, messages: [said("Hello")] };
   const { response } = await openAi(house).chat.completions.create(request).withResponse();
@@ -63,7 +63,7 @@ test("two simultaneous first requests of one user create one session", async () 
   expect(await openAiSessions(house)).toHaveLength(1);
 });
 
-test("the header names any session of the model's agent, in any spelling of its id", async () => {
+test("the session header can name any session of the model's agent, in any spelling of its id", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const request = { model: MODEL, messages: [said("Hello")] };
@@ -79,7 +79,7 @@ test("the header names any session of the model's agent, in any spelling of its 
   expect(response.headers.get(KEY_HEADER)).toBe(encoded);
 });
 
-test("a header of another agent than the model's is a conflict; an unknown one is not found", async () => {
+test("a session header for an agent other than the model's is a conflict; an unknown one is not found", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const ask = (key: string) =>
@@ -104,7 +104,7 @@ const SCOPED = {
 const READER = { token: "reading-token", role: "operator" as const, scopes: ["operator.read" as const] };
 const NODE = { token: "node-token", role: "node" as const, scopes: [] };
 
-test("I9: a token may do only what its scope and its patterns cover, with or without a session name", async () => {
+test("I9: a token has only the rights of its scope and its patterns, with or without a session name", async () => {
   const house = await openHouse({ gateway: { tokens: [SCOPED, READER, NODE] } });
   const scoped = openAi(house, { apiKey: SCOPED.token });
   const ask = (client: OpenAI, model: string, more: object = {}, headers: Record<string, string> = {}) =>
@@ -112,7 +112,7 @@ test("I9: a token may do only what its scope and its patterns cover, with or wit
   expect((await ask(scoped, "parley/research")).choices[0]?.message.content).toBe("echo x");
   expect((await ask(scoped, "parley/research", { user: "anne" })).choices[0]?.message.content).toBe("echo x");
   const denied = OpenAI.PermissionDeniedError;
-  // An agent without a covered session is answered like a missing one.
+  // An agent without a session that the token covers looks like a missing one.
   const absent = OpenAI.NotFoundError;
   await expect(ask(scoped, MODEL)).rejects.toThrow(absent);
   await expect(ask(scoped, MODEL, { user: "anne" })).rejects.toThrow(absent);
@@ -128,7 +128,7 @@ test("I9: a token may do only what its scope and its patterns cover, with or wit
   await expect(ask(node, MODEL)).rejects.toThrow(denied);
 });
 
-test("the send policy applies here as everywhere", async () => {
+test("the send policy applies to OpenAI requests, too", async () => {
   const sendPolicy = { rules: [], default: "deny" as const };
   const house = await openHouse({ choices: { session: { sendPolicy } } });
   const ask = openAi(house).chat.completions.create({ model: MODEL, messages: [said("x")] });
@@ -163,7 +163,7 @@ test("the same Idempotency-Key gives the same run and the same answer, also afte
   await expect(bad).rejects.toThrow(OpenAI.BadRequestError);
 });
 
-test("a full queue is 429, and marked as retryable", async () => {
+test("a full queue gives status 429, marked as retryable", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play, choices: { session: { queueMax: 1 } } });
   const ask = (text: string) =>
@@ -197,7 +197,7 @@ test("a failed run is an error that the client does not retry automatically", as
   await allArchived(house);
 });
 
-test("an aborted run is a conflict, and a stopped engine is 503", async () => {
+test("an aborted run is a conflict, and a stopped engine gives status 503", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const ask = () =>

@@ -1,4 +1,4 @@
-// The stream of a run: events become frames, at the reader's speed.
+// The stream of a run: events become frames, as fast as the client reads.
 
 import { expect, test } from "vitest";
 import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
@@ -19,7 +19,7 @@ interface Opened {
   readonly bus: SharedBus;
   readonly world: FakeWorld;
   readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  /** Recorded events of the reader. */
+  /** Events that the stream has passed to its reader. */
   readonly happened: string[];
   text(text: string): void;
   end(end: Result<EndedRun>): void;
@@ -70,7 +70,7 @@ function open(): Opened {
   };
 }
 
-test("OS2: text that comes while nobody reads is one piece for the next read", async () => {
+test("OS2: text that arrives while nobody reads becomes one piece for the next read", async () => {
   const stream = open();
   expect(await stream.next()).toBe("<begin>");
   for (let index = 1; index <= 1000; index += 1) stream.text("word ".repeat(index));
@@ -82,14 +82,14 @@ test("OS2: text that comes while nobody reads is one piece for the next read", a
   expect(await stream.next()).toBe("over");
 });
 
-test("OS1: a stream that missed all events gets the whole text from the run's row", async () => {
+test("OS1: a stream that missed all events gets the whole text from the row of the run", async () => {
   const stream = open();
   await stream.next();
   stream.end(ended("Good day"));
   expect(await stream.next()).toBe("<Good day><end Good day>");
 });
 
-test("ignores events of other runs", async () => {
+test("events of other runs are ignored", async () => {
   const stream = open();
   await stream.next();
   stream.bus.publish({
@@ -104,7 +104,7 @@ test("ignores events of other runs", async () => {
   expect(await stream.next()).toBe("<mine><end mine>");
 });
 
-test("OS3: sends comments during silence, repeatedly", async () => {
+test("OS3: during silence comments are sent, repeatedly", async () => {
   const stream = open();
   await stream.next();
   for (let times = 0; times < 3; times += 1) {
@@ -115,7 +115,7 @@ test("OS3: sends comments during silence, repeatedly", async () => {
   }
 });
 
-test("OS2: disconnects a reader that takes nothing for a minute, but not one that reads", async () => {
+test("OS2: a client that reads nothing for a minute is disconnected, but not one that reads slowly", async () => {
   const stream = open();
   await stream.next();
   await stream.world.advance(59_000);
@@ -128,7 +128,7 @@ test("OS2: disconnects a reader that takes nothing for a minute, but not one tha
   expect(stream.happened).toEqual(["cut"]);
 });
 
-test("reports a reader that leaves once, and frees the stream", async () => {
+test("a client that disconnects is reported once, and the stream is released", async () => {
   const stream = open();
   await stream.next();
   const waiting = stream.reader.read();
@@ -142,7 +142,7 @@ test("reports a reader that leaves once, and frees the stream", async () => {
   expect(stream.world.pendingDelays()).toEqual([]);
 });
 
-test("distinguishes a failure of the run from one of the stream", async () => {
+test("a failure of the run is distinguished from one of the stream", async () => {
   const failed = open();
   await failed.next();
   failed.text("half a word");

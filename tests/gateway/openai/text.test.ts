@@ -1,4 +1,4 @@
-// The texts of live events as pieces of a stream.
+// Turns the texts of live events into the pieces of a stream.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { TextPieces } from "../../../src/gateway/openai/text.ts";
 import { deltas } from "../../kit/live-text.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 
-/** Converts whole texts to pieces; each text is the whole text so far. */
+/** Returns a function that converts texts to pieces; each text is the whole text so far. */
 function open() {
   const pieces = new TextPieces(plainRedactor);
   const delta = deltas();
@@ -22,7 +22,7 @@ function open() {
 
 const KEY = "sk-abcdefghij0123456789abcdefghij";
 
-test("TX1: for any texts, the pieces of a message add up to its redacted whole", () => {
+test("TX1: for any texts, the pieces of a message together are its redacted text", () => {
   const text = fc.string({
     unit: fc.constantFrom("a", " ", "\n", "ü", "語", "🙂", "sk-", "9"),
     maxLength: 60,
@@ -54,13 +54,13 @@ test("TX1: a resumed run with another text begins after a blank line", () => {
   expect(sent.join("")).toBe("Hello world \n\nHelp is near");
 });
 
-test("TX1: sends the final text whole if it is shorter than the streamed one", () => {
+test("TX1: a final text that is shorter than the streamed one is sent completely", () => {
   const pieces = open();
   const sent = [pieces.next("Hello world "), pieces.end("Hello")];
   expect(sent.join("")).toBe("Hello world \n\nHello");
 });
 
-test("text before a tool call stays, and the next message begins after a blank line", () => {
+test("text before a tool call is kept, and the next message begins after a blank line", () => {
   const pieces = open();
   const sent = [
     pieces.next("I look"),
@@ -75,7 +75,7 @@ test("text before a tool call stays, and the next message begins after a blank l
   expect(open().end("")).toBe("");
 });
 
-test("I14, TX2: sends no part of a credential before it can be redacted", () => {
+test("I14, TX2: no part of a credential is sent before it can be redacted", () => {
   const text = `The key is ${KEY} and that is all.`;
   for (let step = 1; step <= 7; step += 1) {
     const pieces = open();

@@ -1,5 +1,5 @@
-// I9 and I14 over every method and event: a token for some sessions gets no text of other sessions and no
-// secret. A method without an entry here fails the test.
+// I9 and I14 for every method and event: a token for some sessions gets no text of other sessions and no
+// secret. A method without an entry in this file fails the test.
 
 import { expect, test } from "vitest";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
@@ -34,7 +34,7 @@ async function tell(house: House, sessionKey: string, text: string, senderName =
   return run.chainId;
 }
 
-/** Activity in the hidden session, and its contact with visible ones. */
+/** Creates activity in a hidden session, and messages between it and visible sessions. */
 async function plant(house: House): Promise<{ chainId: string; jobId: string; hiddenChain: string }> {
   const admin = await house.client();
   await admin.call("sessions.patch", { key: HIDDEN, label: "velvet label" });
@@ -83,7 +83,7 @@ async function plant(house: House): Promise<{ chainId: string; jobId: string; hi
   return { chainId, jobId, hiddenChain };
 }
 
-/** People on a channel, and one of their places bound to the hidden session. */
+/** Adds people on a channel, one of whose chats is bound to the hidden session. */
 async function plantPeople(house: House): Promise<void> {
   const route = { channel: "telegram", to: "velvet place", accountId: "default" };
   await house.store.transaction(async (tx) => {
@@ -101,7 +101,7 @@ interface Nodes {
   readonly pairingCode: string;
 }
 
-/** A paired device and a requesting one; the token covers neither of their sessions. */
+/** Adds a paired device and a pairing request. The token covers neither of their sessions. */
 async function plantNodes(house: House): Promise<Nodes> {
   const { id: nodeId } = await pairedDevice(house, TOKEN, { name: "velvet machine" });
   const { answer } = await tryNode(house, newDevice(), { token: TOKEN, name: "velvet telephone" });
@@ -125,7 +125,7 @@ const ABOUT_ATTENTION = {
   "runs.dismiss": [{ runId: "a" }],
 } as const;
 
-/** Requests for each method, in this order: the last ones delete the rows that the others read. */
+/** Returns requests for each method, in this order: the last ones delete the rows that the others read. */
 function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
   const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
   return {

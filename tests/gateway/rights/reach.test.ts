@@ -13,7 +13,7 @@ const scoped = {
   sessions: ["agent:research:*"],
 };
 
-test("I9: events of a conversation name to a scoped token only the party that it covers", async () => {
+test("I9: in events of a conversation a scoped token sees only the party that it covers", async () => {
   const agentToAgent = { maxPingPongTurns: 1, maxHops: 16, maxChainRuns: 200 };
   const house = await openHouse({ gateway: { tokens: [scoped] }, choices: { session: { agentToAgent } } });
   const [all, research] = [await joined(house), await joined(house, { auth: { token: "scoped" } })];
@@ -35,7 +35,7 @@ test("I9: events of a conversation name to a scoped token only the party that it
   expect(JSON.stringify(events)).not.toContain("not visible");
 });
 
-test("within a run seq rises, also if its flow publishes events before it begins", async () => {
+test("seq increases within a run, even if its flow publishes events before the run begins", async () => {
   const agentToAgent = { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 };
   const house = await openHouse({ choices: { session: { agentToAgent } } });
   const raw = await joined(house);
@@ -56,7 +56,7 @@ test("within a run seq rises, also if its flow publishes events before it begins
   for (const [runId, seen] of numbers) expect(seen, runId).toEqual(seen.toSorted((a, b) => a - b));
 });
 
-test("I9: a row names the parent of a session only to those who may see it", async () => {
+test("I9: a row names the parent of a session only to callers who may see the parent", async () => {
   const house = await openHouse({ gateway: { tokens: [scoped] } });
   await house.store.transaction((tx) =>
     tx
@@ -84,7 +84,7 @@ test("I9: a row names the parent of a session only to those who may see it", asy
   );
 });
 
-test("finds the outbox of a session by any spelling of its key", async () => {
+test("the outbox of a session is found by any spelling of its key", async () => {
   const house = await openHouse();
   const client = await house.client();
   await client.call("send", { to: "main", message: "x", idempotencyKey: "s" });
@@ -95,7 +95,7 @@ test("finds the outbox of a session by any spelling of its key", async () => {
   });
 });
 
-test("does not give a message for one agent to a session of another", async () => {
+test("a message for one agent is not given to a session of another agent", async () => {
   const house = await openHouse();
   const client = await house.client();
   const params = { message: "x", agentId: "research", sessionKey: "agent:main:main", idempotencyKey: "a" };
@@ -104,7 +104,7 @@ test("does not give a message for one agent to a session of another", async () =
   expect(await client.call("agent", fits)).toMatchObject({ sessionKey: "agent:research:main" });
 });
 
-test("I9: a scoped token learns neither the amount of work nor the connected clients", async () => {
+test("I9: a scoped token sees neither the amount of work nor the connected clients", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world, gateway: { tokens: [scoped] } });
   const all = await joined(house);
@@ -125,7 +125,7 @@ test("I9: a scoped token learns neither the amount of work nor the connected cli
   expect(new Set(told)).toEqual(new Set(["tick"]));
 });
 
-test("a client that disconnects is no longer counted and gets nothing more", async () => {
+test("a client that disconnects is no longer counted and gets no more events", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const [stays, leaves] = [await joined(house), await joined(house)];
@@ -137,7 +137,7 @@ test("a client that disconnects is no longer counted and gets nothing more", asy
   expect((await stays.res("s")).payload.connections).toBe(1);
 });
 
-test("E1: sends no text of a reply turn, for any event of the engine", async () => {
+test("E1: no event of the engine shows the text of a reply turn", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   const run = { runId: "r", sessionKey: "agent:main:main" };
@@ -156,7 +156,7 @@ test("E1: sends no text of a reply turn, for any event of the engine", async () 
   expect(told.filter((event) => event !== "presence")).toEqual(["agent", "sessions"]);
 });
 
-test("I9: a token gets the bindings that it covers, whatever the number of others", async () => {
+test("I9: a token gets the bindings that it covers, however many others there are", async () => {
   const house = await openHouse({ gateway: { tokens: [scoped] } });
   const times = { usedAt: 1, idleMs: 0, maxAgeMs: 0 };
   const bind = (tx: Tx, to: string, sessionKey: string, createdAt: number) =>

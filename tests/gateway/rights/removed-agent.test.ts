@@ -1,4 +1,4 @@
-// The allowed actions on a session whose agent was removed from the configuration.
+// The actions that are allowed on a session whose agent was removed from the configuration.
 
 import { expect, test } from "vitest";
 import { agentSettings } from "../../tools/app.ts";

@@ -1,4 +1,4 @@
-// Roles and scopes of every method, the reach of a token, hosts and origins.
+// Roles and scopes of every method, the sessions that a token covers, hosts and origins.
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
     for (const token of [...ORDER, "nobody", "node"]) {
       const raw =
         token === "node" ? await joinedNode(house, key, { token }) : await joined(house, { auth: { token } });
-      // A param that no method has: a caller without the right gets no error about it.
+      // No method has this param, but a caller without the right must get no error about it.
       raw.send({ type: "req", id: "x", method, params: { zzzzzzzz: 1 } });
       const { error } = await raw.res("x");
       const { scope } = METHODS[method];
@@ -37,7 +37,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
   },
 );
 
-test("a client may request less than its token has, never more", async () => {
+test("a client may request fewer rights than its token's, never more", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const scopesOf = async (token: string, scopes: string[]): Promise<string[]> => {
     const raw = await joined(house, { auth: { token }, scopes });
@@ -49,7 +49,7 @@ test("a client may request less than its token has, never more", async () => {
   expect(await scopesOf(TOKEN, ["operator.approvals"])).toEqual([]);
 });
 
-test("a node token connects as node only, and an operator token may connect as one", async () => {
+test("a node token connects only as a node, and an operator token may also connect as one", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const asNode = await joinedNode(house, await pairedDevice(house, TOKEN), { token: TOKEN });
   expect((await asNode.res("hello")).payload).toMatchObject({
@@ -71,7 +71,7 @@ test("a node token connects as node only, and an operator token may connect as o
   expect((await raw.res("c")).error?.code).toBe("FORBIDDEN");
 });
 
-test("I9: a token with patterns reaches the sessions that it covers and learns of no others", async () => {
+test("I9: a token with patterns can use the sessions that it covers and sees no others", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
   const list = await client.request("sessions.list", {});
@@ -108,7 +108,7 @@ test("I9: a token with patterns reaches the sessions that it covers and learns o
   expect(await main.call("health")).toHaveProperty("lanes");
 });
 
-test("a tool called for a session sees what that session sees, within the token's rights", async () => {
+test("a tool call for a session sees what that session sees, limited by the token's rights", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
   const list = await client.call<ToolResultOf<"sessions_list">>("tools.invoke", {
@@ -118,7 +118,7 @@ test("a tool called for a session sees what that session sees, within the token'
   expect(list.sessions.map((row) => row.key)).toEqual(["main"]);
 });
 
-test("labels need operator.write, a send policy needs operator.admin", async () => {
+test("setting a label needs operator.write, setting a send policy operator.admin", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const writer = await house.client({ token: "operator.write" });
   const patched = await writer.call("sessions.patch", { key: "main", label: "desk" });
@@ -167,11 +167,11 @@ const HEADERS: [Record<string, string>, boolean][] = [
   [{ host: "127.0.0.1:7275", origin: "null" }, false],
   [{ host: "127.0.0.1:7275", origin: "file://127.0.0.1:7275" }, false],
 ];
-test.each(HEADERS)("whether a request with %o is accepted: %s", async (headers, allowed) => {
+test.each(HEADERS)("a request with %o is accepted: %s", async (headers, allowed) => {
   const gateway = { allowedHosts: ["gateway.example"], allowedOrigins: ["https://app.example"] };
   const house = await openHouse({ gateway });
   const { status } = await get(house.port, "/nothing", headers);
-  // A text that is no host name is a bad request.
+  // A text that is not a host name is a bad request.
   expect(allowed ? [404] : [400, 403]).toContain(status);
   const upgraded = openRaw(house.url, { headers });
   if (allowed) await upgraded;

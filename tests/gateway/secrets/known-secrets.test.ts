@@ -1,5 +1,5 @@
-// I14: secrets that look like ordinary words, known only from the configuration or as generated values, are
-// redacted everywhere.
+// I14: secrets that look like ordinary words are redacted everywhere if the configuration contains them or
+// the gateway generated them.
 
 import { expect, test } from "vitest";
 import { connect } from "../../../src/contract/client/node.ts";
@@ -7,7 +7,7 @@ import { cleanup } from "../../kit/engine/engine.ts";
 import { TOKEN } from "../../kit/process/fleet.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
 
-/** No pattern matches it: words with dashes. */
+/** Words with dashes, which no pattern for secrets matches. */
 const HOOK_TOKEN = "plain-words-for-hooks-only";
 const READER_TOKEN = "plain-words-for-a-reader";
 
@@ -33,7 +33,7 @@ async function reader(url: string) {
   return client;
 }
 
-test("I14: a configured token that one agent has read is in no answer to another agent or a read-only token", async () => {
+test("I14: a configured token that an agent has read is in no answer to another agent or a read-only token", async () => {
   const gateway = await startProcess({ config: CONFIG });
   const admin = await gateway.connect();
   const { runId } = admin.agent({ message: SAID, sessionKey: "agent:main:main", idempotencyKey: "said" });
@@ -64,7 +64,7 @@ test("I14: a configured token that one agent has read is in no answer to another
   for (const secret of SECRETS) expect(text).not.toContain(secret);
 });
 
-test("I14: a search by the beginning of a configured token finds nothing", async () => {
+test("I14: searching for the beginning of a configured token finds nothing", async () => {
   const gateway = await startProcess({ config: CONFIG });
   const admin = await gateway.connect();
   await admin.agent({ message: SAID, sessionKey: "agent:main:main", idempotencyKey: "said" }).done;

@@ -1,4 +1,4 @@
-// Text of strangers stays within a line of a real process's log.
+// Text of unknown clients cannot leave its line in the log of a real process.
 
 import { expect, test } from "vitest";
 import { startProcess } from "../../kit/process/gateway-process.ts";

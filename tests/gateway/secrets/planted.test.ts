@@ -1,5 +1,5 @@
-// I14: secrets of unknown form in every secret field of a configuration, among servers that echo their
-// requests. No caller of any route receives one, also after failures.
+// I14: secrets without a known form in every secret field of a configuration, and servers that echo their
+// requests. No caller of any route gets one, even after failures.
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
@@ -11,12 +11,12 @@ import { launch, writeHome } from "../../kit/process/fleet.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { openRaw, type Raw } from "../kit.ts";
 
-/** No pattern matches them, and no other text contains such a word. */
+/** Returns a secret that no pattern matches and that no other text contains. */
 const secret = (what: string): string => `umbrella.${what}.ninepence`;
 const FOUND = /umbrella[^a-z]{0,9}[a-z]+[^a-z]{0,9}ninepence/i;
 const GATEWAY = secret("gateway");
 
-/** A server that refuses every request and quotes its address, headers and body. */
+/** Starts a server that refuses every request and quotes its address, headers and body. */
 async function startParrot(): Promise<string> {
   const { origin, close } = await serveHttp((request, response) => {
     let body = "";
@@ -25,7 +25,7 @@ async function startParrot(): Promise<string> {
     });
     request.on("end", () => {
       const said = `${request.method} ${decodeURIComponent(request.url ?? "")} ${JSON.stringify(request.headers)}`;
-      // The body is not quoted, because it holds the session's text.
+      // The body is not quoted, because it contains the session's text.
       const message = `won't: ${said} ${body.length}`;
       response.writeHead(400, { "content-type": "application/json", "x-said": encodeURIComponent(said) });
       response.end(
@@ -37,7 +37,7 @@ async function startParrot(): Promise<string> {
   return origin;
 }
 
-/** Prints its arguments and its environment on both outputs, and exits. */
+/** A program that prints its arguments and its environment to both outputs, and exits. */
 const BLABBER =
   "console.log(process.argv.join(' ')); console.error(process.env, process.argv); process.exit(3)";
 const blabber = (what: string) => ({
@@ -110,7 +110,7 @@ function configOf(parrot: string, collector: string): Record<string, unknown> {
   };
 }
 
-/** Environment of the process, with secrets in variables that libraries read. */
+/** The environment of the process, with secrets in variables that libraries read. */
 const ENV = {
   PARLEY_LOG: "",
   PGPASSWORD: secret("pgpassword"),
@@ -142,7 +142,7 @@ async function askSocket(raw: Raw): Promise<void> {
     "tools.catalog": { sessionKey: "main" },
     "access.explain": { viewer: "main", target: "agent:other:main" },
   };
-  // Wrong requests get a clear answer.
+  // Sends a wrong request to every method; each must get a clear answer.
   for (const method of Object.keys(METHODS)) {
     if (method.startsWith("demo.")) continue;
     raw.send({ type: "req", id: method, method, params: more[method] ?? {} });
@@ -195,13 +195,13 @@ async function askHttp(url: string): Promise<string> {
   return told;
 }
 
-/** Returns the secrets that an output contains. */
+/** Returns the secrets that a text contains. */
 function foundIn(told: string): string[] {
   const all = new RegExp(FOUND, "gi");
   return [...told.matchAll(all)].map(({ index }) => told.slice(Math.max(0, index - 150), index + 60));
 }
 
-/** Returns the output of a command. `enough`: text after which it is ended, because it waits for something. */
+/** Returns the output of a command. `enough`: text after which a command that waits is stopped. */
 async function command(home: string, args: string[], flags: string[] = [], enough?: string): Promise<string> {
   const child = launch(home, args, flags, { ...ENV, PARLEY_LOG: "debug" });
   let told = "";
@@ -243,13 +243,13 @@ test("I14: no answer, no failure and no line of the log reveals a secret of the 
     expect(told).toContain("won't: POST");
 }, 60_000);
 
-test("I14: a failed start, a wrong file and a fatal error reveal no secret", async () => {
+test("I14: a failed start, an invalid file and a fatal error reveal no secret", async () => {
   const away = { store: { postgresUrl: `postgres://me:${secret("database")}@127.0.0.1:9/x` } };
   const wrong = {
     gateway: { auth: { token: [secret("wrong")] } },
     models: { providers: { p: { apiKey: { a: secret("key") } } } },
   };
-  // Simulates a fault of the program whose text contains a configured secret.
+  // Simulates a bug whose error text contains a configured secret.
   const throwing = `setTimeout(() => { throw new Error("no: ${GATEWAY}") }, 1500)`;
   const fault = [`--import=data:text/javascript,${encodeURIComponent(throwing)}`];
   const homes = [

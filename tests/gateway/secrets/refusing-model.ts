@@ -1,10 +1,10 @@
-// A model server that is down at first and then refuses with a given text: each call is logged, retried and
-// reported as failed.
+// A model server that is down at first and then refuses every call with a given text. Each call is logged,
+// retried and reported as failed.
 
 import { cleanup } from "../../kit/engine/engine.ts";
 import { serveHttp } from "../../kit/loopback.ts";
 
-/** Its address, as a provider's `baseUrl`. */
+/** Starts the server, and returns its address for a provider's `baseUrl`. */
 export async function refusingModel(message: string, type = "x"): Promise<string> {
   let asked = 0;
   const { origin, close } = await serveHttp((_, response) => {

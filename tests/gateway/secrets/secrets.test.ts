@@ -1,4 +1,4 @@
-// I14: planted secrets appear in no payload, event or log line.
+// I14: secrets planted in messages and errors appear in no payload, event or log line.
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
@@ -9,7 +9,7 @@ import { refusingModel } from "./refusing-model.ts";
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const PASSWORD = "correct-horse-7-battery";
 
-/** Configuration of a provider's model with this name. */
+/** Returns the configuration of a provider with a model of this name. */
 function provider(baseUrl: string, id: string): Record<string, unknown> {
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const models = [{ id, contextWindow: 10_000, cost }];
@@ -27,7 +27,7 @@ async function say(raw: Raw, id: string, method: string, params: object = {}): P
   expect(answer.ok, `${id} ${answer.error?.message}`).toBe(true);
 }
 
-/** Sends every request about one session. */
+/** Sends every request about a session. */
 async function askEverything(raw: Raw, key: string): Promise<void> {
   for (const method of ["health", "status", "agents.list", "models.list", "tools.catalog"]) {
     await say(raw, method, method);
@@ -72,7 +72,7 @@ test("I14: a key that a provider quotes and a secret that a person sent are in n
   }
 });
 
-test("I14: redacts secrets in every log line", async () => {
+test("I14: secrets are redacted in every log line", async () => {
   const gateway = await startProcess({ config: provider(await refusingModel(QUOTED), KEY) });
   const client = await gateway.connect();
   await client.agent({ message: "x", idempotencyKey: "run" }).done;
@@ -97,7 +97,7 @@ const TOLD: [string, LiveEvent][] = [
   ["the text so far", { ...RUN, kind: "text", part: "1.0", offset: 0, text: `so it is ${KEY} ` }],
   ["a delivered text", { ...RUN, kind: "delivered", deliveryId: "d", text: `for you: ${KEY}`, atMs: 1 }],
 ];
-test.each(TOLD)("I14: redacts a secret in %s in its event", async (_, event) => {
+test.each(TOLD)("I14: a secret in %s is redacted in its event", async (_, event) => {
   const house = await openHouse();
   const raw = await joined(house);
   house.engine.bus.publish(event);
@@ -106,7 +106,7 @@ test.each(TOLD)("I14: redacts a secret in %s in its event", async (_, event) => 
   expect(JSON.stringify(raw.frames)).not.toContain(KEY.slice(0, 10));
 });
 
-test("I14: redacts a secret in a reply, an error or a label in every answer", async () => {
+test("I14: a secret in a reply, an error or a label is redacted in every answer", async () => {
   const play: Play = ({ run }) => {
     if (run.input.text === "fail") throw new Error(`no: ${KEY}`);
     return `yes: ${KEY}`;

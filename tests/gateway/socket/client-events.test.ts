@@ -24,7 +24,7 @@ const tool = (runId: string, seq: number): EventFrame => ({
   payload: { runId, sessionKey: `agent:${runId}:main`, seq, stream: "tool", ts: 0, data: {} },
 });
 
-/** Events that can be read without waiting. */
+/** Returns the events that can be read without waiting. */
 async function readNow(stream: EventStream): Promise<GatewayEvent[]> {
   stream.end();
   const read: GatewayEvent[] = [];
@@ -32,7 +32,7 @@ async function readNow(stream: EventStream): Promise<GatewayEvent[]> {
   return read;
 }
 
-test("a reader of one session gets its events and no others, in whatever spelling it names the session", async () => {
+test("a reader of one session gets only its events, however the reader spells the session's key", async () => {
   const house = await openHouse();
   const client = await house.client();
   const mine = client.events({ sessionKey: "main", names: ["chat"] });
@@ -48,7 +48,7 @@ test("a reader of one session gets its events and no others, in whatever spellin
   }
 });
 
-test("refuses an invalid session key at once, and lists the valid forms", async () => {
+test("an invalid session key is refused at once, with the list of valid forms", async () => {
   const house = await openHouse();
   const client = await house.client();
   expect(() => client.events({ sessionKey: "agent:UP CASE:x:y:z" })).toThrow(GatewayError);
@@ -61,7 +61,7 @@ test("refuses an invalid session key at once, and lists the valid forms", async 
   );
 });
 
-test("ES1: a slow reader learns which events it missed, at their position, and then gets the newest", async () => {
+test("ES1: a slow reader is told which events it missed, at their position, and then gets the newest", async () => {
   const stream = new EventStream(ALL, 8, () => {});
   for (let seq = 0; seq < 20; seq++) stream.offer(tool(seq % 2 === 0 ? "a" : "b", seq), 10);
   const [missed, ...rest] = await readNow(stream);
@@ -78,7 +78,7 @@ test("ES1: a slow reader learns which events it missed, at their position, and t
   expect(rest.length).toBeLessThanOrEqual(8);
 });
 
-test("ES2: does not report texts as missed that a later one replaces", async () => {
+test("ES2: a missed text is not reported if a later text replaces it", async () => {
   const stream = new EventStream(ALL, 8, () => {});
   stream.offer(tool("a", 1), 1);
   for (let seq = 0; seq < 1_000; seq++) stream.offer(chat("a", "delta", seq), 1);
@@ -89,7 +89,7 @@ test("ES2: does not report texts as missed that a later one replaces", async () 
   expect(read.filter(({ event }) => event === "missed")).toEqual([]);
 });
 
-test("ES1: limits huge events by size; always keeps the newest one", async () => {
+test("ES1: waiting events are limited by size, but the newest one is always kept", async () => {
   const stream = new EventStream(ALL, 1_000, () => {});
   for (let seq = 0; seq < 50; seq++) stream.offer(tool("a", seq), 1024 * 1024);
   stream.offer(tool("a", 50), 100 * 1024 * 1024);
@@ -98,7 +98,7 @@ test("ES1: limits huge events by size; always keeps the newest one", async () =>
   expect(read).toMatchObject([{ payload: { events: { agent: 50 } } }, { payload: { seq: 50 } }]);
 });
 
-test("ES1: in any order of events and reads, nothing is lost silently, doubled or reordered", async () => {
+test("ES1: in any order of events and reads, no event is lost without notice, repeated or reordered", async () => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom("tool" as const, "delta" as const, "final" as const) },
     { weight: 1, arbitrary: fc.constant("read" as const) },
@@ -141,7 +141,7 @@ test("ES1: in any order of events and reads, nothing is lost silently, doubled o
   await fc.assert(story, { numRuns: 300 });
 });
 
-test("ES3: a pending read is answered when the events end, for any reason", async () => {
+test("ES3: a pending read is answered when the events end, whatever the reason", async () => {
   const house = await openHouse();
   const [closing, breaking] = [await house.client(), await house.client()];
   const over = new AbortController();
@@ -161,7 +161,7 @@ test("ES3: a pending read is answered when the events end, for any reason", asyn
   await expect(broken).rejects.toMatchObject({ code: "CLOSED" });
 });
 
-test("CL2: a reader continues after a restart, and is notified of it", async () => {
+test("CL2: a reader continues after a restart of the gateway, and is told of it", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const client = await first.client({ reconnect: true });
@@ -180,7 +180,7 @@ test("CL2: a reader continues after a restart, and is notified of it", async () 
   expect(read).toEqual([before.runId, "reconnect", after.runId]);
 });
 
-test("events unknown to this client reach listeners of everything, and no reader", async () => {
+test("events that this client does not know reach listeners for all events, and no reader", async () => {
   const gateway = await scriptedGateway();
   const client = await connect({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());
@@ -193,7 +193,7 @@ test("events unknown to this client reach listeners of everything, and no reader
   expect(names).toEqual(["of.tomorrow", "tick"]);
 });
 
-test("an event that comes with the greeting reaches every listener that is added immediately", async () => {
+test("an event that arrives with the greeting reaches every listener that is added immediately", async () => {
   const gateway = await scriptedGateway("tick");
   const client = await connect({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());

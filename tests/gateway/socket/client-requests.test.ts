@@ -1,5 +1,4 @@
-// The client's requests: signals, keys, limits, and reconnects. Over both kinds of WebSocket where they
-// differ.
+// The client's requests: signals, keys, limits, and reconnects, over both kinds of WebSocket if they differ.
 
 import { expect, test } from "vitest";
 import { connect as connectNode, GatewayError } from "../../../src/contract/client/node.ts";
@@ -41,7 +40,7 @@ test.each(KINDS)(
 );
 
 test.each(KINDS)(
-  "over %s: reports an unreachable gateway, a wrong token and an invalid address",
+  "over %s: an unreachable gateway, a wrong token and an invalid address are reported",
   async (_, connect) => {
     const house = await openHouse();
     const refused = connect({ url: house.url, token: "guess" });
@@ -56,7 +55,7 @@ test.each(KINDS)(
   },
 );
 
-test("a signal ends the wait for a request and for a run, not the run", async () => {
+test("a signal ends the wait for a request or a run, but not the run", async () => {
   const go = Promise.withResolvers<string>();
   const house = await openHouse({ play: () => go.promise });
   const client = await house.client();
@@ -75,7 +74,7 @@ test("a signal ends the wait for a request and for a run, not the run", async ()
   expect(await client.request("agent.wait", { runId: call.runId })).toMatchObject({ status: "ok" });
 });
 
-test("an aborted signal ends connecting, and closes a client that has connected", async () => {
+test("an aborted signal ends connecting, and closes a client that is connected", async () => {
   const house = await openHouse();
   const aborted = AbortSignal.abort();
   await expect(connectNode({ url: house.url, token: TOKEN, signal: aborted })).rejects.toMatchObject({
@@ -91,7 +90,7 @@ test("an aborted signal ends connecting, and closes a client that has connected"
   expect(client.state).toBe("closed");
 });
 
-test("generates a required key if none is given; keeps a given one", async () => {
+test("a required key is generated if none is given, and a given one is kept", async () => {
   const gateway = await scriptedGateway();
   const client = await connectNode({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());
@@ -106,7 +105,7 @@ test("generates a required key if none is given; keeps a given one", async () =>
   expect((await gateway.request()).params).toEqual({ sessionKey: "main" });
 });
 
-test("CL2: a wait that continues over a new connection has what is left of its time", async () => {
+test("CL2: a wait that continues over a new connection has the rest of its time", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });
@@ -130,7 +129,7 @@ test("CL2: a wait that continues over a new connection has what is left of its t
   expect(await Promise.all(waits)).toEqual([{ status: "ok" }, { status: "ok" }]);
 });
 
-test("CL2: repeats at the next gateway a request that a stopping one refused, if that is harmless", async () => {
+test("CL2: a request that a stopping gateway refused is repeated at the next one, if that is harmless", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });
@@ -151,7 +150,7 @@ test("CL2: repeats at the next gateway a request that a stopping one refused, if
   expect(await keyed.done).toMatchObject({ status: "ok" });
 });
 
-test("CL4: refuses requests above the limit, and says what to do", async () => {
+test("CL4: requests beyond the limit are refused, with advice", async () => {
   const gateway = await scriptedGateway();
   const client = await connectNode({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());

@@ -35,7 +35,7 @@ test("another program on the port is not mistaken for a gateway", async () => {
   });
 });
 
-test("a refusal has the code, the finer code and a hint", async () => {
+test("a refusal has its general error code, its specific code and a hint", async () => {
   const house = await openHouse();
   const client = await house.client();
   await expect(client.request("chat.abort", { sessionKey: "agent:main:chat:none" })).rejects.toMatchObject({
@@ -73,7 +73,7 @@ test("events reach listeners and iterators, and a listener that throws does not 
   expect(await none.next()).toMatchObject({ done: true });
 });
 
-test("waits and keyed requests continue over a restart; unkeyed writes end with an unknown outcome", async () => {
+test("waits and requests with a key continue after a restart; writes without a key end with an unknown outcome", async () => {
   const dir = temporaryFolder();
   let isSecond = false;
   const play = async ({ signal }: { signal: AbortSignal }): Promise<string> => {
@@ -104,7 +104,7 @@ test("waits and keyed requests continue over a restart; unkeyed writes end with 
   expect(second.port).toBe(first.port);
 });
 
-test("a program that waits for an answer stays alive between two connections", async () => {
+test("a program that waits for an answer keeps running between two connections", async () => {
   const house = await openHouse();
   const world = quietWorld();
   const { clock } = world;
@@ -121,7 +121,7 @@ test("a program that waits for an answer stays alive between two connections", a
   expect(kept.at(-1)).toBe("alive");
 });
 
-test("sends a listener's request once when the connection is back", async () => {
+test("a request that a listener makes is sent once when the connection is back", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const client = await first.client({ reconnect: true });

@@ -10,7 +10,7 @@ async function say(raw: Raw, params: unknown): Promise<Awaited<ReturnType<Raw["r
   return raw.res("c");
 }
 
-test("challenges a socket at once, and greets after a valid connect", async () => {
+test("a socket is challenged at once, and greeted after a valid connect", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   const challenge = await raw.next((frame) => frame.event === "connect.challenge");
@@ -49,18 +49,21 @@ test.each([
   [3, 4, 4],
   [4, 9, 4],
   [1, 99, 4],
-])("for a client's range %i to %i the chosen version is %i", async (minProtocol, maxProtocol, spoken) => {
-  const house = await openHouse();
-  const hello = await say(await openRaw(house.url), connectParams({ minProtocol, maxProtocol }));
-  expect(hello.payload.protocol).toBe(spoken);
-});
+])(
+  "for a client that supports versions %i to %i the chosen version is %i",
+  async (minProtocol, maxProtocol, spoken) => {
+    const house = await openHouse();
+    const hello = await say(await openRaw(house.url), connectParams({ minProtocol, maxProtocol }));
+    expect(hello.payload.protocol).toBe(spoken);
+  },
+);
 
 test.each([
   [1, 2],
   [5, 9],
   [4, 3],
 ])(
-  "a range of %i to %i is refused with both versions named, and closed with 1002",
+  "a client that supports versions %i to %i is refused with both ranges, and closed with 1002",
   async (minProtocol, maxProtocol) => {
     const house = await openHouse();
     const raw = await openRaw(house.url);
@@ -71,7 +74,7 @@ test.each([
   },
 );
 
-test("ignores unknown fields of connect; accepts any client id and mode", async () => {
+test("unknown fields of connect are ignored, and any client id and mode are accepted", async () => {
   const house = await openHouse();
   const client = {
     id: "my own",
@@ -107,7 +110,7 @@ const WRONG_CONNECTS: [string, unknown, RegExp][] = [
   ["a role that isn't one", connectParams({ role: "king" }), /role must be "operator" or "node"/],
 ];
 test.each(WRONG_CONNECTS)(
-  "connect with %s is refused with a reason, and closed",
+  "connect with %s is refused with a reason, and the connection is closed",
   async (_, params, words) => {
     const house = await openHouse();
     const raw = await openRaw(house.url);
@@ -126,7 +129,7 @@ test("the first request must be connect", async () => {
   expect((await raw.closed()).code).toBe(1008);
 });
 
-test("closes a socket without a connect request after 10 s, not before", async () => {
+test("a socket without a connect request is closed after 10 s, not before", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await openRaw(house.url);
@@ -148,7 +151,7 @@ test("a second connect is an error, and the connection stays open", async () => 
   expect((await raw.res("h")).ok).toBe(true);
 });
 
-test("answers requests that follow connect at once, after it has succeeded", async () => {
+test("requests that follow connect immediately are answered after it has succeeded", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   raw.send({ type: "req", id: "c", method: "connect", params: connectParams() });
@@ -156,7 +159,7 @@ test("answers requests that follow connect at once, after it has succeeded", asy
   expect((await raw.res("h")).ok).toBe(true);
 });
 
-test("closes with 1009 after more than 64 KiB before connect; accepts that much after it", async () => {
+test("more than 64 KiB before connect close the socket with 1009, and are accepted after it", async () => {
   const house = await openHouse();
   const flood = await openRaw(house.url);
   flood.text(
@@ -168,7 +171,7 @@ test("closes with 1009 after more than 64 KiB before connect; accepts that much 
   expect((await raw.res("1")).ok).toBe(true);
 });
 
-test("limits a flood of small frames before connect, too", async () => {
+test("a flood of small frames before connect is limited, too", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   raw.text("{");
@@ -195,7 +198,7 @@ test.each(GONE)(
   },
 );
 
-test("limits wrong tokens by address, and still accepts a right one from the same address", async () => {
+test("wrong tokens are limited by address; a right one from there is still accepted", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const codes: (string | undefined)[] = [];
@@ -238,18 +241,21 @@ const FORMS: [string, (device: Device, nonce: string, at: number) => { text: str
   ],
   ["the nonce alone", (_, nonce) => ({ nonce, text: nonce })],
 ];
-test.each(FORMS)("accepts a device signature over %s, and returns a token that connects", async (_, form) => {
-  const house = await openHouse();
-  const raw = await openRaw(house.url);
-  const key = newDevice();
-  const signedAt = Date.now();
-  const { text, ...nonce } = form(key, await challengeOf(raw), signedAt);
-  const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt, ...nonce };
-  const hello = await say(raw, connectParams({ device: proof }));
-  expect(hello.payload.auth.deviceToken).toEqual(expect.any(String));
-  const again = await comeAgain(house, key, { auth: { token: hello.payload.auth.deviceToken } });
-  expect(again.payload.auth.scopes).toEqual(hello.payload.auth.scopes);
-});
+test.each(FORMS)(
+  "a device signature over %s is accepted, and the answer contains a device token that connects",
+  async (_, form) => {
+    const house = await openHouse();
+    const raw = await openRaw(house.url);
+    const key = newDevice();
+    const signedAt = Date.now();
+    const { text, ...nonce } = form(key, await challengeOf(raw), signedAt);
+    const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt, ...nonce };
+    const hello = await say(raw, connectParams({ device: proof }));
+    expect(hello.payload.auth.deviceToken).toEqual(expect.any(String));
+    const again = await comeAgain(house, key, { auth: { token: hello.payload.auth.deviceToken } });
+    expect(again.payload.auth.scopes).toEqual(hello.payload.auth.scopes);
+  },
+);
 
 function proofOf(key: Device, nonce: string): Record<string, unknown> {
   return { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: Date.now(), nonce };
@@ -261,7 +267,7 @@ async function comeAgain(house: House, key: Device, more: Record<string, unknown
   return say(raw, connectParams({ ...more, device: proofOf(key, await challengeOf(raw)) }));
 }
 
-test("refuses a device proof with any wrong part", async () => {
+test("a device proof with any wrong part is refused", async () => {
   const house = await openHouse();
   const wrong = async (
     change: (proof: Record<string, unknown>, nonce: string) => Record<string, unknown>,
@@ -313,7 +319,7 @@ test("a device token has the rights of its connection, and can't be altered", as
 
 const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
 
-test("refuses a device token with another key, without a signature over the challenge, or after it expired", async () => {
+test("a device token is refused with another key, without a signed challenge, and after its expiry", async () => {
   const world = fakeWorld();
   let later = 0;
   const now = () => world.clock.now() + later;
@@ -358,7 +364,7 @@ test("a device token is not accepted over HTTP", async () => {
   }
 });
 
-test("a signature is no substitute for a token", async () => {
+test("a signature does not replace a token", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   const proof = proofOf(newDevice(), await challengeOf(raw));

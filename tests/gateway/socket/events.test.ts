@@ -1,4 +1,4 @@
-// Events of clients: their kinds, receivers and order, and the treatment of slow readers.
+// Events for clients: their kinds, receivers and order, and the treatment of slow readers.
 
 import { expect, test } from "vitest";
 import type { GatewayError } from "../../../src/contract/client/node.ts";
@@ -10,7 +10,7 @@ import { joinedNode, pairedDevice } from "../nodes/kit.ts";
 const ended = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";
 
-test("shows reply and announce turns of two sessions as lifecycle events only", async () => {
+test("reply and announce turns of two sessions are published as lifecycle events only", async () => {
   const play: Play = ({ run, text }) => {
     if (run.flow === undefined) return "ok";
     if (run.flow.step === "round1") return "answer one";
@@ -47,7 +47,7 @@ test("shows reply and announce turns of two sessions as lifecycle events only", 
   expect(flow.map(({ data }) => data.step)).toContain("announce");
 });
 
-test("a run whose reply is a skip token ends with a final event without a message", async () => {
+test("a run whose answer is a skip token ends with a final event without a message", async () => {
   const house = await openHouse({ play: ({ run }) => (run.flow === undefined ? "ok" : "ANNOUNCE_SKIP") });
   const raw = await joined(house);
   const args = { sessionKey: "agent:research:main", message: "ask", timeoutSeconds: 5 };
@@ -62,7 +62,7 @@ test("a run whose reply is a skip token ends with a final event without a messag
   expect(final.payload).not.toHaveProperty("message");
 });
 
-test("sends an operator's note as a finished message, once", async () => {
+test("an operator's note is published once, as a finished message", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.send({
@@ -97,7 +97,7 @@ test("sends an operator's note as a finished message, once", async () => {
   expect(shown).toHaveLength(1);
 });
 
-test("I9: events reach the tokens that cover their session, and no others", async () => {
+test("I9: events reach only the tokens that cover their session", async () => {
   const scoped = {
     token: "scoped",
     role: "operator" as const,
@@ -125,7 +125,7 @@ test("I9: events reach the tokens that cover their session, and no others", asyn
   expect(node.frames.filter((frame) => frame.seq !== undefined)).toEqual([]);
 });
 
-test("sends tick and health by the clock, and shutdown before a planned stop", async () => {
+test("tick and health are sent by the clock, and shutdown before a planned stop", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);
@@ -141,7 +141,7 @@ test("sends tick and health by the clock, and shutdown before a planned stop", a
   await expect(joined(house)).rejects.toThrow();
 });
 
-test("between the announcement of a stop and the stop, answers connected clients and refuses new ones", async () => {
+test("after the announcement of a stop, connected clients still get answers and new ones are refused", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   house.gateway.announce({ reason: "update" });
@@ -154,8 +154,9 @@ test("between the announcement of a stop and the stop, answers connected clients
   expect(raw.frames.filter((frame) => frame.event === "shutdown")).toHaveLength(1);
 });
 
-test("closes a slow reader with 1013; one that keeps reading gets all of its events", async () => {
-  // Large events: the slow reader is cut off 30 s after the close frame, even if it did not read it.
+test("a slow reader is closed with 1013; other readers get all of their events", async () => {
+  // Large events: the slow reader's socket is destroyed 30 s after the close frame, even if it has not read
+  // that frame.
   const text = "x".repeat(200_000);
   const runs = 80;
   const world = fakeWorld();
@@ -177,7 +178,7 @@ test("closes a slow reader with 1013; one that keeps reading gets all of its eve
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
 });
 
-test("answers a bug in a method with a reference, without its stack", async () => {
+test("a bug in a method is answered with a reference number, without a stack trace", async () => {
   const world = fakeWorld({ clock: "real" });
   const house = await openHouse({ world });
   const client = await house.client();

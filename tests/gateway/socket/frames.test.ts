@@ -1,4 +1,4 @@
-// Hostile and broken frames: each gets a clear answer or a clear end, and other connections are unaffected.
+// Hostile and broken frames: each gets a clear answer or close code, and other connections are unaffected.
 
 import { expect, test } from "vitest";
 import { NODE } from "../../../src/contract/methods/parts.ts";
@@ -98,7 +98,7 @@ test("binary messages are refused with 1003, before and after connect", async ()
   }
 });
 
-test("refuses a message of 30 MB with 1009, and other connections continue", async () => {
+test("a message of 30 MB is refused with 1009, and other connections continue", async () => {
   const house = await openHouse();
   const [big, other] = [await joined(house), await joined(house)];
   big.socket.send("x".repeat(30 * 1024 * 1024), () => {});
@@ -106,7 +106,7 @@ test("refuses a message of 30 MB with 1009, and other connections continue", asy
   await stillWorks(other);
 });
 
-test("joins a message's fragments; refuses fragments over the limit", async () => {
+test("fragments of a message are joined, and refused beyond the limit", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.socket.send('{"type":"req","id":"f",', { fin: false });
@@ -125,7 +125,7 @@ test("text that is not UTF-8 ends only its own connection", async () => {
   await stillWorks(other);
 });
 
-test("of a thousand requests at once, runs at most 512 and refuses the rest", async () => {
+test("of a thousand simultaneous requests, 512 are executed and the rest refused", async () => {
   const house = await openHouse({ play: () => new Promise(() => {}) });
   const raw = await joined(house);
   raw.send({
@@ -148,7 +148,7 @@ test("of a thousand requests at once, runs at most 512 and refuses the rest", as
   expect(raw.frames.filter((frame) => frame.error?.code === "RATE_LIMITED").length).toBe(1_000 - 512);
 });
 
-// Sends every field of every method with each kind of wrong value that its schema excludes.
+// Sends for every field of every method each kind of value that its schema excludes.
 
 type Schema = {
   type?: string | string[];
@@ -185,11 +185,11 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
   if (types.includes("integer")) wrong.push([1.5, /a whole number/], [-1, /must be at least/]);
   if (schema.maximum !== undefined) wrong.push([schema.maximum + 1, /must be at most/]);
   if (schema.minLength !== undefined) wrong.push(["", /must be not empty/]);
-  // A longer message would end a node's connection.
+  // A longer message would end the connection of a node.
   if (schema.maxLength !== undefined && schema.maxLength < NODE_MESSAGE_BYTES)
     wrong.push(
       ["x".repeat(schema.maxLength + 1), /at most \d+ characters/],
-      // One visible character that consists of this many characters.
+      // One visible character that consists of this many code points.
       [`e${"\u0301".repeat(schema.maxLength)}`, /at most \d+ characters/],
     );
   if (schema.minItems !== undefined) wrong.push([[], /a list of at least one item/]);
@@ -205,7 +205,7 @@ function rightValue({ type, enum: one, properties = {}, required = [] }: Schema)
   return type === "object" ? rightFields(properties, required) : (one?.[0] ?? "x");
 }
 
-/** A caller who may use the method: for node methods a paired device. */
+/** Connects a caller who may use the method: for node methods a paired device. */
 async function asker(method: MethodName): Promise<Raw> {
   if (METHODS[method].scope !== NODE) return joined(await openHouse());
   const house = await openHouse({ gateway: { tokens: NODE_TOKENS } });

@@ -1,4 +1,4 @@
-// Hostile peers below the protocol: raw sockets, malformed frames, hundreds of connections.
+// Hostile clients below the protocol: raw sockets, malformed frames, hundreds of connections.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -7,7 +7,7 @@ import { cleanup } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { connectParams, type House, joined, openHouse, openRaw, TOKEN } from "../kit.ts";
 
-/** A TCP connection that stays open on its side until the test closes it. */
+/** Opens a TCP connection whose own side stays open until the test closes it. */
 async function tcp(house: House): Promise<Socket> {
   const socket = connect({ port: house.port, host: "127.0.0.1", allowHalfOpen: true });
   socket.on("error", () => {});
@@ -18,7 +18,7 @@ async function tcp(house: House): Promise<Socket> {
   return socket;
 }
 
-/** Returns everything received until the other side closed or reset the connection. */
+/** Returns everything received until the gateway closed or reset the connection. */
 async function heard(socket: Socket): Promise<string> {
   let text = "";
   socket.setEncoding("utf8").on("data", (piece) => {
@@ -39,16 +39,16 @@ function upgrade(path: string, ...headers: string[]): string {
   return `${[`GET ${path} HTTP/1.1`, ...UPGRADE, ...headers].join("\r\n")}\r\n\r\n`;
 }
 
-test("a refused upgrade leaves no connection behind, even if the peer never closes", async () => {
+test("a refused upgrade leaves no connection behind, even if the client never closes", async () => {
   const house = await openHouse();
   const socket = await tcp(house);
   socket.write(upgrade("/", "Host: evil.example"));
   expect(await heard(socket)).toMatch(/^HTTP\/1.1 403 /);
-  // The peer stays half open; stopping does not wait for it.
+  // The client's side is still open; stopping must not wait for it.
   await house.gateway.close();
 });
 
-test("a stop does not wait for a closing client that does not answer", async () => {
+test("a stop does not wait for a client that does not answer the close frame", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);
@@ -63,15 +63,15 @@ test("a stop does not wait for a closing client that does not answer", async () 
   await closed;
 });
 
-test("a stranger whose only message is both invalid and too large is removed when it disconnects", async () => {
+test("an unknown client whose only message is both invalid and too large is removed when it disconnects", async () => {
   const house = await openHouse({ world: fakeWorld() });
   const raw = await openRaw(house.url);
-  // The last bytes exceed the limit and end the message. The clock is held, so no grace period ends it.
+  // The last bytes exceed the limit and end the message. The clock stands still, so no grace period ends it.
   raw.socket.send(Buffer.alloc(65_560));
   expect(await raw.closed()).toMatchObject({ code: 1003 });
 });
 
-test("hundreds of silent connections keep nobody out", async () => {
+test("hundreds of silent connections exclude no other client", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const silent = await Promise.all(Array.from({ length: 300 }, () => openRaw(house.url)));
@@ -80,13 +80,13 @@ test("hundreds of silent connections keep nobody out", async () => {
   raw.send({ type: "req", id: "h", method: "health" });
   expect((await raw.res("h")).ok).toBe(true);
   await world.advance(1);
-  // The oldest connections are closed.
+  // The gateway has closed the oldest connections.
   expect(await silent[0]?.closed()).toMatchObject({ code: expect.any(Number) });
   expect(await silent[150]?.closed()).toMatchObject({ code: expect.any(Number) });
   expect(silent[299]?.socket.readyState).toBe(1);
 });
 
-test("serves 500 clients that open their sockets at once, and send connect a second later", async () => {
+test("500 clients that open their sockets at once and send connect a second later are all served", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raws = await Promise.all(Array.from({ length: 500 }, () => openRaw(house.url)));
@@ -101,7 +101,7 @@ test("serves 500 clients that open their sockets at once, and send connect a sec
   expect(answers).toEqual(raws.map(() => [true, true]));
 });
 
-test("cuts a client's long description of itself before others see it", async () => {
+test("a long description that a client gives of itself is shortened before others see it", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);
@@ -118,7 +118,7 @@ test("a compressed frame is a protocol error, and ends the connection", async ()
   socket.write(upgrade("/", `Host: 127.0.0.1:${house.port}`));
   const all = heard(socket);
   await once(socket, "data");
-  // A masked text frame with the bit of a compressed one.
+  // A masked text frame with the flag of a compressed one.
   socket.write(Buffer.from([0xc1, 0x80, 0, 0, 0, 0]));
   expect(await all).toMatch(/^HTTP\/1.1 101 /);
 });
@@ -129,7 +129,7 @@ const HEADS: [string, string][] = [
   ["a host with a user", "Host: evil@127.0.0.1"],
   ["no host", "X-Nothing: 1"],
 ];
-test.each(HEADS)("refuses a request with %s in JSON", async (_, head) => {
+test.each(HEADS)("a request with %s in its JSON is refused", async (_, head) => {
   const house = await openHouse();
   const socket = await tcp(house);
   socket.write(`GET /readyz HTTP/1.1\r\n${head}\r\nConnection: close\r\n\r\n`);
@@ -149,7 +149,7 @@ const ASKERS: [string, string, number][] = [
     403,
   ],
 ];
-test.each(ASKERS)("H3: answers a health probe %s", async (_, head, status) => {
+test.each(ASKERS)("H3: a health probe %s is answered", async (_, head, status) => {
   const house = await openHouse();
   for (const path of ["/readyz", "/healthz"]) {
     const socket = await tcp(house);
@@ -184,7 +184,7 @@ test.each(SITES)("a page %s opens no WebSocket, and does not even get the challe
   }
 });
 
-test("does not accept a token in the path, a cookie or the query", async () => {
+test("a token in the path, a cookie or the query is not accepted", async () => {
   const house = await openHouse();
   const headers = { "content-type": "application/json", cookie: `token=${TOKEN}`, "x-parley-token": TOKEN };
   const body = JSON.stringify({ tool: "sessions_list", token: TOKEN });
@@ -197,7 +197,7 @@ test("does not accept a token in the path, a cookie or the query", async () => {
   expect((await raw.res("c")).error?.code).toBe("UNAUTHORIZED");
 });
 
-test("does not wait for the body of a caller without a token", async () => {
+test("the body of a request without a token is not awaited", async () => {
   const house = await openHouse();
   const socket = await tcp(house);
   socket.write(

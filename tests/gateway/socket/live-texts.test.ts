@@ -1,4 +1,5 @@
-// Live text on the wire: deltas for clients that request them, otherwise the whole text at longer intervals.
+// Live text over the network: deltas for clients that ask for them, otherwise the whole text at longer
+// intervals.
 
 import { expect, test } from "vitest";
 import type { AgentEvent, ChatEvent } from "../../../src/contract/events.ts";
@@ -116,7 +117,7 @@ test("a client with text-deltas gets each new piece once, and the whole text at 
   expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toEqual([]);
 });
 
-test("a client that connects in the middle gets the whole text first, then deltas", () => {
+test("a client that connects during a run gets the whole text first, then deltas", () => {
   const house = openFanout();
   const first = client(house.fanout, ["text-deltas"]);
   house.start();
@@ -130,7 +131,7 @@ test("a client that connects in the middle gets the whole text first, then delta
   expect(first.text).toBe("one two three");
 });
 
-test("a resumed run starts its text again, sent whole", () => {
+test("a resumed run starts its text again, which is sent whole", () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
@@ -142,7 +143,7 @@ test("a resumed run starts its text again, sent whole", () => {
   expect(watcher.text).toBe("Second try");
 });
 
-test("I14: redacts a secret that comes in pieces for both kinds of clients, at every moment", async () => {
+test("I14: a secret that arrives in pieces is redacted for both kinds of clients, at every moment", async () => {
   const house = openFanout();
   const watchers = [client(house.fanout, ["text-deltas"]), client(house.fanout, [])];
   house.start();
@@ -177,7 +178,7 @@ test("a client without text-deltas gets the whole text at most once in 150 ms, a
   expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toHaveLength(2);
 });
 
-test("sends a longer text whole less often; before a tool call sends all of it", async () => {
+test("a longer text is sent whole less often, and completely before a tool call", async () => {
   const house = openFanout();
   const watcher = client(house.fanout, []);
   house.start();
@@ -193,19 +194,20 @@ test("sends a longer text whole less often; before a tool call sends all of it",
   expect(watcher.text.endsWith("the last word")).toBe(true);
 });
 
-test("an answer of 4,000 tokens costs a client with text-deltas less than 300 KB", async () => {
+test("an answer of 4,000 tokens sends a client with text-deltas less than 300 KB", async () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
   const tokens = Array.from({ length: 4_000 }, (_, token) => `token ${token % 1_000} `);
-  // A run passes on its text 10 to 20 times a second: at 50 tokens a second at least 4 tokens each time.
+  // A run passes on its text 10 to 20 times a second. At 50 tokens a second these are at least 4 tokens each
+  // time.
   for (let at = 0; at < tokens.length; at += 4) house.say(tokens.slice(at, at + 4).join(""));
   house.end(tokens.join(""));
   expect(watcher.text).toBe(tokens.join(""));
   expect(watcher.bytes).toBeLessThan(300_000);
 });
 
-test("redacts nothing without subscribers; a later subscriber gets all of the text", () => {
+test("text without subscribers is not redacted, and a later subscriber gets all of the text", () => {
   const house = openFanout();
   house.start();
   house.say(`It is ${KEY} `);
@@ -216,7 +218,7 @@ test("redacts nothing without subscribers; a later subscriber gets all of the te
   expect(watcher.text).toBe("It is [redacted] and more words");
 });
 
-test("sends nothing more to a client that has left", () => {
+test("a client that has disconnected gets nothing more", () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();

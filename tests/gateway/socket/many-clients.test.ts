@@ -5,7 +5,7 @@ import { startProcess } from "../../kit/process/gateway-process.ts";
 
 const CLIENTS = 500;
 
-test(`${CLIENTS} clients that connect at once get their hello and an answer each; none is cut`, async () => {
+test(`${CLIENTS} clients that connect at once each get their hello and an answer, and none is disconnected`, async () => {
   const gateway = await startProcess();
   const served = await Promise.allSettled(
     Array.from({ length: CLIENTS }, async () => {

@@ -1,4 +1,5 @@
-// Parts that are easier to test alone: the generated token, and the outlet to a slow reader.
+// Parts that are easier to test alone: the generated token, and the queue of frames to a slow reader
+// (outlet).
 
 import { EventEmitter } from "node:events";
 import { chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -16,7 +17,7 @@ import { StoreProblem } from "../../../src/store/problems.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
-test("a token is created once, is readable by its owner only, and stays", async () => {
+test("a token is generated once, is readable by its owner only, and does not change", async () => {
   const dir = join(temporaryFolder(), "deep", "store");
   const world = fakeWorld();
   const tokens = await Promise.all([ensureToken(dir, world), ensureToken(dir, world)]);
@@ -27,7 +28,7 @@ test("a token is created once, is readable by its owner only, and stays", async 
   expect((await stat(join(dir, TOKEN_FILE))).mode & 0o777).toBe(0o600);
 });
 
-test("an empty, truncated or damaged token file is a problem that names it; a token of the user's own is accepted", async () => {
+test("an empty, truncated or damaged token file is reported by name; a token that the user wrote is accepted", async () => {
   const dir = temporaryFolder();
   const file = join(dir, TOKEN_FILE);
   for (const content of [
@@ -47,16 +48,19 @@ test("an empty, truncated or damaged token file is a problem that names it; a to
   await expect(ensureToken(dir, fakeWorld())).rejects.toMatchObject({ problem: "not_a_file", place: file });
 });
 
-// With a shared store nothing else checks the directory before. Skipped without /proc.
+// With a shared store, no other code checks the folder before. Skipped on systems without /proc.
 test.skipIf(process.platform !== "linux")(
-  "a directory that can't be created for a token is a problem that names it",
+  "a folder for the token that can't be created is reported by name",
   async () => {
     const place = "/proc/parley";
     await expect(ensureToken(place, fakeWorld())).rejects.toMatchObject({ problem: "readonly", place });
   },
 );
 
-/** A socket whose reader takes nothing until the test releases it, with the members that the outlet uses. */
+/**
+ * Returns a socket whose reader reads nothing until the test says so, with the members that the outlet
+ * uses.
+ */
 function stuckSocket() {
   const sent: string[] = [];
   const done: (() => void)[] = [];
@@ -87,7 +91,7 @@ const finalOf = (runId: string) => ({ ...ofRun(runId), state: "final" as const }
 const delta = (runId: string, text: string) => encodeEvent("chat", deltaOf(runId, text), { replaces: runId });
 const final = (runId: string) => encodeEvent("chat", finalOf(runId), { settles: [runId] });
 
-test("O5: a large output in one step does not count as a slow reader", () => {
+test("O5: a large output in one step does not make the reader count as slow", () => {
   const { socket, sent, as } = stuckSocket();
   const closed: number[] = [];
   const hold = () => () => socket.drain();
@@ -118,7 +122,7 @@ test("O6: a long event is encoded once for all readers, and each gets its own nu
   expect(frames).toEqual([1, 2].map((seq) => ({ type: "event", event: "chat", payload, seq })));
 });
 
-test("while the reader is behind, deltas of a run replace each other; the sent events have no gap in seq", () => {
+test("while the reader is slow, deltas of a run replace each other, and the events that are sent have no gap in seq", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
   outlet.event(delta("a", "x".repeat(300_000)));
@@ -134,7 +138,7 @@ test("while the reader is behind, deltas of a run replace each other; the sent e
   expect(frames.slice(1).map((frame) => frame.payload)).toEqual([finalOf("b"), deltaOf("a", "a 99")]);
 });
 
-test("an event that does not replace another one never overtakes held-back events of its run", () => {
+test("an event that replaces no other never overtakes events of its run that are held back", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
   outlet.event(delta("a", "x".repeat(300_000)));
@@ -148,14 +152,14 @@ test("an event that does not replace another one never overtakes held-back event
       return (added ?? data.text).slice(0, 20);
     });
   expect(shown().slice(1)).toEqual(["held", "tool"]);
-  // The reader has caught up, but the outlet was not notified yet.
+  // The reader has caught up, but the outlet does not know yet.
   socket.bufferedAmount = 0;
   outlet.event(delta("b", "newer"));
   outlet.event(delta("a", "last"));
   expect(shown().slice(3)).toEqual(["newer", "last"]);
 });
 
-test("sends one large answer to an idle reader; disconnects a reader behind the limit", () => {
+test("one large answer is sent to an idle reader, and a reader beyond the limit is disconnected", () => {
   const { sent, as } = stuckSocket();
   const closed: number[] = [];
   const outlet = createOutlet(as, { maxBufferedBytes: 1_000, close: (code) => closed.push(code) });
@@ -165,7 +169,7 @@ test("sends one large answer to an idle reader; disconnects a reader behind the 
   expect([sent.length, closed]).toEqual([1, [1013]]);
 });
 
-/** A connection whose methods end on the test's request. */
+/** Opens a connection whose methods end when the test says so. */
 function openConnection() {
   const socket = Object.assign(new EventEmitter(), {
     OPEN: 1,
@@ -196,7 +200,7 @@ function openConnection() {
   return { begun, send };
 }
 
-test("runs one client's reads one after another, its writes, too, and waits and tools at once", async () => {
+test("the reads of a client run one after another, and so do its writes; waits and tools run at once", async () => {
   const { begun, send } = openConnection();
   send("connect", {
     minProtocol: 3,
@@ -212,7 +216,7 @@ test("runs one client's reads one after another, its writes, too, and waits and 
   await expect.poll(names).toEqual([...first, "sessions.list", "sessions.reset"].toSorted());
 });
 
-test("reports a full disk with the store's message and the fix; reveals nothing of a bug", () => {
+test("a full disk is reported with the store's message and advice; a bug is reported without details", () => {
   const world = fakeWorld();
   const full = wireError(
     thrown(world, new StoreProblem("full", "/somewhere/parley.sqlite"), "chat.send"),

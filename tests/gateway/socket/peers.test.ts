@@ -1,11 +1,12 @@
-// Requests as other people's clients of the protocol make them, word for word but for ids: clawdbot 2026.1.24-3 (which
-// asks for version 3 and names a device) and openclaw 2026.9.6 (version 4). `npm run peers` tries the clients themselves.
+// Requests as other projects' clients of the protocol send them, unchanged except for ids: clawdbot
+// 2026.1.24-3 (protocol version 3, with a device) and openclaw 2026.9.6 (version 4). `npm run peers` runs the
+// real clients.
 
 import { expect, test } from "vitest";
 import { openHouse, openRaw, TOKEN } from "../kit.ts";
 import { newDevice } from "../nodes/kit.ts";
 
-/** A device like clawdbot's, with its proof over a challenge. */
+/** Creates a device like that of clawdbot, which signs a challenge. */
 function makeDevice() {
   const { id, publicKey, sign } = newDevice();
   return (nonce: string, scopes: readonly string[], token: string) => {
@@ -15,7 +16,7 @@ function makeDevice() {
   };
 }
 
-test("clawdbot connects with a device, gets a token for it, and returns with only that", async () => {
+test("clawdbot connects with a device, gets a token for it, and later connects with that token only", async () => {
   const house = await openHouse();
   const prove = makeDevice();
   const scopes = ["operator.admin", "operator.approvals", "operator.pairing"];
@@ -63,7 +64,7 @@ test("openclaw connects with version 4 and the rights that it requests, without 
   expect(payload.auth.deviceToken).toBeUndefined();
   raw.send({ type: "req", id: "2", method: "health" });
   const health = await raw.res("2");
-  // Its `gateway health` prints whether a channel is configured.
+  // The client's `gateway health` prints whether a channel is configured.
   expect(health.payload.channels).toEqual({ webchat: { ok: true, configured: true } });
 });
 

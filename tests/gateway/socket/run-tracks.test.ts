@@ -1,9 +1,9 @@
-// The sequence numbers of a run's events, whatever order the events are reported in.
+// The sequence numbers of a run's events, in whatever order the events are reported.
 
 import { expect, test } from "vitest";
 import { RunTracks } from "../../../src/gateway/socket/run-tracks.ts";
 
-test("RT1: numbers rise also within a run that ended in the queue and has flow events before and after", () => {
+test("RT1: numbers increase also within a run that ended in the queue and has flow events before and after its end", () => {
   const tracks = new RunTracks(() => 0, false);
   const before = tracks.next("run");
   const ended = tracks.next("run");
@@ -19,7 +19,7 @@ test("RT1: numbers continue after the end of a run that had begun", () => {
   expect([...begun, tracks.next("run")]).toEqual([1, 2, 3]);
 });
 
-test("RT1: numbers keep rising from one gateway to another that shares its store", () => {
+test("RT1: numbers keep increasing when another gateway on the same store continues the run", () => {
   let now = 1_000;
   const [one, other] = [new RunTracks(() => now, true), new RunTracks(() => now, true)];
   one.begin({ runId: "run", startedAt: now });

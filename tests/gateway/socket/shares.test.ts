@@ -1,4 +1,5 @@
-// Limits of one token or one address: others are still served, and every share is returned.
+// Limits of one token or one address: others are still served, and everything that was counted is subtracted
+// again.
 
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
@@ -28,7 +29,7 @@ async function isServed(house: House, token: string): Promise<boolean> {
   return ok && answer.status === 200;
 }
 
-test("one user's share is below the total, a full share gives nothing, and everything taken is returned", () => {
+test("one user's share is smaller than the total, a full share gives nothing, and everything taken is returned", () => {
   const shares = new Shares({ ofOne: 3, all: 5 });
   expect([shares.take("a", 2), shares.take("a", 2), shares.take("a"), shares.take("a")]).toEqual([
     true,
@@ -48,7 +49,7 @@ test("one user's share is below the total, a full share gives nothing, and every
   expect([shares.inUse(), shares.usedBy("c"), shares.hasRoom("d", 4)]).toEqual([0, 0, false]);
 });
 
-test("limits pending calls per token, over all of its connections; another token is answered", async () => {
+test("pending calls are limited per token, over all its connections; other tokens are served", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS }, play: () => new Promise(() => {}) });
   const links = await Promise.all(Array.from({ length: 5 }, () => flooding(house)));
   const begin = links[0] as Raw;
@@ -57,7 +58,7 @@ test("limits pending calls per token, over all of its connections; another token
     params: { sessionKey: "main", message: "hold on", idempotencyKey: "held" },
   });
   await begin.res("run");
-  // 4 × 512 waits are the token's share.
+  // The share of the token is 4 × 512 waits.
   for (const link of links) {
     for (let at = 0; at < 512; at += 1) {
       const params = { runId: "held", timeoutMs: 60_000 };
@@ -78,7 +79,7 @@ test("limits pending calls per token, over all of its connections; another token
   await expect.poll(() => isServed(house, FLOODER).catch(() => false)).toBe(true);
 });
 
-test("limits unfinished frames per token; another token is served, and the bytes are returned", async () => {
+test("unfinished frames are limited per token; other tokens are served, and bytes are returned", async () => {
   const house = await openBoth();
   const half = Buffer.alloc(20 * MIB, "x");
   for (let round = 0; round < 3; round += 1) {
@@ -96,7 +97,7 @@ test("limits unfinished frames per token; another token is served, and the bytes
   }
 });
 
-test("the bytes of a large frame count until its answer: a token can send any number, one after the other", async () => {
+test("the bytes of a large frame count until its answer, so a token can send any number one after the other", async () => {
   const house = await openBoth();
   const link = await flooding(house);
   const padding = "x".repeat(10 * MIB);
@@ -106,7 +107,10 @@ test("the bytes of a large frame count until its answer: a token can send any nu
   }
 });
 
-/** A request with an endless body; resolves when the gateway has read this many bytes, or has answered. */
+/**
+ * Sends a request with an endless body. Resolves when the gateway has read this many bytes, or has
+ * answered.
+ */
 async function unfinished(house: House, path: string, bytes: number) {
   const request = httpRequest(`${house.http}${path}`, {
     method: "POST",
@@ -123,7 +127,7 @@ async function unfinished(house: House, path: string, bytes: number) {
   return { request, answered: answered.promise };
 }
 
-test("limits unfinished bodies per token; another token is served, and the bytes are returned", async () => {
+test("unfinished bodies are limited per token; other tokens are served, and bytes are returned", async () => {
   const house = await openBoth();
   for (const path of ["/mcp", "/v1/chat/completions"]) {
     for (let round = 0; round < 2; round += 1) {
@@ -141,10 +145,10 @@ test("limits unfinished bodies per token; another token is served, and the bytes
   }
 });
 
-test("limits connections per token: other tokens still connect, and each closed connection frees a place", async () => {
+test("connections are limited per token; other tokens still connect, and closed connections free a place", async () => {
   const house = await openBoth();
   const links: Raw[] = [];
-  // Connects in rounds, because few connections may be waiting for their handshake.
+  // Connects in rounds, because only a few connections may be in their handshake.
   while (links.length < 1_500) {
     links.push(...(await Promise.all(Array.from({ length: 100 }, () => flooding(house)))));
   }

@@ -1,10 +1,10 @@
-// C4: other connections get a turn between two reads of one connection.
+// C4: work of other connections runs between two reads of one connection.
 
 import { expect, test } from "vitest";
 import { realWorld } from "../../../src/world.ts";
 import { openHouse } from "../kit.ts";
 
-test("C4: other work gets a turn between two reads of one connection, and two previews of one read", async () => {
+test("C4: other work runs between two reads of one connection, and between two previews of one read", async () => {
   let turns = 0;
   const gather = async (): Promise<void> => {
     turns += 1;

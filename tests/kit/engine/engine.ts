@@ -24,7 +24,7 @@ import { type TestSchema, takeSchema } from "../store/postgres.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
 
-/** A world with the real clock and ids, which logs only errors. */
+/** A world with the real clock and ids, and without log output. */
 export function quietWorld(): World {
   return realWorld({ level: "silent", sync: true });
 }
@@ -224,7 +224,7 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
   return { engine, store, dir };
 }
 
-/** Returns the row of a session of the agent `main`, with a new id. */
+/** Returns the row of a session of the agent `main`, with an id made of its key. */
 export function sessionRow(key: string, more: Partial<Session> = {}): Session {
   return blankSession(key, { sessionId: `id-of-${key}`, agentId: "main", ...more });
 }

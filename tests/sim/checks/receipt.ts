@@ -1,12 +1,12 @@
-// Checks the receipts of a story: no message goes back, each fact is stored once, a message whose run has ended
-// is in a final state, and one that waits in an inbox will be.
+// Checks the receipts of messages: the state never goes back, each fact is stored once, a message of an ended
+// run has a final state, and a message in an inbox gets one later.
 
 import { receiptOf } from "../../../src/core/rules/receipt.ts";
 import type { Receipt, ReceiptState, Run } from "../../../src/core/shapes/run.ts";
 import type { Story } from "../story.ts";
 import type { Row } from "../world/database.ts";
 
-/** Messages between sessions that are on their way, or have ended since. */
+/** Selects messages between sessions that are on their way or that have ended since the last check. */
 const MESSAGES = `select r.run_id, r.kind, r.state, r.code, r.reply, r.model, r.accepted_at, r.started_at,
   r.ended_at, r.flow_id, r.flow_step, k.run_id as marked, k.offered_at, k.in_turn_at, k.ended_at as mark_ended_at,
   k.outcome, r.heard_at, k.ended_at is null and k.run_id is not null and r.state = 'ok' as is_open,
@@ -47,7 +47,7 @@ function receiptIn(row: Row): Receipt | undefined {
   return receiptOf({ run, ...(row.marked === null ? {} : { mark }) });
 }
 
-/** Remembers the receipt of each message. */
+/** Compares the receipt of each message with that of the previous step. */
 export class ReceiptChecks {
   readonly #known = new Map<string, Receipt>();
   readonly #story: Story;

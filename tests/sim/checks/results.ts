@@ -1,5 +1,5 @@
-// Checks values that leave a gated and redacted interface: results of tools, answers and events (I9, I12,
-// I14).
+// Checks values that agents and clients receive: results of tools, answers and events. They must not reveal
+// hidden sessions or secrets (I9, I12, I14).
 
 import type { ToolCallBlock } from "../../../src/core/shapes/message.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
@@ -9,8 +9,8 @@ import type { Row } from "../world/database.ts";
 import { type SessionMap, sightOf } from "./rights.ts";
 
 /**
- * Fields with text of people and models: text of a visible session may name a hidden one. A refused wait
- * names its cycle (I7).
+ * Fields with text of people and models: text in a visible session may name a hidden one, and a refused
+ * wait names its cycle (I7).
  */
 const WORDS = new Set([
   "messages",
@@ -35,7 +35,7 @@ function withoutWords(value: unknown): unknown {
   );
 }
 
-/** Returns the sessions that a value names, by key, id or label, except those in `asked`. */
+/** Returns the sessions that a value names by key, id or label, except those in `asked`. */
 export function namedIn(story: Story, value: unknown, asked: unknown): Set<string> {
   const text = JSON.stringify(withoutWords(value));
   const before = (JSON.stringify(asked) ?? "").toLowerCase();
@@ -47,7 +47,7 @@ export function namedIn(story: Story, value: unknown, asked: unknown): Set<strin
   return named;
 }
 
-/** I14: no planted secret is in the value. */
+/** I14: checks that a value contains none of the planted secrets. */
 export function checkMasked(story: Story, text: string, where: string): void {
   const leaked = story.secrets.find((secret) => text.includes(secret));
   if (leaked !== undefined) story.wrong("I14", `${where} has the secret ${leaked}: ${text.slice(0, 400)}`);
@@ -56,11 +56,11 @@ export function checkMasked(story: Story, text: string, where: string): void {
     story.wrong("I14", `${where} has the attachment ${content}: ${text.slice(0, 400)}`);
 }
 
-/** The result of a tool call, and its caller. */
+/** The result of a tool call, with its caller. */
 export interface Returned {
   readonly sessionKey: string;
   readonly settings: Settings;
-  /** The sessions as they were during the call. */
+  /** The sessions at each moment of the call. */
   readonly moments: readonly SessionMap[];
   readonly name: string;
   readonly args: unknown;
@@ -69,8 +69,8 @@ export interface Returned {
 type Result = Readonly<Record<string, unknown>>;
 
 /**
- * The session of a run that was sent before a restart: the call continues to wait, even if the session is
- * hidden now.
+ * Returns the target of a send that was made before a restart: the call continues to wait, even if the
+ * session is now hidden.
  */
 async function sentEarlier(story: Story, { name, settings }: Returned, result: Result): Promise<unknown> {
   if (name !== "sessions_send" || typeof result.runId !== "string") return undefined;
@@ -82,7 +82,7 @@ async function checkNames(story: Story, returned: Returned, result: Result): Pro
   const { sessionKey, settings, moments, name, args } = returned;
   const isSeen = (key: string): boolean =>
     moments.some((sessions) => sightOf(sessionKey, sessions, settings).has(key));
-  // `main` reveals no more than its full name.
+  // The label `main` reveals only the full key of that session.
   const main = `agent:${story.known.get(sessionKey)?.agentId}:main`;
   const earlier = await sentEarlier(story, returned, result);
   for (const key of namedIn(story, result, [args, main])) {
@@ -92,7 +92,7 @@ async function checkNames(story: Story, returned: Returned, result: Result): Pro
   }
 }
 
-/** Checks that text reported from a session is in that session. */
+/** Checks that a text belongs to the session from which it was reported. */
 async function checkPlaces(story: Story, places: ReadonlyMap<string, string>): Promise<void> {
   if (places.size === 0) return;
   const rows = await story.look(
@@ -106,14 +106,17 @@ async function checkPlaces(story: Story, places: ReadonlyMap<string, string>): P
   }
 }
 
-/** The end of a message as the rows have it. */
+/** The end of a message according to the rows. */
 interface StoredEnd {
   readonly ended: boolean;
   readonly reply: string | undefined;
   readonly code: string | undefined;
 }
 
-/** Returns the end of a run; for a message in an inbox, whose run ends at once, that of its conversation. */
+/**
+ * Returns the end of a message's run. The run of a message in an inbox ends at once, so its conversation
+ * counts instead.
+ */
 function endOf(row: Row): StoredEnd {
   const text = (value: unknown): string | undefined => (value === null ? undefined : String(value));
   if (row.kind === "append" && row.state === "ok") {
@@ -124,7 +127,7 @@ function endOf(row: Row): StoredEnd {
   return { ended: row.ended_at !== null, reply: text(row.reply) ?? "", code };
 }
 
-/** I12: the result of a send matches the rows of its run and its conversation. */
+/** I12: checks that the result of a send matches the rows of its run and its conversation. */
 async function checkSend(story: Story, result: Result): Promise<void> {
   const { runId, status, code, reply } = result;
   if (typeof runId !== "string") return;
@@ -175,7 +178,7 @@ export async function checkReturned(story: Story, returned: Returned, text: stri
   }
 }
 
-/** Returns the calls of an assistant message by their ids. */
+/** Returns the arguments of the tool calls by their ids. */
 export function argumentsOf(calls: readonly ToolCallBlock[], id: string): unknown {
   return calls.findLast((call) => call.id === id)?.arguments;
 }

@@ -1,10 +1,10 @@
-// A second statement of who may see and do what (I9, I13), written independently of src, from docs/POLICY.md:
-// with sets of keys and plain loops, where the product checks one case at a time.
+// A second implementation of access rights (I9, I13), written from docs/POLICY.md without regard to src. It
+// computes sets of keys with plain loops, while the product checks one case at a time.
 
 import type { AgentSettings, Settings } from "../../../src/core/shapes/settings/settings.ts";
 import type { Row } from "../world/database.ts";
 
-/** The facts about one session on which rights depend. */
+/** The properties of a session on which access rights depend. */
 export interface SessionFacts {
   readonly key: string;
   readonly sessionId: string;
@@ -15,7 +15,7 @@ export interface SessionFacts {
   readonly external: boolean;
   readonly spawnedBy: string | undefined;
   readonly spawnDepth: number;
-  /** Its spawn requested a sandbox. */
+  /** Whether the spawn of this session requested a sandbox. */
   readonly boxed: boolean;
 }
 
@@ -41,7 +41,7 @@ export function factsOf(row: Row): SessionFacts {
   };
 }
 
-/** Matches a pattern with `*`, as in settings. */
+/** Returns whether a text matches a pattern with `*`, as in settings. */
 export function fits(pattern: string, text: string): boolean {
   const parts = pattern.split("*").map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&"));
   return new RegExp(`^${parts.join(".*")}$`, "s").test(text);
@@ -57,7 +57,10 @@ function agent(settings: Settings, id: string): AgentSettings {
   return found;
 }
 
-/** Returns the session, its spawner, and so on. `lost`: the deleted spawner of the last one, if any. */
+/**
+ * Returns a session, its spawner, the spawner's spawner, and so on. `lost`: the spawner of the last one,
+ * if it was deleted.
+ */
 function lineOf(key: string, sessions: SessionMap): { line: SessionFacts[]; lost: string | undefined } {
   const line: SessionFacts[] = [];
   let at: string | undefined = key;
@@ -72,7 +75,10 @@ function lineOf(key: string, sessions: SessionMap): { line: SessionFacts[]; lost
   return { line, lost: at };
 }
 
-/** Whether a session runs contained: by its agent's mode, by its spawn, or because one above it does. */
+/**
+ * Returns whether a session is sandboxed: by its agent's mode, by its spawn, or because a session above it
+ * is.
+ */
 export function isBoxed(key: string, sessions: SessionMap, settings: Settings): boolean {
   const { line, lost } = lineOf(key, sessions);
   for (const { agentId, kind, boxed } of line) {
@@ -99,7 +105,7 @@ function talks(settings: Settings, from: string, to: string): boolean {
   return enabled && (allow.length === 0 || (named(from) && named(to)));
 }
 
-/** Returns every session that this one may see. */
+/** Returns every session that this session may see. */
 export function sightOf(key: string, sessions: SessionMap, settings: Settings): Set<string> {
   const viewer = sessions.get(key);
   if (viewer === undefined) return new Set();
@@ -144,7 +150,7 @@ function passes(filter: { allow: readonly string[]; deny: readonly string[] }, t
   return filter.allow.length === 0 || filter.allow.some((pattern) => fits(pattern, tool));
 }
 
-/** Whether the rules of this one session allow a tool, regardless of those above it. */
+/** Returns whether the rules for this session allow a tool, regardless of the sessions above it. */
 function alone(own: SessionFacts, tool: string, sessions: SessionMap, settings: Settings): boolean {
   const { tools, subagents } = settings;
   if (!passes(tools.filter, tool) || !passes(agent(settings, own.agentId).tools, tool)) return false;
@@ -157,7 +163,7 @@ function alone(own: SessionFacts, tool: string, sessions: SessionMap, settings: 
   return !SESSION_TOOLS.includes(tool) || (nests && NESTING.includes(tool));
 }
 
-/** Whether a session has a tool: it and every session above it may use it. */
+/** Returns whether a session may use a tool, which every session above it must be allowed to use, too. */
 export function hasTool(key: string, tool: string, sessions: SessionMap, settings: Settings): boolean {
   const { line, lost } = lineOf(key, sessions);
   if (!line.every((one) => alone(one, tool, sessions, settings))) return false;

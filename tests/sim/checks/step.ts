@@ -1,6 +1,6 @@
-// Checks after every step of a story, when everything that could happen without a timer has happened. Safety
-// is checked from the rows alone, with or without a living process. Progress is expected only of a process
-// that is up, awake, done with the store, and had space on its disk.
+// Checks a story after each time step, when everything that needs no timer has happened. Safety is checked
+// from the rows alone, even if no process runs. Progress is only expected of a process that is running, not
+// paused, has no pending store operation, and had space on its disk.
 
 import { type CrashCount, cautionFor } from "../../../src/core/rules/crash-policy.ts";
 import { isEnded, type RunState } from "../../../src/core/shapes/run.ts";
@@ -12,14 +12,17 @@ import { ReceiptChecks } from "./receipt.ts";
 /** Tolerance for late timers and a slow store. */
 const PATIENCE_MS = 10;
 const SLOW_PATIENCE_MS = 100;
-/** Tolerance for an end that a full disk has delayed. */
+/** Tolerance for an end that was delayed by a full disk. */
 const AFTER_REFUSAL_MS = 3_000;
-/** Maximum number of deliveries that the outbox makes at once. */
+/** Maximum number of deliveries that the outbox attempts at once. */
 const OUTBOX_MAX = 16;
 
 const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, crashes,
   crashes_in_row, hop, chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
-/** `in_inbox`: the target's message is in an inbox, and the wait is for its answer. */
+/**
+ * Selects the open waits. `in_inbox`: the target's message is in an inbox, and the sender waits for its
+ * answer.
+ */
 const OPEN_WAITS = `select w.*, r.kind = 'append' and r.state = 'ok' as in_inbox from waits w
   join runs r on r.run_id = w.target_run_id where w.state = 'open'`;
 const CHAINS = "select chain_id, runs from chains";
@@ -29,18 +32,18 @@ const ENDS = `select run_id, state, ended_at, reply, code from runs where ended_
   union all select flow_id, state, ended_at, end_reason, null from flows where ended_at >= ?1`;
 const OPEN_JOBS = `select requester_key, count(*) as n from flows where kind = 'spawn' and state = 'open'
   group by requester_key`;
-/** Pending results of sub-agents that are deleted or archived. */
+/** Selects undelivered results of sub-agents that were deleted or archived. */
 const ORPHANS = `select d.id, f.target_key from deliveries d join runs r on r.run_id = d.run_id
   join flows f on f.flow_id = r.flow_id where d.state = 'pending' and f.kind = 'spawn' and not exists
   (select 1 from sessions s where s.key = f.target_key and s.archived_at is null)`;
 
-/** State kept from one check to the next. */
+/** State that the next check needs. */
 export class StepChecks {
   #lastSeq = 0;
-  /** Runs that were seen to have ended. */
+  /** Ids of runs that have ended. */
   readonly #ended = new Set<string>();
   readonly #chains = new Map<string, number>();
-  /** By run and by flow: how it ended. */
+  /** By run or flow id: how it ended. */
   readonly #ends = new Map<string, string>();
   readonly #children = new Map<string, number>();
   #sinceMs = 0;
@@ -86,7 +89,7 @@ export class StepChecks {
     checkCycles(story, waits);
   }
 
-  /** I1: nothing is written for an ended run. */
+  /** I1: checks that nothing is written for a run that has ended. */
   async #checkMessages(active: readonly Row[]): Promise<void> {
     const story = this.#story;
     const rows = await story.look(NEW_MESSAGES, this.#lastSeq);
@@ -100,7 +103,7 @@ export class StepChecks {
     for (const { run_id } of rows) if (!alive.has(run_id)) this.#ended.add(String(run_id));
   }
 
-  /** RS3: an end never changes. */
+  /** RS3: checks that the end of a run or flow never changes. */
   async #checkEnds(): Promise<void> {
     for (const row of await this.#story.look(ENDS, this.#sinceMs)) {
       const [id, end] = [String(row.run_id), JSON.stringify(row)];
@@ -134,7 +137,7 @@ export class StepChecks {
     }
   }
 
-  /** I8: a chain never gets a run beyond the limits of the current settings. */
+  /** I8: checks that no chain gets more runs than the current settings allow. */
   async #checkChains(): Promise<void> {
     const story = this.#story;
     if (story.epochs.length === 0) return;
@@ -148,7 +151,7 @@ export class StepChecks {
   }
 }
 
-/** I7: removes sessions that no session waits for, until nothing changes. The rest is a cycle. */
+/** I7: repeatedly removes sessions that no session waits for. Sessions that remain form a cycle. */
 function checkCycles(story: Story, waits: readonly Row[]): void {
   const now = story.time.now();
   let edges = waits
@@ -170,7 +173,7 @@ function isAtRest(story: Story, process: GatewayProcess): boolean {
 
 const isChild = (key: unknown): boolean => String(key).includes(":subagent:");
 
-/** Runs that execute in a process and do not wait: these hold slots. */
+/** Returns the runs that execute in a process and do not wait: each holds a slot. */
 function holders(story: Story, process: GatewayProcess, active: readonly Row[]): readonly Work[] {
   const waiting = new Set(active.filter((run) => run.state === "waiting").map((run) => run.run_id));
   return [...story.works].filter((work) => work.process === process.name && !waiting.has(work.run.runId));
@@ -179,7 +182,7 @@ function holders(story: Story, process: GatewayProcess, active: readonly Row[]):
 interface Room {
   readonly all: number;
   readonly children: number;
-  /** Slots for runs that crashed twice. */
+  /** Number of slots for runs that crashed twice. */
   readonly alone: number;
 }
 
@@ -189,7 +192,7 @@ interface Candidate extends CrashCount {
 
 const isAlone = (run: CrashCount): boolean => cautionFor(run) === "alone";
 
-/** Whether this run could take a slot. */
+/** Returns whether this run could take a slot. */
 const fitsIn = (room: Room, run: Candidate): boolean =>
   room.all > 0 && (!isChild(run.sessionKey) || room.children > 0) && (!isAlone(run) || room.alone > 0);
 
@@ -216,13 +219,13 @@ async function checkProgress(
   await checkDates(story, process);
 }
 
-/** Whether work due at this time should be done by now. */
+/** Returns whether work that is due at this time should be done by now. */
 function isLate(story: Story, process: GatewayProcess, dueMs: number): boolean {
   const patienceMs = story.plan.features.slowStore ? SLOW_PATIENCE_MS : PATIENCE_MS;
   return story.time.now() - Math.max(dueMs, process.awakeMs) > patienceMs;
 }
 
-/** I2, I6: a lane with work is executed, or there is no slot for it. */
+/** I2, I6: checks that the first run of each lane executes, or that no slot is free for it. */
 function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[], room: Room): void {
   const executing = new Map(
     [...story.works]
@@ -250,8 +253,8 @@ function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[
 }
 
 /**
- * I6: a run whose calls all wait holds no slot; a run with nothing to wait for continues as soon as there is
- *     a slot.
+ * I6: checks that a run whose tool calls all wait holds no slot, and that a run without waits continues as
+ * soon as a slot is free.
  */
 function checkWaiting(
   story: Story,
@@ -280,7 +283,7 @@ function checkWaiting(
   }
 }
 
-/** I5: the first due delivery of its route is under way. */
+/** I5: checks that the first due delivery of each route is being sent. */
 async function checkOutbox(story: Story, process: GatewayProcess): Promise<void> {
   const rows = await story.look(`select id, route_key, attempt_open, next_attempt_at from deliveries
     where state = 'pending' order by seq`);
@@ -288,7 +291,7 @@ async function checkOutbox(story: Story, process: GatewayProcess): Promise<void>
   if (open >= OUTBOX_MAX || process.state !== "up") return;
   for (const [, [first]] of Map.groupBy(rows, (row) => row.route_key)) {
     if (first === undefined || first.attempt_open === 1) continue;
-    // A timer is set only while nothing is under way; its end checks again.
+    // The outbox sets a timer only while it sends nothing; otherwise it checks again after the attempt.
     if (open === 0 && isLate(story, process, Number(first.next_attempt_at)))
       story.wrong("I5", `delivery ${String(first.id)} is due, and nobody makes it`);
   }

@@ -1,5 +1,5 @@
-// Plays a story from its seed: processes over one database, each to its stop or death, then a last one that
-// finishes all work. Owns the order of time in the story.
+// Plays a story from its seed: processes over one database, each until it stops or dies, then a last process
+// that finishes all work. Controls the time in the story.
 
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -18,17 +18,17 @@ import { rest } from "../world/time.ts";
 import { checkEnd } from "./end/end.ts";
 import { StepChecks } from "./step.ts";
 
-/** Maximum number of time steps of one story; more means an endless loop. */
+/** Maximum number of time steps in a story: more mean an endless loop. */
 const MOMENTS_MAX = 10_000;
 const DAY_MS = 24 * 3_600_000;
-/** Share and maximum length of delays of a slow store. Answers to commits come late, too. */
+/** Share of store operations that are delayed, and the maximum delay. Answers to commits are delayed, too. */
 const SLOW_SHARE = { operation: 0.04, commit: 0.1, committed: 0.35 };
 const SLOW_MS = { operation: 6, commit: 10, committed: 40 };
-/** Share of statements and commits that a full disk refuses. */
+/** Share of statements and commits that fail because the disk is full. */
 const FULL_SHARE = 0.012;
 /** Share of commits whose answer is lost. */
 const LOST_SHARE = 0.04;
-/** Maximum number of operations in one time step; more means an endless loop. */
+/** Maximum number of operations in a time step: more mean an endless loop. */
 const OPERATIONS_MAX = 20_000;
 
 /** The outcome of a story. */
@@ -36,7 +36,7 @@ export interface Telling {
   readonly seed: number;
   readonly violation: Violation | undefined;
   readonly trace: readonly string[];
-  /** Equal for equal stories. */
+  /** A hash of the story: equal for equal stories. */
   readonly mark: string;
   readonly moments: number;
   readonly runs: number;
@@ -48,7 +48,7 @@ class Teller {
   readonly #processes: GatewayProcess[] = [];
   readonly #clients: Client[] = [];
   #operations = 0;
-  /** From then on no answer of the store is lost, until the next process. */
+  /** The time after which the store loses no answers, until the next process starts. */
   #calmAt = 0;
   count = 0;
 
@@ -64,7 +64,8 @@ class Teller {
   async tell(): Promise<void> {
     await this.#until(this.#genesis());
     const { lives } = this.story.plan;
-    // As many processes in parallel as the database allows; each slot has its lives one after the other.
+    // As many processes run in parallel as the database allows; each position plays its processes one after
+    // the other.
     const seats = this.story.database.processesMax;
     const work = Array.from({ length: seats }, (_, seat) => this.#liveAll(lives, seat));
     await this.#until(Promise.all(work));
@@ -72,7 +73,7 @@ class Teller {
     await checkEnd(this.story);
   }
 
-  /** Runs the checks after everything in this time step has happened. */
+  /** Runs the checks when everything in this time step has happened. */
   async #come(): Promise<void> {
     const { story } = this;
     await rest(story.plan.features.files);
@@ -88,7 +89,7 @@ class Teller {
     if (!this.story.time.fireNext()) this.story.wrong("I2", "nothing is left to happen, and not all is done");
   }
 
-  /** Advances time, one timer after the other, until the work is done. */
+  /** Fires one timer after the other, until the work is done. */
   async #until(work: Promise<unknown>): Promise<void> {
     let over = false;
     const watched = work.finally(() => {
@@ -141,7 +142,7 @@ class Teller {
   #faultsOf(life: LifePlan, name: string): FaultPlan {
     const { slowStore, fullDisk, lostAnswers } = this.story.plan.features;
     const luck = this.story.luck("store");
-    // A process that finds the disk full at its start does not come up.
+    // A process whose disk is full during its start does not come up.
     const isUp = (): boolean => this.#processes.find((one) => one.name === name)?.state !== "starting";
     return {
       delayMs: (place) => (slowStore && luck.chance(SLOW_SHARE[place]) ? luck.below(SLOW_MS[place]) : 0),
@@ -168,7 +169,7 @@ class Teller {
       this.story.wrong("I2", "somebody goes round in circles in the store");
   }
 
-  /** Plays a process from its start to its death or planned stop. */
+  /** Plays one process from its start until it dies or stops. */
   async #live(life: LifePlan, name: string): Promise<void> {
     const { story } = this;
     const process = new GatewayProcess(story, name, life.settings, this.#faultsOf(life, name));
@@ -195,12 +196,12 @@ class Teller {
     for (const client of this.#clients) client.drop();
   }
 
-  /** Notes that callers of a dead process have no answer. */
+  /** Records that callers of a dead process get no answer. */
   #loseKeys(): void {
     for (const request of this.story.keyed.values()) if (request.answer === undefined) request.lost = true;
   }
 
-  /** Plays the last process: without faults, until all work is finished. */
+  /** Plays the last process without faults, until all work is finished. */
   async #settle(): Promise<void> {
     const { story } = this;
     story.settling = true;
@@ -236,7 +237,7 @@ class Teller {
 /** The story that is being played. */
 let current: Story | undefined;
 
-/** An unhandled rejection would end a real process. */
+/** Reports an unhandled rejection as a violation, because it would end a real process. */
 export function noteUnhandled(error: unknown): void {
   const isDying = current !== undefined && current.deaths > 0 && /database is not open/.test(String(error));
   if (current === undefined || isExpected(error) || isDying) return;
@@ -250,7 +251,7 @@ function planIn(seed: number, dir: string): StoryPlan {
   return planOf(seed, join(dir, "store"), workspace);
 }
 
-/** Plays the story of a seed in its own empty folder. */
+/** Plays the story of a seed in a new empty folder. */
 export async function tell(seed: number, newDatabase: NewDatabase, parent: string): Promise<Telling> {
   const dir = join(parent, `story-${seed}`);
   const plan = planIn(seed, dir);

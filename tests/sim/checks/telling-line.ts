@@ -1,12 +1,12 @@
-// The line that a worker prints for a story.
+// The line that a worker process prints about a story.
 
 export interface TellingLine {
   readonly seed: number;
-  /** Equal for equal stories. */
+  /** A hash of the story: equal for equal stories. */
   readonly mark: string;
   readonly moments: number;
   readonly runs: number;
-  /** The violation, and the invariant that it breaks; absent: none. */
+  /** The violation, and the invariant that it breaks. Absent: none. */
   readonly wrong?: string;
   readonly invariant?: string;
   readonly trace?: readonly string[];

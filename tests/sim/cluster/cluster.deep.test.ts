@@ -1,5 +1,5 @@
-// Many stories of several processes over one store. Each broken variant of the lease code must be found by
-// them.
+// Plays many stories of several processes over one store. The stories must find every mutant of the lease
+// code.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
@@ -8,7 +8,7 @@ import { tellAll } from "../workers.ts";
 
 const STORIES = 400;
 const TOLD_TWICE = 10;
-/** Maximum number of stories until a mutant is found. */
+/** Maximum number of stories in the search for a mutant. */
 const STORIES_MAX = 400;
 const PATIENCE_MS = 900_000;
 
@@ -30,7 +30,7 @@ test(`CS1-CS5 hold in ${STORIES} stories of several processes over one store, an
   for (const [seed, mark] of again) expect(told.get(seed), `seed ${seed}`).toBe(mark);
 });
 
-test(`each mutant of the cluster is found within ${STORIES_MAX} stories`, {
+test(`the stories find each mutant of the cluster code within ${STORIES_MAX} attempts`, {
   timeout: PATIENCE_MS,
 }, async () => {
   const cacheDir = temporaryFolder();

@@ -1,5 +1,5 @@
-// The first stories of several processes over one store, each played twice. cluster.deep.test.ts plays more,
-// and hunts mutants.
+// Plays the first stories of several processes over one store, each of them twice. cluster.deep.test.ts plays
+// more, and searches for mutants.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../kit/engine/engine.ts";

@@ -1,12 +1,13 @@
-// Stories of several processes over one store: who has authority, who counts as dead, and which work is done.
-// The engines are real, over the embedded store with shared commits; hints, database connections and time are
-// simulated. Ids rise with time, like those of a real process.
-// CS1: a process that begins a model call, a tool call or a write has had its last beat answered less than
+// Stories of several processes over one store. They check which process may work, which one counts as dead,
+// and that all work is done. The engines and the embedded store are real, with shared commits. Hints,
+// database connections and time are simulated. Ids increase with time, as in a real process.
+// CS1: a process that begins a model call, a tool call or a write got the answer to its last heartbeat less
+// than
 //      2.5 s ago.
-// CS2: a living process counts as dead only if the database answered others, and not it, for a whole lease.
-// CS3: a run starts in a process whose last beat is at most half a lease old.
-// CS4: a process that was declared dead has stopped its runs when it beats again.
-// CS5: at the end each accepted run has succeeded, its question and its answer are stored once, in lane
+// CS2: a living process counts as dead only if the database answered others but not it for a whole lease.
+// CS3: a run starts in a process whose last heartbeat is at most half a lease old.
+// CS4: a process that was declared dead has stopped its runs before its next heartbeat.
+// CS5: at the end each accepted run has succeeded, its message and its answer are stored once, in lane
 //      order.
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -35,7 +36,7 @@ import { rest, VirtualTime } from "../world/time.ts";
 const START_MS = 1_767_225_600_000;
 const KEYS = ["one", "two", "three", "four"].map((name) => `agent:main:chat:${name}`);
 const PROCESSES = 3;
-/** Duration of the faults, and the time limit for everything to come to rest. */
+/** Duration of the faults, and the maximum time afterwards until all work is done. */
 const TROUBLE_MS = 25_000;
 const PATIENCE_MS = 60_000;
 const AUTHORITY_MS = LEASE_MS - 500;
@@ -47,9 +48,9 @@ class Cluster {
   readonly luck: Dice;
   readonly wire: FakeWire = fakeWire();
   readonly accepted = new Set<string>();
-  /** Offset of the database's clock from the story's time. */
+  /** Difference between the database's clock and the story's time. */
   jumpMs = 0;
-  /** The database answers no process before this time. */
+  /** The time before which the database answers no process. */
   upSince = 0;
   isUp = true;
   #ids = 0;
@@ -64,7 +65,7 @@ class Cluster {
     throw this.violation;
   }
 
-  /** Rises with time, like the ids of a real process. */
+  /** Returns an id that increases with time, as in a real process. */
   id(): string {
     this.#ids += 1;
     const at = this.time.now().toString(16).padStart(12, "0");
@@ -74,26 +75,29 @@ class Cluster {
 
 type Link = "pass" | "fail" | "hang";
 
-/** One process, and the story's knowledge of it. */
+/** One process of the story, and the facts that the checks know about it. */
 class Member {
   readonly name: string;
   readonly mortal: MortalProcess;
   readonly engine: Engine;
   readonly handles = new Set<LaneHandle>();
   state: "up" | "paused" | "dead" = "up";
-  /** The connection of its beats; of its transactions, too, while it is cut off. */
+  /**
+   * The state of its heartbeat connection. If `isCutOff` is true, it is also the state of the connection
+   * for transactions.
+   */
   link: Link = "pass";
   isCutOff = false;
-  /** When the last answered beat was sent, and whether one has failed since. */
+  /** The time at which the last answered heartbeat was sent. */
   sentAt = Number.NEGATIVE_INFINITY;
   hasFailed = false;
-  /** Until this time a fault kept it from its beats. */
+  /** The time until which a fault prevents its heartbeats. */
   troubledUntil = Number.NEGATIVE_INFINITY;
-  /** Its row was deleted. */
+  /** Whether another process has deleted its row. */
   isCondemned = false;
   readonly #cluster: Cluster;
   #waiting: (() => void)[] = [];
-  /** The run for which a transaction writes. */
+  /** The id of the run for which the current transaction writes. */
   readonly #writing = new AsyncLocalStorage<string>();
 
   constructor(cluster: Cluster, name: string, disk: Store) {
@@ -157,12 +161,12 @@ class Member {
     };
   }
 
-  /** The database as this process reaches it: beats, and reads of the clock. */
+  /** Wraps the database so that faults affect this process's heartbeats and clock reads. */
   #linked(shared: SharedStore): SharedStore {
     const { time } = this.#cluster;
     return {
       ...shared,
-      // This separate connection sometimes hangs longer than a lease.
+      // Clock reads have their own connection, which sometimes hangs longer than a lease.
       syncClock: () => (this.#cluster.luck.chance(0.1) ? time.pass(2 * LEASE_MS) : Promise.resolve()),
       urgently: async (work) => {
         const sentAt = time.now();
@@ -188,7 +192,7 @@ class Member {
     this.sentAt = sentAt;
     this.hasFailed = false;
     if (!this.isCondemned) return;
-    // The beat found its row deleted.
+    // Called when a heartbeat finds that its row was deleted.
     const before = [...this.handles];
     this.#cluster.time.after(5, () => {
       const left = before.find((handle) => !handle.signal.aborted && this.handles.has(handle));
@@ -207,7 +211,7 @@ class Member {
       );
   }
 
-  /** Called when work begins that must not happen twice. */
+  /** Checks CS1 when a process begins work that must not happen twice. */
   #checkAuthority(what: string, runId: string): void {
     const cluster = this.#cluster;
     const ageMs = cluster.time.now() - this.sentAt;
@@ -215,7 +219,7 @@ class Member {
       cluster.wrong("CS1", `${this.name} begins ${what} of ${runId}, ${ageMs} ms after its last beat`);
   }
 
-  /** Stores the result of a step, unless an earlier attempt has. */
+  /** Stores the result of a step, unless an earlier attempt has stored it. */
   async #note({ run, append }: LaneHandle, step: number): Promise<void> {
     const id = `step${step}-${run.runId}`;
     const stored = await readRun(this.mortal.store.db, run.runId);
@@ -230,7 +234,7 @@ class Member {
     await this.#writing.run(run.runId, () => append(entry));
   }
 
-  /** A turn: model call, tool call, its result, and the answer, each with a delay. */
+  /** Plays a turn: model call, tool call, result and answer, each after a delay. */
   async #execute(handle: LaneHandle): Promise<EndFacts> {
     const { time, luck } = this.#cluster;
     this.handles.add(handle);
@@ -258,7 +262,7 @@ class Member {
   }
 }
 
-/** One random fault. */
+/** Starts one random fault. */
 function trouble(cluster: Cluster, members: readonly Member[]): void {
   const { luck, time, trace } = cluster;
   const living = members.filter(({ state }) => state === "up");
@@ -303,9 +307,9 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
       }
       later(lasts, () => {
         cluster.isUp = true;
-        // A shorter outage may fall between two beats and stay unnoticed.
+        // Processes do not notice a shorter outage between two heartbeats.
         if (lasts >= NOTICED_MS) cluster.upSince = time.now();
-        // Some processes reach the database before others.
+        // After the outage, some processes reach the database before others.
         for (const one of members) later(luck.below(2_000), () => cluster.isUp && one.setLink("pass"));
       });
       return;
@@ -320,7 +324,7 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
   }
 }
 
-/** CS2: checks for deleted rows. */
+/** CS2: checks each row that was deleted. */
 async function checkRows(cluster: Cluster, members: readonly Member[], disk: Store): Promise<void> {
   const rows = await disk.db.selectFrom("processes").select("process_id").execute();
   const there = new Set(rows.map((row) => row.process_id));
@@ -341,7 +345,10 @@ async function checkRows(cluster: Cluster, members: readonly Member[], disk: Sto
   }
 }
 
-/** Retries until a process has accepted it: the same id never makes a second run. */
+/**
+ * Sends a message repeatedly until a process has accepted it. The id is the same each time, so there is
+ * only one run.
+ */
 async function tellForSure(cluster: Cluster, members: readonly Member[], runId: string): Promise<void> {
   const sessionKey = cluster.luck.of(KEYS);
   for (;;) {
@@ -362,7 +369,7 @@ async function checkEnd(cluster: Cluster, disk: Store): Promise<void> {
   const runs = await disk.db.selectFrom("runs").selectAll().orderBy("lane_seq").execute();
   for (const runId of cluster.accepted) {
     const run = runs.find((one) => one.run_id === runId);
-    // Taken over three times: it is not retried.
+    // A run that crashed in three processes is not retried.
     if (run?.state === "error" && run.crashes === 3) continue;
     if (run?.state !== "ok")
       cluster.wrong("CS5", `run ${runId} is ${run?.state ?? "gone"} ${run?.error ?? ""}`);
@@ -448,7 +455,7 @@ class Teller {
   }
 }
 
-/** Plays the story of a seed. `parent`: a folder for its files. */
+/** Plays the story of a seed. `parent`: the folder in which it makes its files. */
 export async function tellCluster(seed: number, parent: string): Promise<Telling> {
   const cluster = new Cluster(seed);
   const { time } = cluster;
@@ -456,7 +463,7 @@ export async function tellCluster(seed: number, parent: string): Promise<Telling
   const dir = join(parent, `cluster-${seed}`);
   const { readWorker: _, ...disk } = await openSqlite({
     ...{ dir, durability: "normal", log: world },
-    // Transactions that start together share a commit.
+    // Transactions that begin at the same time share a commit.
     gather: () => time.pass(0),
   });
   const teller = new Teller(cluster, disk);

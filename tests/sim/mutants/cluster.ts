@@ -1,4 +1,5 @@
-// Mutants of what several processes over one store rely on: leases, beats, the judgement of the others.
+// Mutants of the code that lets several processes share a store: leases, heartbeats, and the decision that a
+// process is dead.
 
 import type { Mutant } from "./mutant.ts";
 

@@ -1,4 +1,5 @@
-// Mutants that show only where answers to commits are lost, or waiting for others to share a commit fails.
+// Mutants that have an effect only if the answer to a commit is lost, or if waiting for a shared commit
+// fails.
 
 import type { Mutant } from "./mutant.ts";
 

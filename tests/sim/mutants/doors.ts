@@ -1,4 +1,4 @@
-// Mutants of what leads in and out: the gate, the masks, tools, models, channels and clients.
+// Mutants of the code around the engine: visibility check, redaction, tools, models, channels and clients.
 
 import type { Mutant } from "./mutant.ts";
 

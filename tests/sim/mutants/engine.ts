@@ -1,4 +1,4 @@
-// Mutants of the engine: lanes, slots, waits, ends, dates.
+// Mutants of the engine: lanes, slots, waits, ends of runs, deadlines.
 
 import type { Mutant } from "./mutant.ts";
 

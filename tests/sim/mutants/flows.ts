@@ -1,4 +1,4 @@
-// Mutants of what happens between sessions: sends, replies, jobs, and the lives of sessions.
+// Mutants of the flows: sends, replies, jobs, and creating, resetting and deleting sessions.
 
 import type { Mutant } from "./mutant.ts";
 

@@ -1,4 +1,5 @@
-// The seed of a story that found each mutant, so that the test looks there first. Any other story may find it, too.
+// For each mutant the seed of a story that found it, which the test tries first. Other stories may find it,
+// too.
 
 export const FOUND_AT: Readonly<Record<string, number>> = {
   "acknowledged-again": 275,

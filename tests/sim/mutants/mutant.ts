@@ -1,12 +1,13 @@
-// Owns what a mutant is: a change of a few characters in the source, which breaks an invariant that the simulation must see.
+// A mutant: a change of a few characters in the source. It breaks an invariant, which the simulation must
+// notice.
 
 export interface Mutant {
   readonly name: string;
-  /** The broken invariant, and how it breaks. */
+  /** The broken invariant, and a description of the wrong behaviour. */
   readonly breaks: string;
-  /** From the top of the project. */
+  /** Path relative to the root of the repository. */
   readonly file: string;
-  /** Stands in the file once. */
+  /** The replaced text, which occurs once in the file. */
   readonly from: string;
   readonly to: string;
 }

@@ -1,4 +1,4 @@
-// Mutants of the queries: what a row may become, and which row comes next.
+// Mutants of the queries: allowed changes of a row, and the choice of the next row.
 
 import type { Mutant } from "./mutant.ts";
 

@@ -1,5 +1,5 @@
-// Fake channels that accept a text, refuse it, ask for a pause, fail, or lose their answer. A text that has
-// left the process is shown or lost at the channel's own time, even if the process crashes.
+// Fake channels that accept a text, refuse it, ask for a pause, fail, or lose their answer. A text that was
+// passed to the channel is shown or lost later, even if the process crashes.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import type { Dice } from "../../kit/dice.ts";
@@ -20,8 +20,8 @@ function fateOf(story: Story, luck: Dice): Fate {
 }
 
 /**
- * Checks the row when a channel is called: an attempt is on record, its part is the next, no earlier delivery
- * waits (I5).
+ * I5: checks a delivery's row when a channel is called. The attempt is recorded, the part is the next one,
+ * and no earlier delivery waits.
  */
 async function checkHanded(story: Story, message: OutgoingMessage): Promise<void> {
   const { deliveryId, part, route } = message;
@@ -49,7 +49,7 @@ async function checkHanded(story: Story, message: OutgoingMessage): Promise<void
 }
 
 interface Ends {
-  /** Whether the calling process still lives. */
+  /** Returns whether the calling process is still running. */
   alive(): boolean;
 }
 
@@ -61,7 +61,7 @@ function note(story: Story, message: OutgoingMessage, deduplicates: boolean): vo
   story.shown.push({ deliveryId, part, text, route: JSON.stringify(message.route) });
 }
 
-/** Returns the outcome of one attempt, and its time. */
+/** Returns the outcome of one delivery attempt, after its duration. */
 async function attempt(
   story: Story,
   message: OutgoingMessage,
@@ -108,7 +108,7 @@ function channelOf(
   };
 }
 
-/** `sure` detects a text that it has shown before; `plain` does not. */
+/** Returns the channels. `sure` detects a text that it has already shown; `plain` does not. */
 export function channelsOf(story: Story, ends: Ends): Channel[] {
   return [
     channelOf(story, ends, { id: "sure", deduplicates: true, textMaxChars: PART_CHARS }),

@@ -1,5 +1,5 @@
-// A client on the other side of a socket: it greets, sends requests, listens, reads slowly, is cut off and
-// reconnects.
+// A client that is connected by a simulated socket: it greets, sends requests, listens, reads slowly, loses
+// its connection and reconnects.
 
 import { EventEmitter } from "node:events";
 import type { WebSocket } from "ws";
@@ -10,17 +10,17 @@ import type { GatewayProcess } from "../process.ts";
 import { type Asked, checkAnswer, covers, noteAsked, type Request } from "../requests.ts";
 import type { Story } from "../story.ts";
 
-/** More than the gateway sends to a client that is behind. */
+/** More bytes than the gateway keeps for a client that reads slowly. */
 const BEHIND_BYTES = 300_000;
 
-/** The parts of a socket that the gateway uses. */
+/** The parts of a WebSocket that the gateway uses. */
 class Socket extends EventEmitter {
   readonly OPEN = 1;
   readyState = 1;
   bufferedAmount = 0;
   readonly #hear: (text: string) => void;
   #unsent: (() => void)[] = [];
-  /** The fragments of a message that have arrived. */
+  /** The fragments of an incomplete message. */
   #begun = "";
 
   constructor(hear: (text: string) => void) {
@@ -41,7 +41,7 @@ class Socket extends EventEmitter {
     else sent();
   }
 
-  /** Reports that sent data has arrived. */
+  /** Reports that all sent data has reached the client. */
   caughtUp(): void {
     this.bufferedAmount = 0;
     for (const sent of this.#unsent.splice(0)) sent();
@@ -68,7 +68,7 @@ interface EventFrame {
 
 interface Pending {
   readonly asked: Asked;
-  /** The position among all requests of this client. */
+  /** The position of the request among all requests of this client. */
   readonly at: number;
   answers: number;
 }
@@ -83,9 +83,9 @@ export class Client {
   #requests = 0;
   #seq = 0;
   readonly #pending = new Map<string, Pending>();
-  /** Counts connections: requests on one connection are accepted in order. */
+  /** Number of connections so far. Requests on the same connection are accepted in order. */
   #connections = 0;
-  /** By run: the number of its last event, and whether its end has arrived. */
+  /** By run: the sequence number of its last event, and whether its end has arrived. */
   readonly #runs = new Map<string, { seq: number; final: boolean }>();
 
   constructor(story: Story, name: string, token: string) {
@@ -102,7 +102,7 @@ export class Client {
   connect(process: GatewayProcess): void {
     this.drop();
     const socket: Socket = new Socket((text) => {
-      // Data of a dead process does not arrive.
+      // The client receives no data from a dead process.
       if (process.alive() && this.#socket === socket) this.#hear(text);
     });
     this.#process = process;
@@ -134,7 +134,7 @@ export class Client {
     this.#pending.clear();
   }
 
-  /** Reads nothing for a while. */
+  /** Stops reading for a while. */
   dawdle(ms: number): void {
     const socket = this.#socket;
     if (socket === undefined) return;
@@ -182,7 +182,7 @@ export class Client {
     void checkAnswer(this.#story, pending.asked, result, pending.answers > 1).catch(() => {});
   }
 
-  /** Notes a message that was accepted for the first time, with its position on this connection. */
+  /** Records a message that was accepted for the first time, with its position on this connection. */
   #noteOrder({ asked, at }: Pending): void {
     const { method, params } = asked.request;
     if (!/^(chat\.send|agent)$/.test(method) || asked.keyed?.sinceMs !== asked.atMs) return;
@@ -201,14 +201,14 @@ export class Client {
     const strange = [...namedIn(story, payload, ""), about].filter(
       (key) => key !== "" && !covers(story, this.token, key),
     );
-    // A tool event may name other sessions, because its arguments and results belong to a covered session.
+    // A tool event may name other sessions, because the call belongs to a session that the token covers.
     const [named] = payload.stream === "tool" ? strange.filter((key) => key === about) : strange;
     if (named !== undefined)
       story.wrong("I9", `${this.name} (${this.token}) hears of ${named}: ${text.slice(0, 500)}`);
     this.#ofRun(event, payload);
   }
 
-  /** Checks that the events of a run arrive in order, and its end once. */
+  /** Checks that the events of a run arrive in order, and that its end arrives once. */
   #ofRun(event: string, payload: EventFrame["payload"]): void {
     const { runId, seq, state, stopReason } = payload;
     if (typeof runId !== "string" || typeof seq !== "number") return;

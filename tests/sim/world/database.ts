@@ -1,5 +1,5 @@
-// The simulation's interface to a database: several processes open it one after the other (embedded) or in
-// parallel (server); a dying process loses its uncommitted writes; and stories read it from outside.
+// The simulation's interface to a database. Processes open it one after the other (embedded) or in parallel
+// (server). A dying process loses its uncommitted writes. The story reads committed rows from outside.
 
 import type { Store } from "../../../src/store/sql.ts";
 import type { Log } from "../../../src/world.ts";
@@ -7,20 +7,20 @@ import type { Log } from "../../../src/world.ts";
 /** A process's connection to the database. */
 export interface Connection {
   readonly store: Store;
-  /** Ends the process at once, with its open transaction. */
+  /** Ends the connection at once and rolls back its open transaction. */
   kill(): void;
 }
 
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Database {
-  /** Maximum number of processes that may have it open at once. */
+  /** Maximum number of processes with an open connection. */
   readonly processesMax: number;
-  /** `gather`: awaited before transactions begin that share a commit. */
+  /** Opens a connection. `gather`: awaited before each group of transactions that share a commit. */
   open(log: Log, gather?: () => Promise<void>): Promise<Connection>;
-  /** Returns committed rows; `values` replace the query's question marks. */
+  /** Returns committed rows. `values` replace the question marks of the query. */
   look(query: string, ...values: readonly (string | number)[]): Promise<readonly Row[]>;
-  /** Resolves when no operation is under way that ends on its own. */
+  /** Resolves when all operations that end without a further step have ended. */
   idle(): Promise<void>;
   /** Deletes the database with its contents. */
   remove(): Promise<void>;

@@ -1,4 +1,4 @@
-// The entry point of a gateway in a story, without sockets: authorization, answers, events.
+// Connects the clients of a story to a gateway without sockets: authorization, requests, answers, events.
 
 import { fullModelName } from "../../../src/agent/model/model.ts";
 import { createAuthority } from "../../../src/gateway/auth.ts";
@@ -10,7 +10,7 @@ import { OWNER_TOKEN } from "../plan.ts";
 
 type Given = "settings" | "world" | "engine" | "outbound" | "sandboxFor" | "dropTranscript";
 
-/** A story has no machine metrics. */
+/** The metrics of the machine, which a story does not have. */
 const NO_MACHINE = {
   use: () => ({ residentBytes: 0, heapUsedBytes: 0, cpuSeconds: 0 }),
   loopDelay: () => undefined,

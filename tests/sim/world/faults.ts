@@ -1,7 +1,7 @@
 // A process's store with faults: the process dies, pauses or waits at an operation, or the disk is full. Each
-// statement, read and commit is an operation. A process can die before or after any of them. Then its next
-// step never ends, and its uncommitted writes are undone; a commit that was made is kept, even if the process
-// dies before the answer.
+// statement, read and commit is an operation. A process can die before or after each of them. From then on
+// its operations never end, and its uncommitted writes are rolled back. A commit that succeeded is kept, even
+// if the process dies before the answer.
 
 import { type KyselyPlugin, type OperationNode, type RootOperationNode, TableNode } from "kysely";
 import { StoreProblem } from "../../../src/store/problems.ts";
@@ -11,12 +11,15 @@ import type { VirtualTime } from "./time.ts";
 /** Thrown into a pending operation when its process dies. */
 export class Dead extends Error {}
 
-/** Points between two steps: anywhere, just before a commit, or after it and before its answer. */
+/**
+ * The kind of a point between two operations: any, directly before a commit, or directly after it and
+ * before its answer.
+ */
 export type Place = "operation" | "commit" | "committed";
 
 export interface DeathPlan {
   readonly place: Place;
-  /** The number of the point of this kind. */
+  /** The process dies at this many points of that kind. */
   readonly count: number;
   /** Counts only commits of transactions that wrote into this table. */
   readonly table?: string;
@@ -25,28 +28,28 @@ export interface DeathPlan {
 export interface FaultPlan {
   /** The point at which the process dies. Default: none. */
   readonly dieAt?: DeathPlan;
-  /** Returns the delay at a point; 0: none. */
+  /** Returns the delay at a point in ms; 0: none. */
   delayMs(place: Place): number;
   /** Called for each operation. */
   passed(): void;
-  /** Whether the disk is full now. Called for each statement of a transaction and each commit. */
+  /** Returns whether the disk is full. Called for each statement of a transaction and for each commit. */
   isFull(): boolean;
-  /** Whether the answer to a commit is lost. Called after each. */
+  /** Returns whether the answer to a commit is lost. Called after each commit. */
   losesAnswer(): boolean;
 }
 
 export class ProcessFaults {
-  /** Number of operations. */
+  /** Number of operations so far. */
   operations = 0;
   commits = 0;
-  /** Operations that have begun and not ended. */
+  /** Number of operations that have begun and not ended. */
   underWay = 0;
-  /** When the store last refused an operation, or an answer was lost. */
+  /** The last time at which the store refused an operation or an answer was lost. */
   refusedAt = Number.NEGATIVE_INFINITY;
   readonly #plan: FaultPlan;
   readonly #time: VirtualTime;
   readonly #kill: () => void;
-  /** Number of points of the kind at which the process is to die. */
+  /** Number of points so far of the kind at which the process dies. */
   #passed = 0;
   #dead = false;
   #pause: PromiseWithResolvers<void> | undefined;
@@ -101,7 +104,7 @@ export class ProcessFaults {
           }
           return value;
         } catch (error) {
-          // The caller is dead.
+          // A dead process gets no result.
           if (this.#dead) await forever();
           throw error;
         } finally {
@@ -111,7 +114,10 @@ export class ProcessFaults {
     };
   }
 
-  /** `tables`: collects the tables that a transaction writes into. */
+  /**
+   * Returns a plugin that makes statements fail. `tables`: collects the tables into which a transaction
+   * writes.
+   */
   #plugin(tables?: Set<string>): KyselyPlugin {
     return {
       transformQuery: ({ node }) => {
@@ -137,7 +143,10 @@ export class ProcessFaults {
     throw new StoreProblem("full", "the store of the story");
   }
 
-  /** `tables`: the tables of the commit, made or to be made. */
+  /**
+   * Passes a point: may delay, pause or kill the process. `tables`: the tables into which the commit
+   * writes.
+   */
   async #pass(place: Place, tables?: ReadonlySet<string>): Promise<void> {
     this.operations += 1;
     this.#plan.passed();
@@ -160,7 +169,7 @@ function nameOf(node: OperationNode | undefined): string | undefined {
   return node !== undefined && TableNode.is(node) ? node.table.identifier.name : undefined;
 }
 
-/** Returns the table that a statement of the query builder changes. */
+/** Returns the table into which a statement of the query builder writes. */
 function writtenBy(node: RootOperationNode): string | undefined {
   switch (node.kind) {
     case "InsertQueryNode":

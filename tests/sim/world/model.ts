@@ -1,5 +1,5 @@
-// The scripted model: it takes time, streams, fails, overflows, hangs, and calls tools. It never makes the
-// same choice twice: after a crash it answers a repeated call differently, like a real model.
+// The scripted model: it takes time, streams, fails, overflows its context, hangs, and calls tools. It never
+// makes the same choice twice: after a crash it answers a repeated request differently, as a real model may.
 
 import { matchResults, modelView } from "../../../src/agent/loop/view.ts";
 import type {
@@ -17,7 +17,7 @@ import { hasTool } from "../checks/rights.ts";
 import type { Story, Work } from "../story.ts";
 import { finalText } from "../words.ts";
 
-/** A bug of the port: it throws instead of returning a failure. */
+/** A model port must return failures, so an exception is a bug. */
 export class ModelBug extends Error {}
 
 interface Asked {
@@ -30,7 +30,7 @@ interface Asked {
   onText(delta: TextDelta): void;
 }
 
-/** Waits, or settles some time after an abort. */
+/** Waits for some time; after an abort it settles a little later. */
 function wait(
   { story, signal, luck }: Pick<Asked, "story" | "signal" | "luck">,
   ms: number,
@@ -52,7 +52,9 @@ function wait(
   });
 }
 
-/** I6: a run that calls a model holds a slot, so there are at most as many as slots. */
+/**
+ * I6: checks that every run that calls a model holds a slot: there are at most as many such runs as slots.
+ */
 function checkSlots(story: Story, settings: Settings, process: string): void {
   const thinking = [...story.works].filter((work) => work.process === process && work.thinking > 0);
   if (thinking.length > settings.maxConcurrent) {
@@ -87,12 +89,15 @@ function checkEntries(story: Story, request: ModelRequest, runId: string): void 
   if (last === "assistant") story.wrong("transcript", `run ${runId}: the last word is the model's`);
 }
 
-/** I13: the tools offered are those of the session's rights, and never more than its spawner's. */
+/**
+ * I13: checks that the model is offered exactly the tools that the session may use, and none that its
+ * spawner may not use.
+ */
 function checkTools({ story, settings, work, request }: Asked, all: readonly string[]): void {
   const { sessionKey } = work.run;
   const offered = request.tools.map((tool) => tool.name).join();
   const right = all.filter((name) => hasTool(sessionKey, name, story.sessions, settings)).join();
-  // Rights are those at the run's start: a session above may be deleted by now.
+  // The rights were computed at the start of the run; a session above this one may be deleted since then.
   if (offered === right || offered === work.tools) return;
   story.wrong("I13", `${sessionKey} is offered ${offered} and has a right to ${right}`);
 }
@@ -121,7 +126,7 @@ function written(asked: Asked, content: WrittenMessage["content"], stopReason: s
   };
 }
 
-/** Streams a text in pieces; undefined: the abort came first. */
+/** Streams a text in pieces. Returns undefined if the call is aborted before the end. */
 async function stream(asked: Asked, text: string): Promise<boolean> {
   const pieces = asked.luck.of([1, 1, 2, 3]);
   for (let piece = 1; piece <= pieces; piece += 1) {
@@ -137,7 +142,7 @@ async function trouble(asked: Asked): Promise<ModelOutcome | undefined> {
   if (!luck.chance(story.settling ? 0.01 : story.plan.features.failures)) return undefined;
   const error = `model trouble ${story.word("f")}`;
   const kind = luck.of(["failed", "failed", "partial", "overflow", "throws"] as const);
-  // An overflow may be solved by compaction; it is noted as a possible reason anyway.
+  // Recorded as a possible cause of a failed run, although compaction may solve the overflow.
   story.failed(work.run.runId, error);
   if (kind === "throws") throw new ModelBug(error);
   if (kind === "overflow") return { kind: "overflow", error };
@@ -169,7 +174,7 @@ async function answer(asked: Asked): Promise<ModelOutcome> {
   if (!(await stream(asked, text))) return { kind: "aborted" };
   const said = text === "" ? [] : [{ type: "text" as const, text }];
   const thought = luck.chance(0.1) ? [{ type: "thinking" as const, thinking: story.word("t") }] : [];
-  // A provider may repeat an id.
+  // A provider may use the same call id again.
   const ids = luck.chance(0.5) ? ["call_0", "call_1", "call_2"] : calls.map(() => story.word("c"));
   const asks = calls.map((call, at) => ({ type: "toolCall" as const, id: ids[at] ?? "", ...call }));
   const stop = asks.length > 0 ? "toolUse" : luck.chance(0.04) ? "length" : "stop";
@@ -179,7 +184,7 @@ async function answer(asked: Asked): Promise<ModelOutcome> {
   return { kind: "message", message: written(asked, [...thought, ...said, ...asks], stop) };
 }
 
-/** `toolNames`: all existing tools. */
+/** Makes the model. `toolNames`: all existing tools. */
 export function createModel(
   story: Story,
   parts: { process: string; settings: Settings; toolNames: readonly string[]; alive(): boolean },
@@ -190,7 +195,7 @@ export function createModel(
       const work = [...story.works].find(
         (one) => one.process === process && one.run.sessionId === request.sessionId,
       );
-      // A caller that is dying gets no answer.
+      // A dead process gets no answer.
       if (!parts.alive()) return new Promise(() => {});
       if (work === undefined)
         return story.wrong("I1", `a model is asked for ${request.sessionId}, where nothing runs`);

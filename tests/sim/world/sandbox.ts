@@ -7,7 +7,7 @@ import type { Story } from "../story.ts";
 
 const OUTPUT_BYTES = 1_000;
 
-/** Returns the word that identifies a command, from a shell command or from the input of a file operation. */
+/** Returns the unique word in a shell command or in the input of a file operation. */
 function wordOf(program: Program): string {
   if (program.kind === "shell") return program.command;
   const { args } = JSON.parse(program.input) as { args: { newText?: string } };

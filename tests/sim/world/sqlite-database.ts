@@ -17,7 +17,7 @@ async function blank(dir: string): Promise<string> {
   return file;
 }
 
-/** Most queries return the same rows as before: until the next commit they are served from a cache. */
+/** Serves a repeated query from a cache until the next commit, because most queries return the same rows. */
 function lookerOf(file: string) {
   let database: DatabaseSync | undefined;
   const statements = new Map<string, StatementSync>();
@@ -44,7 +44,7 @@ function lookerOf(file: string) {
   };
 }
 
-/** `templateDir`: a folder of the process, for the empty store that is copied. */
+/** Returns a function that makes databases. `templateDir`: the folder of the empty store that they copy. */
 export function sqliteDatabases(templateDir: string): NewDatabase {
   return async (dir): Promise<Database> => {
     mkdirSync(dir, { recursive: true });
@@ -54,12 +54,12 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
     return {
       processesMax: 1,
       async open(log, gather) {
-        // A second thread would answer at random times: here one thread reads everything.
+        // Without the read worker, because the answers of a second thread arrive at random times.
         const { readWorker: _, ...store } = await openSqlite({
           ...{ dir, durability: "normal", log },
           ...optional({ gather }),
         });
-        // Closing undoes an open transaction before the call returns.
+        // Closing rolls back an open transaction before it returns.
         return { store, kill: () => void store.close() };
       },
       look: async (query, ...values) => looker.look(query, values),

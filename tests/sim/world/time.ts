@@ -1,5 +1,5 @@
-// Simulated time: timers fire in order, one at a time. Time moves only when the next timer fires, and
-// everything that the timer started comes to rest before the next one.
+// Simulated time: timers fire in order, one at a time. Time moves only when the next timer fires, and all
+// work that the timer started ends before the next one fires.
 
 import type { Timer } from "../../../src/world.ts";
 
@@ -21,12 +21,12 @@ export class VirtualTime {
     return this.#nowMs;
   }
 
-  /** Timers of one time fire in the order in which they were set. */
+  /** Timers that are due at the same time fire in the order in which they were set. */
   at(atMs: number, fire: () => void): Timer {
     const entry: Entry = { atMs: Math.max(atMs, this.#nowMs), fire, cancelled: false };
     let low = 0;
     let high = this.#entries.length;
-    // Latest first: the next one to fire is the last of the list.
+    // The list is sorted with the latest timer first, so the next one is its last item.
     while (low < high) {
       const middle = (low + high) >>> 1;
       if ((this.#entries[middle]?.atMs ?? 0) > entry.atMs) low = middle + 1;
@@ -48,13 +48,13 @@ export class VirtualTime {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** Returns when the next timer is due; undefined: none is set. */
+  /** Returns the time of the next timer; undefined: none is set. */
   nextAt(): number | undefined {
     while (this.#entries.at(-1)?.cancelled === true) this.#entries.pop();
     return this.#entries.at(-1)?.atMs;
   }
 
-  /** Moves to the next timer and fires it. False: there is none. */
+  /** Moves to the time of the next timer and fires it. Returns false if there is none. */
   fireNext(): boolean {
     const atMs = this.nextAt();
     const entry = this.#entries.pop();
@@ -65,14 +65,14 @@ export class VirtualTime {
   }
 }
 
-/** Number of files of the operating system that are being read or written. */
+/** Returns whether the operating system is reading or writing files. */
 function atTheDisk(): boolean {
   return process.getActiveResourcesInfo().some((name) => /FSReq|CloseReq/.test(name));
 }
 
 /**
- * Waits until nothing more happens without a timer. With `disk`, waits for real files, too: the process of
- * the stories has one thread for them (`run.ts`), so that they finish in order.
+ * Resolves when nothing more happens without a timer. `disk`: also waits for real files. The process that
+ * plays the stories has one thread for files (`run.ts`), so that they finish in order.
  */
 export async function rest(disk: boolean): Promise<void> {
   do await new Promise((resolve) => setImmediate(resolve));

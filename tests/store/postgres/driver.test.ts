@@ -1,4 +1,4 @@
-// Transactions and statements on a real server: their results, and how failures are classified.
+// Transactions and statements on a real server: their results, and the classification of failures.
 
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
@@ -50,7 +50,7 @@ async function tapped(options: Partial<PostgresOptions> = {}) {
   return { tap, store, direct };
 }
 
-/** Runs two transactions that each hold a row and need the other's. */
+/** Runs two transactions, each of which holds a row that the other one needs. */
 async function crossing(store: Store): Promise<unknown[]> {
   await store.transaction((tx) => Promise.all([put(tx, "a"), put(tx, "b")]));
   const both = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
@@ -66,7 +66,7 @@ async function crossing(store: Store): Promise<unknown[]> {
   return await Promise.all([failureOf(cross(0, "a", "b")), failureOf(cross(1, "b", "a"))]);
 }
 
-test("returns integers and fractions as numbers, and leaves the driver's parsers for other programs alone", async () => {
+test("integers and fractions are returned as numbers, and the driver's parsers for other programs stay unchanged", async () => {
   const { db } = await open();
   const [row] = await ask(
     db,
@@ -81,7 +81,7 @@ test("returns integers and fractions as numbers, and leaves the driver's parsers
   expect(pg.types.getTypeParser(20)("1")).toBe("1");
 });
 
-test("stores U+0000, which PostgreSQL rejects, as U+FFFD, also in a list of texts", async () => {
+test("U+0000, which PostgreSQL rejects, is stored as U+FFFD, also in a list of texts", async () => {
   const { db, transaction } = await open();
   await transaction((tx) => put(tx, "a\0b"));
   expect(await ids(db)).toEqual(["a\ufffdb"]);
@@ -106,7 +106,7 @@ test("a connection keeps prepared queries, and no other query", async () => {
   ).toEqual([{ statement: "select $1::int + $2::int as n", planned_once: true }]);
 });
 
-test("a duplicate row is a conflict that names its index and no text of the row", async () => {
+test("a duplicate row is a conflict that names its index but no text of the row", async () => {
   const { transaction } = await open();
   const add = (runId: string) =>
     transaction((tx) => insertRun(tx, sampleRun({ runId, state: "running", input: { text: "private" } })));
@@ -122,7 +122,7 @@ test("a duplicate row is a conflict that names its index and no text of the row"
   expect(JSON.stringify([failure, broken, Object.entries(broken as object)])).not.toContain("private");
 });
 
-test("a lock timeout and a deadlock are conflicts; the other transaction commits", async () => {
+test("a lock timeout and a deadlock are conflicts, and the other transaction commits", async () => {
   const impatient = await crossing(await open(timeouts({ lockMs: 100 })));
   expect(impatient).toContainEqual(expect.objectContaining({ name: "StoreConflict", code: "55P03" }));
   const patient = await crossing(await open(timeouts({ lockMs: 20_000 })));
@@ -130,7 +130,7 @@ test("a lock timeout and a deadlock are conflicts; the other transaction commits
   expect(patient).toContain("no failure");
 });
 
-test("a statement that exceeds its time limit is a problem; its connection stays usable", async () => {
+test("a statement that exceeds its time limit is a problem, and its connection stays usable", async () => {
   const { db, transaction } = await open({ ...timeouts({ statementMs: 100 }), readersMax: 1, writersMax: 1 });
   const pid = async () => (await ask<{ pid: number }>(db, "select pg_backend_pid() as pid"))[0]?.pid;
   const before = await pid();
@@ -149,14 +149,14 @@ test("a statement that exceeds its time limit is a problem; its connection stays
   expect(await ids(db)).toEqual(["next"]);
 });
 
-test("a transaction that is idle for too long is rolled back for certain, and may be retried", async () => {
+test("a transaction that is idle for too long is certainly rolled back, and may be retried", async () => {
   const log = keptLog();
   const world = { ...realWorld({ level: "silent" }), log };
   // Enough time for the last transaction on a busy machine.
   const { db, transaction } = await open({ ...timeouts({ idleInTransactionMs: 400 }), writersMax: 1, world });
   const work = transaction(async (tx) => {
     await put(tx, "half");
-    // The row's lock ends with the transaction: wait for its end.
+    // The lock on the row ends with the transaction, so wait for that.
     const held = () =>
       ask(
         db,
@@ -186,13 +186,13 @@ test("an error that the caller ignores fails the whole transaction", async () =>
   expect(await ids(db)).toEqual([]);
 });
 
-test("sends a transaction's statements together and runs them in order", async () => {
+test("statements of a transaction are sent together and executed in order", async () => {
   const { db, transaction } = await open();
   await transaction((tx) => Promise.all(["a", "b", "c"].map((id) => put(tx, id))));
   expect(await ids(db)).toEqual(["a", "b", "c"]);
 });
 
-test("reads continue while all writers are busy; further transactions wait, and all commit", async () => {
+test("reads continue while all connections for writes are busy; further transactions wait, and all commit", async () => {
   const { db, transaction } = await open({ writersMax: 2, readersMax: 1 });
   const release = Promise.withResolvers<void>();
   const begun: string[] = [];
@@ -210,7 +210,7 @@ test("reads continue while all writers are busy; further transactions wait, and 
   expect(await ids(db)).toHaveLength(8);
 });
 
-test("when the server ends sessions, only running queries fail, once; the store stays usable", async () => {
+test("when the server ends its sessions, only running queries fail, once, and the store stays usable", async () => {
   const log = keptLog();
   const { db, transaction, url } = await open({ world: { ...realWorld({ level: "silent" }), log } });
   const end = (which: string) =>
@@ -242,7 +242,7 @@ test("when the server ends an idle session, no query fails", async () => {
   expect(await pid()).not.toBe(before);
 });
 
-test("a commit whose answer is lost is a problem `unreachable`: it may be committed", async () => {
+test("a commit whose answer is lost is the problem `unreachable`, because it may have been made", async () => {
   const { tap, store, direct } = await tapped();
   tap.fromClient = (piece) => {
     if (piece.includes("commit\0")) tap.fromServer = () => "hang up";
@@ -256,7 +256,7 @@ test("a commit whose answer is lost is a problem `unreachable`: it may be commit
   expect(await ids(store.db)).toEqual(["committed", "next"]);
 });
 
-test("gives up a server that does not answer, and closes without waiting for it", async () => {
+test("a server that does not answer is given up, and closing does not wait for it", async () => {
   const { tap, store } = await tapped(timeouts({ statementMs: 50 }));
   expect(await ids(store.db)).toEqual([]);
   tap.fromServer = () => Buffer.alloc(0);
@@ -266,7 +266,7 @@ test("gives up a server that does not answer, and closes without waiting for it"
   expect(await waiting).toBeInstanceOf(Error);
 });
 
-test("PC1: sends statements of one step before any is answered, and the begin together with a read", async () => {
+test("PC1: statements of one step are sent before any is answered, and `begin` is sent together with a read", async () => {
   const { tap, store } = await tapped();
   await store.transaction((tx) => together(ids(tx), put(tx, "warm")));
   let sent = "";
@@ -288,7 +288,7 @@ test("PC1: sends statements of one step before any is answered, and the begin to
   expect(await work).toBeInstanceOf(Error);
 });
 
-test("PC1: sends a write only after the server has confirmed that its transaction began", async () => {
+test("PC1: a write is sent only after the server has confirmed that its transaction began", async () => {
   const { tap, store, direct } = await tapped();
   await store.transaction((tx) => put(tx, "warm"));
   let sent = "";

@@ -10,7 +10,7 @@ import { freshUrl, inPostgres, saySomething, schemaOf } from "../transfer/moves.
 
 const known = POSTGRES_MIGRATIONS.length;
 
-/** The same address for a user who may only log in, with the rights that these statements grant. */
+/** Returns the address for a user who may only log in and has the rights that these statements grant. */
 async function asUser(url: string, gifts: (user: string) => string): Promise<string> {
   const user = `u_${schemaOf(url)}`;
   await runSql(url, `create role "${user}" login password 'x'; ${gifts(user)}`);
@@ -41,7 +41,7 @@ test("inspecting a database without a store creates no schema", async () => {
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("reports a store's version, content and living processes", async () => {
+test("the report contains a store's version, contents and living processes", async () => {
   const url = await freshUrl();
   await inPostgres(url, async (store) => {
     await saySomething(store);
@@ -50,7 +50,7 @@ test("reports a store's version, content and living processes", async () => {
       await store.transaction((tx) => joinProcesses(tx, facts, 0));
     }
     await store.transaction((tx) => leave(tx, "gone"));
-    // One is alive for the whole test, one died long ago.
+    // One process is alive during the whole test, the other died long ago.
     for (const [processId, beat_at] of [["a", 4e12] as const, ["b", 1] as const]) {
       await store.transaction((tx) =>
         tx.updateTable("processes").set({ beat_at }).where("process_id", "=", processId).execute(),
@@ -68,7 +68,7 @@ test("reports a store's version, content and living processes", async () => {
   ]);
 });
 
-test("reads a schema of the next version, and reports only the version of a later one", async () => {
+test("a schema of the next version can be read, and of a later version only the number is reported", async () => {
   const url = await freshUrl();
   await inPostgres(url, saySomething);
   const set = (version: number) =>
@@ -84,7 +84,7 @@ test("reads a schema of the next version, and reports only the version of a late
   expect(later.holds).toBeUndefined();
 });
 
-test("reports rights that a gateway needs and the user lacks as statements that grant them", async () => {
+test("rights that a gateway needs and the user lacks are reported as the statements that grant them", async () => {
   const url = await freshUrl();
   const bare = await asUser(url, () => "");
   const before = await look(bare);
@@ -104,7 +104,7 @@ test("reports rights that a gateway needs and the user lacks as statements that 
   expect(await look(bare)).toMatchObject({ missingRights: [], holds: { tally: { messages: 1 } } });
 });
 
-test("tells a user with read-only transactions how to allow writes", async () => {
+test("a user whose transactions are read-only is told how to allow writes", async () => {
   const url = await asUser(
     await freshUrl(),
     (user) => `alter role "${user}" set default_transaction_read_only = on;
@@ -114,7 +114,7 @@ test("tells a user with read-only transactions how to allow writes", async () =>
   expect(missingRights).toEqual([expect.stringContaining("set default_transaction_read_only = off")]);
 });
 
-test("the smallest connection limit of server, database and user counts", async () => {
+test("the connection limit is the smallest of those of server, database and user", async () => {
   const url = await freshUrl();
   const [row] = await runSql(url, "select current_setting('max_connections')::int - 3 as max");
   expect((await look(url)).connections).toMatchObject({ max: row?.max, ofProcess: 17 });
@@ -122,12 +122,12 @@ test("the smallest connection limit of server, database and user counts", async 
   expect((await look(limited)).connections.max).toBe(7);
 });
 
-test("reports settings that may lose a commit, as they are for this user", async () => {
+test("settings that may lose a commit are reported, with their values for this user", async () => {
   const url = await asUser(await freshUrl(), (user) => `alter role "${user}" set synchronous_commit = off`);
   expect((await look(url)).unsafe).toEqual(["fsync = off", "synchronous_commit = off"]);
 });
 
-test("measures how far this clock is ahead of or behind the database's", async () => {
+test("the difference between this clock and the database's is measured", async () => {
   const url = await freshUrl();
   const world = quietWorld();
   for (const aheadMs of [-90_000, 3_600_000]) {

@@ -1,4 +1,4 @@
-// Stops, kills and restarts a server under an open store.
+// A server that is stopped, killed and restarted while a store is open.
 
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,15 +27,15 @@ afterAll(async () => {
 });
 
 interface Load {
-  /** Ids of rows reported as stored, and of those that failed with a problem. */
+  /** Ids of rows that were reported as stored. */
   readonly stored: string[];
   readonly failed: string[];
-  /** Thrown errors that are not problems of the store. */
+  /** Exceptions that are not problems of the store. */
   readonly surprises: unknown[];
   stop(): Promise<void>;
 }
 
-/** Writes and reads concurrently until `stop` is called. */
+/** Starts concurrent writes and reads, until `stop` is called. */
 function load(name: string): Load {
   const [stored, failed, surprises]: [string[], string[], unknown[]] = [[], [], []];
   let going = true;
@@ -83,7 +83,7 @@ function load(name: string): Load {
 const reached = (list: readonly unknown[], count: number): Promise<true> => until(() => list.length >= count);
 
 test.each(["stopped", "killed"] as const)(
-  "a server that is %s under load: each transaction is stored or fails as unreachable; then the store works",
+  "if a server is %s under load, each transaction is stored or fails as unreachable, and then the store works",
   async (how) => {
     world.logged.length = 0;
     const gap = Promise.withResolvers<void>();
@@ -101,7 +101,7 @@ test.each(["stopped", "killed"] as const)(
     const rows = await store.db.selectFrom("messages").select("id").where("session_id", "=", how).execute();
     const there = new Set(rows.map((row) => row.id));
     expect(work.stored.filter((id) => !there.has(id))).toEqual([]);
-    // Only a lost answer to a commit leaves an unconfirmed row: at most one per writer.
+    // A row may be stored without confirmation if the answer to its commit was lost: at most one per writer.
     expect(there.size - work.stored.length).toBeLessThanOrEqual(10);
     await gap.promise;
     const other = await openPostgres({ url: server.url, world: fakeWorld({ seed: 2, clock: "real" }) });
@@ -115,7 +115,7 @@ test.each(["stopped", "killed"] as const)(
   },
 );
 
-test("a server that becomes read-only counts as unreachable, and is retried on a new connection", async () => {
+test("a server that becomes read-only counts as unreachable, and a new connection is tried", async () => {
   const single = await openPostgres({ url: server.url, world, writersMax: 1 });
   /** Returns the session that wrote, or the reason why it could not. */
   const put = (id: string) =>

@@ -1,5 +1,5 @@
-// Runs every frequent query on tables of tens of thousands of rows, and reads from the server's plan how many
-// rows it read: queries must not become slower as sessions, runs and messages grow.
+// Runs every frequent query on tables of tens of thousands of rows. The server's plan shows how many rows it
+// read, which must not grow with the number of sessions, runs and messages.
 
 import { CompiledQuery, type KyselyPlugin, sql } from "kysely";
 import pg from "pg";
@@ -30,12 +30,12 @@ import { sampleRun } from "../samples.ts";
 
 const ROWS = 50_000;
 const FEWER = ROWS / 2;
-/** A lane that is always busy, and whose runs have nearly all ended. */
+/** A lane that is always busy, in which nearly all runs have ended. */
 const BUSY = "agent:main:main";
 const FENCE = { runId: "r1", owner: "o", attempt: 1 };
 /**
- * Maximum rows that a query may read from one table: a page in order reads at most 10,000, and a search for a
- * common name reads until it has found 4,000.
+ * Maximum number of rows that a query may read from one table: a page in order reads at most 10,000, and a
+ * search for a common name reads until it has found 4,000.
  */
 const LOOKED_AT_MAX = 14_000;
 
@@ -107,7 +107,7 @@ interface Step {
   readonly Plans?: readonly Step[];
 }
 
-/** Returns the rows that each table scan of a plan has read. */
+/** Returns for each table scan of a plan the rows that it read. */
 function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
   const { "Relation Name": table, "Actual Loops": loops, "Actual Rows": rows } = step;
   const removed = (step["Rows Removed by Filter"] ?? 0) + (step["Rows Removed by Index Recheck"] ?? 0);
@@ -115,7 +115,7 @@ function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
   return [...own, ...(step.Plans ?? []).flatMap(lookedAt)];
 }
 
-/** Returns the names of the statements that the work prepares, by their text. */
+/** Returns the names of the statements that `work` prepares, by their text. */
 async function preparedBy(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<Map<string, string>> {
   await sql`savepoint prepared`.execute(tx);
   await work(tx);
@@ -140,7 +140,7 @@ async function expectFewRows(tx: Tx, query: CompiledQuery, text: string): Promis
 }
 
 /**
- * Runs the work, and explains each of its statements, prepared ones also with the generic plan. Rolls
+ * Runs `work`, and explains each of its statements, prepared ones also with the generic plan. Rolls
  * everything back.
  */
 async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
@@ -202,7 +202,7 @@ const filters: Record<string, Partial<SessionFilter>> = {
   "key patterns": { scope: { all: false, agentIds: "any", patterns: ["agent:a7:chat:2*"] } },
 };
 for (const [name, filter] of Object.entries(filters)) {
-  test(`a list by ${name} reads few rows`, () =>
+  test(`the list by ${name} reads few rows`, () =>
     expectFew((tx) => listSessions(tx, { scope: ALL, limit: 50, ...filter })));
 }
 
@@ -213,7 +213,7 @@ const searches: Record<string, Parameters<typeof searchTranscripts>[1]> = {
   "a word in a tree": { query: "common", scope: TREE, redactor: plainRedactor, limit: 20 },
 };
 for (const [name, question] of Object.entries(searches)) {
-  test(`a search for ${name} reads few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));
+  test(`the search for ${name} reads few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));
 }
 
 const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
@@ -301,5 +301,5 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r5", "r6"]),
 };
 for (const [name, work] of Object.entries(queries)) {
-  test(`${name} reads few rows`, () => expectFew(work));
+  test(`the query ${name} reads few rows`, () => expectFew(work));
 }

@@ -1,4 +1,4 @@
-// Opens a store on a real PostgreSQL server: how it is created, when it is refused, and the error messages.
+// A store on a real PostgreSQL server: how it is created, when it is refused, and the error messages.
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step();
 });
 
-/** Returns an address with a new schema, and drops it after the test. */
+/** Returns an address with a new schema, which is dropped after the test. */
 async function freshUrl(): Promise<{ url: string; schema: string }> {
   const fresh = freshSchema(await serverUrl());
   undo.push(() => runSql(fresh.url, `drop schema if exists ${fresh.schema} cascade`));
@@ -50,7 +50,7 @@ const chains = async (store: Store) =>
   );
 
 describe("opening", () => {
-  test("keeps everything in the store's schema, and still has it after it was closed and reopened", async () => {
+  test("all data is in the store's schema, and is still there after closing and opening again", async () => {
     const { url, schema } = await freshUrl();
     await put(await open(url), "kept");
     const rows = await runSql(
@@ -78,7 +78,7 @@ describe("opening", () => {
     expect(await chains(await open(url))).toEqual(["kept"]);
   });
 
-  test("logs neither a first start nor an opening without a migration", async () => {
+  test("neither a first start nor an opening without a migration is logged", async () => {
     const log = keptLog();
     const { url } = await freshUrl();
     for (let opening = 0; opening < 2; opening += 1) {
@@ -114,7 +114,7 @@ describe("opening", () => {
     expect(await chains(await open(url))).toEqual([]);
   });
 
-  test("loads the driver at the first opening, not on import", () => {
+  test("the driver is loaded when a store is first opened, not on import", () => {
     const file = fileURLToPath(new URL("../../../src/store/postgres/postgres.ts", import.meta.url));
     const script = `await import(${JSON.stringify(file)});
       const { createRequire } = await import("node:module");
@@ -135,7 +135,7 @@ describe("an unfit database is refused, with its address and without the passwor
     expect(`${problem.message} ${problem.stack} ${problem.cause}`).not.toMatch(/ss\/word|ss%2Fword|s3cret/);
   }
   type Parts = Partial<Record<"username" | "password" | "port" | "pathname" | "search", string>>;
-  /** Returns the test server's address with other parts. */
+  /** Returns the test server's address with some parts replaced. */
   const at = async (parts: Parts): Promise<string> => Object.assign(new URL(await serverUrl()), parts).href;
 
   test.each([
@@ -179,7 +179,7 @@ describe("an unfit database is refused, with its address and without the passwor
     await expectProblem(nowhere, "refused", /127\.0\.0\.1:\d+\/no%0Awhere .*does not exist/s);
   });
 
-  test("a missing server, a silent one, one that is not PostgreSQL, and one without TLS are reported", async () => {
+  test("a missing server, one that never answers, one that is not PostgreSQL, and one without TLS are reported", async () => {
     const tap = await openTcpProxy(1);
     undo.push(() => tap.close());
     tap.deaf = true;
@@ -210,7 +210,7 @@ describe("an unfit database is refused, with its address and without the passwor
     await expectProblem(await at({ port: String(tap.port) }), "too_old", /version 14\.12, and 15/);
   });
 
-  test("a database in another encoding, a schema of another program and a user without rights are refused", async () => {
+  test("a database with another encoding, a schema of another program and a user without rights are refused", async () => {
     const server = await serverUrl();
     const { schema, url } = await freshUrl();
     await runSql(
@@ -239,7 +239,7 @@ describe("the schema's history", () => {
   const version = async (url: string, schema: string) =>
     (await runSql(url, `select version::int from ${schema}.schema_version`))[0]?.version;
 
-  test("processes that start at once on an empty database create the schema once, and all work", async () => {
+  test("processes that start at the same time on an empty database create the schema once, and all work", async () => {
     const { url, schema } = await freshUrl();
     const stores = await Promise.all(Array.from({ length: 6 }, () => open(url)));
     for (const [index, store] of stores.entries()) await put(store, `c${index}`);
@@ -247,7 +247,7 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(POSTGRES_MIGRATIONS.length);
   });
 
-  test("a process of the previous version continues, and can start, while the next version migrates its schema", async () => {
+  test("a process of the previous version keeps running, and can start, while the next version migrates its schema", async () => {
     const { url, schema } = await freshUrl();
     const log = keptLog();
     const before = await open(url, { readersMax: 1, writersMax: 1 });
@@ -276,7 +276,7 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(NEXT.length);
   });
 
-  test("refuses a schema two versions ahead and leaves it unchanged", async () => {
+  test("a schema two versions ahead is refused and stays unchanged", async () => {
     const { url, schema } = await freshUrl();
     await open(url, { migrations: [...NEXT, "create table later (a text)"] });
     const problem = await problemOf(url);
@@ -286,7 +286,7 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(NEXT.length + 1);
   });
 
-  test("a failed migration leaves nothing behind", async () => {
+  test("a failed migration leaves no changes", async () => {
     const { url, schema } = await freshUrl();
     await put(await open(url), "kept");
     const broken = [...POSTGRES_MIGRATIONS, "create table half (a text); select 1 / 0"];
@@ -297,7 +297,7 @@ describe("the schema's history", () => {
   });
 });
 
-test("two stores on one schema share their rows: one reads the other's commits", async () => {
+test("two stores on one schema share their rows: each reads the other's commits", async () => {
   const one = await openPostgresStore({ own: true });
   undo.push(() => one.dispose());
   const other = await open(one.url);

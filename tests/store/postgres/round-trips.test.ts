@@ -1,5 +1,5 @@
-// Counts the round trips of one run on PostgreSQL: each costs the network's delay, and those of a transaction
-// hold its locks.
+// Counts the round trips of one run on PostgreSQL. Each takes the delay of the network, and during those of a
+// transaction its locks are held.
 
 import { expect, test } from "vitest";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "../../../bench/instant.ts";
@@ -12,7 +12,7 @@ import { countTrips } from "../../kit/store/round-trips.ts";
 
 const RUN_MAX_MS = 30_000;
 
-test("a plain run on PostgreSQL costs two transactions with nine round trips, and no message to other processes", async () => {
+test("a simple run on PostgreSQL takes two transactions with nine round trips, and no hint to other processes", async () => {
   const { url, give } = await takeSchema();
   cleanup(give);
   const plain = quietWorld();
@@ -36,7 +36,7 @@ test("a plain run on PostgreSQL costs two transactions with nine round trips, an
       hints: within.filter(({ text }) => text.includes("pg_notify")).length,
     });
   }
-  // A heartbeat may fall in between; the run with the fewest trips is the run alone.
+  // A heartbeat may be counted with a run, so the run with the fewest round trips is used.
   const [quietest] = runs.toSorted((a, b) => a.trips - b.trips);
   expect(quietest).toEqual({ trips: 9, commits: 2, hints: 0 });
 });

@@ -1,4 +1,4 @@
-// Messages between processes, and the database's time that they share.
+// Hints between processes, and the database's time that they share.
 
 import { afterEach, describe, expect, test } from "vitest";
 import { DatabaseClock } from "../../../src/store/postgres/clock.ts";
@@ -21,7 +21,7 @@ async function open(options: Parameters<typeof openPostgresStore>[0] = {}) {
   return { ...opened, shared };
 }
 
-/** Listens, and resolves after this number of messages and gaps. */
+/** Listens to hints, and resolves after this number of hints and gaps. */
 async function ear(shared: SharedStore) {
   const heard: string[] = [];
   let gaps = 0;
@@ -52,7 +52,7 @@ async function ear(shared: SharedStore) {
 }
 
 describe("the transport", () => {
-  test("delivers each message once and in order to the others, also equal ones, and not to the sender", async () => {
+  test("each hint is delivered once and in order to the other processes, also equal ones, and not to the sender", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const [atA, atB] = [await ear(a.shared), await ear(b.shared)];
@@ -73,7 +73,7 @@ describe("the transport", () => {
     expect(atA.heard).toEqual(["answer"]);
   });
 
-  test("delivers many messages at once completely and in order", async () => {
+  test("many simultaneous hints are delivered completely and in order", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const atB = await ear(b.shared);
@@ -83,7 +83,7 @@ describe("the transport", () => {
     expect(atB.heard).toEqual(texts);
   });
 
-  test("delivers nothing to another schema of the same database", async () => {
+  test("no hint is delivered to another schema of the same database", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const stranger = await open();
@@ -93,14 +93,14 @@ describe("the transport", () => {
     expect(atStranger.heard).toEqual([]);
   });
 
-  test("rejects a message that is too long for the transport", async () => {
+  test("a hint that is too long for the transport is rejected", async () => {
     const { shared } = await open();
     await expect(shared.notify(["é".repeat(TRANSPORT_MESSAGE_MAX_BYTES / 2 + 1)])).rejects.toThrow(
       "too long",
     );
   });
 
-  test("reconnects a lost listener, which reports the gap; a stopped one stays silent", async () => {
+  test("a listener that lost its connection reconnects and reports the gap; a stopped listener does not", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const [kept, stopped] = [await ear(b.shared), await ear(b.shared)];
@@ -114,7 +114,7 @@ describe("the transport", () => {
     expect({ heard: stopped.heard, gaps: stopped.gaps() }).toEqual({ heard: [], gaps: 0 });
   });
 
-  test("logs an exception of a listener, and delivers the next message", async () => {
+  test("an exception of a listener is logged, and the next hint is delivered", async () => {
     const world = fakeWorld({ clock: "real" });
     const a = await open({ world });
     const b = await open({ url: a.url });
@@ -132,7 +132,7 @@ describe("the transport", () => {
     expect(world.logged.map(({ level }) => level)).toEqual(["error"]);
   });
 
-  test("logs a message that cannot be sent, and rejects, so that the sender can announce a gap", async () => {
+  test("a hint that cannot be sent is logged and rejected, so that the sender can announce a gap", async () => {
     const world = fakeWorld({ clock: "real" });
     const { shared, store } = await open({ world });
     await store.close();
@@ -142,7 +142,7 @@ describe("the transport", () => {
 });
 
 describe("the shared time", () => {
-  test("returns the database's time in whole ms without a query", async () => {
+  test("the database's time is returned in whole ms without a query", async () => {
     const { shared, url, store } = await open();
     const [before] = await runSql(url, "select extract(epoch from clock_timestamp()) * 1000 as now");
     const now = shared.now();
@@ -156,7 +156,7 @@ describe("the shared time", () => {
     await expect(shared.syncClock()).rejects.toThrow();
   });
 
-  /** A clock with a database whose answers and their times the test controls. */
+  /** Returns a clock with a database whose answers and their times the test controls. */
   function clockWith() {
     const world = fakeWorld();
     const next = { tookMs: 0, databaseMs: 0 };
@@ -172,7 +172,7 @@ describe("the shared time", () => {
     return { world, clock, sync };
   }
 
-  test("uses the quickest answer of the last minute", async () => {
+  test("the fastest answer of the last minute determines the time", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);
@@ -185,7 +185,7 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_061_370);
   });
 
-  test("never goes backwards: it waits until the database's time has caught up", async () => {
+  test("the time never goes backwards: it waits until the database's time has caught up", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);
@@ -196,7 +196,7 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_000_017);
   });
 
-  test("an answer that contradicts the quickest one replaces it: a clock was set, or the server changed", async () => {
+  test("an answer that contradicts the fastest one replaces it, because a clock was set or the server changed", async () => {
     const { clock, sync } = clockWith();
     await sync(2, 1_000_000);
     await sync(30, 1_900_000);

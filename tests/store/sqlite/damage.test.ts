@@ -1,4 +1,4 @@
-// A store that has lost data is refused and left unchanged; a store of a killed process opens.
+// A store that has lost data is refused and not changed; a store of a killed process opens.
 
 import {
   copyFileSync,
@@ -39,7 +39,7 @@ async function say(store: Store, id: string, text = LONG): Promise<void> {
   );
 }
 
-/** Writes a chain without messages: the JSONL copies lack it, and no sequence number reveals its loss. */
+/** Writes a chain without messages, whose loss neither the JSONL copies nor a sequence number would show. */
 async function note(store: Store, name: string): Promise<void> {
   await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: name, runs: 1 }).execute());
 }
@@ -50,7 +50,7 @@ async function copiesOf(dir: string, store: Store): Promise<void> {
   await jsonlCopies.close();
 }
 
-/** Makes a store with five messages and their copy. */
+/** Makes a store with five messages and their JSONL copy. */
 async function spoken(dir: string): Promise<Store> {
   const store = await open(dir);
   await store.transaction((tx) => insertSession(tx, sampleSession({ key: KEY, sessionId: ID })));
@@ -67,7 +67,7 @@ function killed(dir: string): string {
   return to;
 }
 
-/** Returns the files of a killed gateway. */
+/** Returns the files that a killed gateway leaves. */
 async function killedStore(more: (store: Store) => Promise<void> = async () => {}): Promise<string> {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
@@ -87,7 +87,10 @@ async function problemIn(dir: string): Promise<StoreProblem> {
   return outcome;
 }
 
-/** Returns the files with content, without the lock and the shared index, which each opening recreates. */
+/**
+ * Returns the files with their contents, without the lock and the shared index, which each opening
+ * recreates.
+ */
 function contents(dir: string): Map<string, string> {
   const names = readdirSync(dir).filter(
     (name) => !/^gateway\.|-shm$/.test(name) && statSync(join(dir, name)).isFile(),
@@ -113,7 +116,7 @@ async function expectWhole(dir: string, count: number): Promise<void> {
 const log = (dir: string): string => join(dir, `${STORE_FILE}-wal`);
 const mark = (dir: string): string => join(dir, `${STORE_FILE}-mark`);
 
-test("damage: a killed store opens with everything, and again after a planned stop", async () => {
+test("damage: the store of a killed process opens with all data, and again after a planned stop", async () => {
   const dir = await killedStore();
   await expectWhole(dir, 5);
   expect(existsSync(log(dir))).toBe(false);
@@ -121,7 +124,7 @@ test("damage: a killed store opens with everything, and again after a planned st
 });
 
 test.each(["removed", "emptied", "garbage"])(
-  "damage: a store whose log was %s is refused, and nothing is cut",
+  "damage: a store whose log was %s is refused, and no file is cut",
   async (how) => {
     const dir = await killedStore();
     if (how === "removed") rmSync(log(dir));
@@ -132,7 +135,7 @@ test.each(["removed", "emptied", "garbage"])(
   },
 );
 
-test("damage: refuses a store whose log was removed, even without messages since the checkpoint", async () => {
+test("damage: a store whose log was removed is refused, even without messages since the checkpoint", async () => {
   const dir = await killedStore(async (store) => {
     const other = new DatabaseSync(join(store.transcriptPath("x") ?? "", "..", STORE_FILE));
     other.exec("pragma wal_checkpoint(restart)");
@@ -143,7 +146,7 @@ test("damage: refuses a store whose log was removed, even without messages since
   expect((await problemIn(dir)).message).toContain(`its log ${join(dir, STORE_FILE)}-wal is missing`);
 });
 
-test("damage: refuses a log that was cut or overwritten anywhere up to its last commit", async () => {
+test("damage: a log that was cut or overwritten anywhere before its last commit is refused", async () => {
   const whole = await killedStore((store) => note(store, "last"));
   const { size } = statSync(log(whole));
   for (let part = 0; part < 24; part += 1) {
@@ -159,7 +162,7 @@ test("damage: refuses a log that was cut or overwritten anywhere up to its last 
   }
 });
 
-test("damage: refuses an older file in place of the database, with or without a log", async () => {
+test("damage: an older file in place of the database is refused, with or without a log", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
   await store.close();
@@ -176,7 +179,7 @@ test("damage: refuses an older file in place of the database, with or without a 
   expect((await problemIn(crashed)).problem).toBe("behind");
 });
 
-test("damage: without a mark, a store behind one of its copies is refused, and the copy is not cut", async () => {
+test("damage: without a high-water mark, a store behind one of its JSONL copies is refused, and the copy is not cut", async () => {
   const dir = await killedStore(async (store) => {
     const other = new DatabaseSync(join(store.transcriptPath("x") ?? "", "..", STORE_FILE));
     other.exec("pragma wal_checkpoint(restart)");
@@ -191,7 +194,7 @@ test("damage: without a mark, a store behind one of its copies is refused, and t
   );
 });
 
-test("damage: refuses a file that is empty except for its header, beside copies or a mark", async () => {
+test("damage: a file with nothing but its header is refused if there are JSONL copies or a high-water mark", async () => {
   const dir = await killedStore();
   rmSync(log(dir));
   expect((await problemIn(dir)).message).toContain("nothing is left in it");
@@ -199,7 +202,7 @@ test("damage: refuses a file that is empty except for its header, beside copies 
   expect((await problemIn(dir)).message).toContain("nothing is left in it");
 });
 
-test("damage: opens a store whose log another program has checkpointed and removed", async () => {
+test("damage: a store whose log another program has checkpointed and removed can be opened", async () => {
   const dir = await killedStore((store) => note(store, "last"));
   const other = new DatabaseSync(join(dir, STORE_FILE));
   expect(other.prepare("select count(*) as n from messages").get()).toEqual({ n: 5 });
@@ -208,7 +211,7 @@ test("damage: opens a store whose log another program has checkpointed and remov
   await expectWhole(dir, 5);
 });
 
-test("damage: accepts a mark of an earlier round of the log", async () => {
+test("damage: a high-water mark from before the last reset of the log is accepted", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
   cleanup(() => store.close());
@@ -224,7 +227,7 @@ test("damage: accepts a mark of an earlier round of the log", async () => {
   await expectWhole(left, 5);
 });
 
-test("damage: one damaged slot of the mark leaves the other; an unreadable mark is logged", async () => {
+test("damage: if one of the mark's two slots is damaged, the other is used; an unreadable mark is logged", async () => {
   const dir = await killedStore();
   const bytes = readFileSync(mark(dir));
   for (const slot of [0, 512]) {
@@ -244,7 +247,7 @@ test("damage: one damaged slot of the mark leaves the other; an unreadable mark 
   );
 });
 
-test("damage: with durability normal, a store that lost its last commits opens and keeps the copies that are ahead", async () => {
+test("damage: with durability normal, a store that lost its last commits opens and keeps JSONL copies that are ahead", async () => {
   const dir = join(temporaryFolder(), "state");
   mkdirSync(dir);
   const first = await spoken(dir);
@@ -256,7 +259,7 @@ test("damage: with durability normal, a store that lost its last commits opens a
   await store.close();
   rmSync(log(left));
   const lines = keptLog();
-  // The mark remembers the durability setting.
+  // The high-water mark contains the durability setting.
   const again = await open(left, { log: lines });
   cleanup(() => again.close());
   const jsonlCopies = openJsonlCopies({ dir: left, log: lines, db: again.db });
@@ -268,7 +271,7 @@ test("damage: with durability normal, a store that lost its last commits opens a
   expect(JSON.stringify(lines.lines)).toContain("holds messages that the store lacks");
 });
 
-/** Returns the messages in the database file, without its log. */
+/** Counts the messages in the database file, without its log. */
 function writtenBack(dir: string): number {
   const alone = join(temporaryFolder(), STORE_FILE);
   copyFileSync(join(dir, STORE_FILE), alone);
@@ -287,7 +290,7 @@ test("damage: a commit is in the database file after half a minute, and after a 
   const store = await open(dir, { clock: world.clock });
   await say(store, "m1");
   expect(writtenBack(dir)).toBe(0);
-  // An open transaction does not delay the write-back.
+  // An open transaction must not delay writing back.
   const { promise, resolve } = Promise.withResolvers<void>();
   const long = store.transaction(async (tx) => {
     await tx.insertInto("chains").values({ chain_id: "long", runs: 1 }).execute();
@@ -305,7 +308,7 @@ test("damage: a commit is in the database file after half a minute, and after a 
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("damage: updates the mark within 100 ms of a commit, once for all commits of that time", async () => {
+test("damage: the high-water mark is updated within 100 ms of a commit, once for all commits of that time", async () => {
   const dir = join(temporaryFolder(), "state");
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock });
@@ -320,7 +323,7 @@ test("damage: updates the mark within 100 ms of a commit, once for all commits o
   expect((await problemIn(left)).problem).toBe("behind");
 });
 
-/** The check's thread runs in real time; its pauses between two tables use the fake clock. */
+/** The thread of the check runs in real time, but its pauses between two tables use the fake clock. */
 async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
   const look = async (): Promise<void> => {
     await world.advance(0);
@@ -329,7 +332,7 @@ async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
   await vi.waitFor(look, { timeout: 30_000, interval: 1 });
 }
 
-/** Makes a store so large that a damaged page in the middle holds messages, and stops it. */
+/** Makes a store that is so large that a damaged page in the middle contains messages, and closes it. */
 async function manyPages(): Promise<string> {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
@@ -355,7 +358,7 @@ function damagePages(dir: string): void {
   writeFileSync(file, bytes);
 }
 
-test("damage: start and doctor refuse a file that was cut in half, also with its log", async () => {
+test("damage: start and doctor refuse a file that was cut in half, even with its log", async () => {
   const dir = await manyPages();
   const store = await open(dir);
   await note(store, "in the log");
@@ -368,7 +371,7 @@ test("damage: start and doctor refuse a file that was cut in half, also with its
   expect(checkStoreDir({ dir: left, durability: "full" }).damage).toBe(found.message);
 });
 
-test("damage: finds random page damage in the background, without delaying a run", async () => {
+test("damage: random page damage is found in the background, without delaying a run", async () => {
   const dir = await manyPages();
   damagePages(dir);
   const world = fakeWorld();
@@ -393,7 +396,7 @@ test("damage: finds random page damage in the background, without delaying a run
   });
 });
 
-test("damage: the check of a sound store logs nothing, and runs again after a day", async () => {
+test("damage: the check of an undamaged store logs nothing, and runs again after a day", async () => {
   const dir = await manyPages();
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock, log: world.log });

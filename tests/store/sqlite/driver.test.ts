@@ -23,7 +23,7 @@ const put = (tx: Tx, id: number, text: string) =>
   sql`insert into t (id, text) values (${id}, ${text})`.execute(tx);
 const count = () => database.prepare("select count(*) as n from t").get()?.n;
 
-test("D1: transactions requested together run one after the other, in order", async () => {
+test("D1: transactions that are requested together run one after the other, in order", async () => {
   const steps: string[] = [];
   const work = (name: string) =>
     transaction(async (tx) => {
@@ -48,7 +48,7 @@ test("D2: after a rollback by the database, no further statement of that transac
   expect(count()).toBe(1);
 });
 
-test("D4: a long transaction yields to other work between its statements", async () => {
+test("D4: other work can run between the statements of a long transaction", async () => {
   let now = 0;
   const order: string[] = [];
   database.function("work", (id) => {
@@ -69,7 +69,7 @@ test("D4: a long transaction yields to other work between its statements", async
   expect(count()).toBe(5);
 });
 
-test("a database that may not grow gives a `full` problem, and later work succeeds", async () => {
+test("a database that may not grow gives the problem `full`, and later work succeeds", async () => {
   database.exec("pragma max_page_count = 10");
   const big = "x".repeat(100_000);
   const work = transaction(async (tx) => {
@@ -94,7 +94,7 @@ test("TX2: a finished transaction refuses further statements", async () => {
   expect(count()).toBe(1);
 });
 
-test("work done together is rolled back together: no part continues after the transaction", async () => {
+test("parallel work in a transaction is rolled back together, and no part continues after the transaction", async () => {
   const parts: string[] = [];
   const work = transaction((tx) =>
     together(
@@ -113,14 +113,14 @@ test("work done together is rolled back together: no part continues after the tr
   expect(count()).toBe(0);
 });
 
-test("errors that say nothing about the file are returned unchanged", async () => {
+test("errors that say nothing about the file are thrown unchanged", async () => {
   await transaction((tx) => put(tx, 1, "a"));
   const again = transaction((tx) => put(tx, 1, "a"));
   await expect(again).rejects.toThrow("UNIQUE constraint failed");
   await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
 });
 
-test("with more different statements than are cached, each still returns its own result", async () => {
+test("if there are more different statements than the cache holds, each still returns its own result", async () => {
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 600; n++) {
       const { rows } = await sql<{ n: number }>`select ${sql.lit(n)} as n`.execute(db);
@@ -130,10 +130,10 @@ test("with more different statements than are cached, each still returns its own
 });
 
 const refused = new Error("refused");
-/** Returns what another program would find. */
+/** Returns whether a transaction is open in the file. */
 const isOpen = () => database.isTransaction;
 
-test("SG1, SG2: transactions that are ready at once share a commit; one that fails undoes only its own part", async () => {
+test("SG1, SG2: transactions that are ready at the same time share a commit; one that fails undoes only its own changes", async () => {
   const commits: number[] = [];
   const ends = await Promise.allSettled(
     [1, 2, 3, 4].map(async (id) => {
@@ -144,11 +144,11 @@ test("SG1, SG2: transactions that are ready at once share a commit; one that fai
     }),
   );
   expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected"]);
-  // Each promise settled when both rows were in the file, without an open transaction.
+  // Each promise settled when both rows were in the file and no transaction was open.
   expect(commits).toEqual([2, 2, 2, 2]);
 });
 
-test("SG2: when the first of a group fails, the others are committed", async () => {
+test("SG2: if the first transaction of a group fails, the others are committed", async () => {
   const first = transaction(async (tx) => {
     await put(tx, 1, "first");
     throw refused;
@@ -159,7 +159,7 @@ test("SG2: when the first of a group fails, the others are committed", async () 
   expect(database.prepare("select id from t").all()).toEqual([{ id: 2 }]);
 });
 
-test("SG3: every member of a group that the database rolled back fails", async () => {
+test("SG3: if the database rolls back a group, every transaction in it fails", async () => {
   const [first, second, third] = [1, 2, 3].map((id) =>
     transaction(async (tx) => {
       await put(tx, id, "by a member");
@@ -169,12 +169,12 @@ test("SG3: every member of a group that the database rolled back fails", async (
   );
   await expect(second).rejects.toBe(refused);
   await expect(first).rejects.toBeInstanceOf(StoreProblem);
-  // The third transaction had not begun, so it is in the next group.
+  // The third transaction had not begun, so it belongs to the next group.
   await third;
   expect(database.prepare("select id from t").all()).toEqual([{ id: 3 }]);
 });
 
-test("SG4: a failing `gather` blocks no transaction", async () => {
+test("SG4: if `gather` fails, no transaction is blocked", async () => {
   const gather = (): Promise<void> => Promise.reject(new Error("the event loop is gone"));
   const grouped = sqliteTransactions(database, "the file", { gather });
   await grouped((tx) => put(tx, 1, "first"));

@@ -54,7 +54,7 @@ async function append(...entries: Entry[]): Promise<void> {
   });
 }
 
-/** Simulates a crash before the copy was written: entries are committed but never noted. */
+/** Simulates a crash before the copy was written: entries are committed, but the copies were not told. */
 async function restart(): Promise<void> {
   await jsonlCopies.flush();
   jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
@@ -70,7 +70,7 @@ function lines(): unknown[] {
     .map((line) => JSON.parse(line));
 }
 
-test("writes entries a moment after they were noted, and at once if somebody waits", async () => {
+test("entries are written to the copy shortly after the commit, and at once if a caller waits", async () => {
   await jsonlCopies.close();
   const world = fakeWorld();
   jsonlCopies = openJsonlCopies({ dir, log, db: store.db, clock: world.clock });
@@ -86,7 +86,7 @@ test("writes entries a moment after they were noted, and at once if somebody wai
   expect(lines()).toHaveLength(3);
 });
 
-test("removes a copy that was kept under another name together with its transcript", async () => {
+test("a JSONL copy that was saved under another name is removed together with its transcript", async () => {
   await append(userMessage("m1", "stored"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
@@ -96,7 +96,7 @@ test("removes a copy that was kept under another name together with its transcri
   for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
 });
 
-test("a planned stop adds entries that were committed but not noted to the copies", async () => {
+test("a planned stop adds committed entries to the copies even if the copies were not told", async () => {
   await append(userMessage("m1", "told"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
@@ -106,13 +106,13 @@ test("a planned stop adds entries that were committed but not noted to the copie
   expect(lines()).toHaveLength(3);
 });
 
-test("a session without entries has a copy with only a header, readable only by its owner", async () => {
+test("a session without entries has a copy with only a header, readable by its owner only", async () => {
   await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER]);
   expect(statSync(path()).mode & 0o777).toBe(0o600);
 });
 
-test("writes each entry as one line, in order and unchanged, whatever it contains", async () => {
+test("each entry is written as one line, in order and unchanged, whatever it contains", async () => {
   const entries: Entry[] = [
     userMessage("m1", "two\nlines\r\nand \u2028 more \u0000 \ud800"),
     assistantMessage("m2", "x".repeat(2_000_000)),
@@ -126,7 +126,7 @@ test("writes each entry as one line, in order and unchanged, whatever it contain
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
-test("writes entries once that are noted several times at once", async () => {
+test("entries that are announced several times at once are written once", async () => {
   const entries = Array.from({ length: 300 }, (_, n) => userMessage(`m${n}`, `text ${n}`));
   for (let n = 0; n < entries.length; n += 10) {
     await append(...entries.slice(n, n + 10));
@@ -137,7 +137,7 @@ test("writes entries once that are noted several times at once", async () => {
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
-test("a start completes a copy that a crash cut at any byte", async () => {
+test("a start completes a copy, wherever a crash has cut it", async () => {
   const entries = [
     userMessage("m1", "a"),
     assistantMessage("m2", "y".repeat(50_000)),
@@ -162,7 +162,7 @@ test("a start completes a copy that a crash cut at any byte", async () => {
   );
 });
 
-test("a start repairs a copy that is missing, foreign or behind", async () => {
+test("a start repairs a copy that is missing, not ours or behind", async () => {
   await append(userMessage("m1", "a"));
   await restart();
   expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
@@ -176,7 +176,7 @@ test("a start repairs a copy that is missing, foreign or behind", async () => {
   }
 });
 
-test("does not trust a last line that names another message", async () => {
+test("a last line that names another message is not trusted", async () => {
   await append(userMessage("m1", "a"), userMessage("m2", "b"));
   await restart();
   const whole = readFileSync(path(), "utf8");
@@ -189,8 +189,7 @@ test("does not trust a last line that names another message", async () => {
 test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
   "a false note of progress (%j) is ignored",
   async (note) => {
-    // Neither new nor behind according to the progress file: found only because the start distrusts that
-    // file.
+    // The note of progress calls this copy up to date, so only a start that distrusts the note repairs it.
     await store.transaction((tx) =>
       insertSession(tx, sampleSession({ key: "agent:main:old", sessionId: "old", archivedAt: 1 })),
     );
@@ -211,7 +210,7 @@ test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
   },
 );
 
-test("removes the copy of a deleted transcript, and a late note does not recreate it", async () => {
+test("the copy of a deleted transcript is removed, and a late announcement does not create it again", async () => {
   await append(userMessage("m1", "a"));
   jsonlCopies.note(ID);
   const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
@@ -222,12 +221,12 @@ test("removes the copy of a deleted transcript, and a late note does not recreat
   expect(existsSync(path())).toBe(false);
 });
 
-test("a start removes a leftover copy of a deleted transcript and keeps copies that nobody deleted", async () => {
+test("a start removes the copy of a deleted transcript, and keeps copies of sessions that were not deleted", async () => {
   await store.transaction((tx) => insertRun(tx, sampleRun({ sessionId: ID, sessionKey: KEY })));
   await append(userMessage("m1", "a secret"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
-  // A copy of another database, which may be its only remaining data.
+  // A copy of another database, which may be the only remaining data of that database.
   const foreign = join(dir, "foreign.jsonl");
   writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
   writeFileSync(`${path()}.new`, "half a head");
@@ -238,7 +237,7 @@ test("a start removes a leftover copy of a deleted transcript and keeps copies t
   expect(existsSync(foreign)).toBe(true);
 });
 
-test("logs the file name of a copy that cannot be written, and writes it at the next chance", async () => {
+test("the file name of a copy that cannot be written is logged, and the copy is written later", async () => {
   await jsonlCopies.flush();
   rmSync(path());
   mkdirSync(path());
@@ -265,7 +264,7 @@ test("an id that is not a plain file name never becomes a path", async () => {
   expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
 });
 
-test("a note at the moment when the work ends is not lost", async () => {
+test("an announcement at the moment when the work ends is not lost", async () => {
   await store.transaction((tx) =>
     insertSession(tx, sampleSession({ key: "agent:main:other", sessionId: "other" })),
   );
@@ -273,7 +272,7 @@ test("a note at the moment when the work ends is not lost", async () => {
   await jsonlCopies.flush();
   for (let steps = 0; steps < 60; steps += 1) {
     await append(userMessage(`m-${steps}`, "x"));
-    // This copy is up to date: the work takes only a few steps.
+    // This copy is up to date, so the work takes only a few steps.
     jsonlCopies.note("other");
     for (let at = 0; at < steps; at += 1) await null;
     jsonlCopies.note(ID);

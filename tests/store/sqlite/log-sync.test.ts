@@ -1,4 +1,4 @@
-// The sync of a commit runs outside the event loop, and nobody sees a row before it is on disk.
+// A commit is synced outside the event loop, and its rows are invisible until they are on disk.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ async function open(more: Partial<Parameters<typeof openSqlite>[0]> = {}): Promi
   return store;
 }
 
-/** Holds each sync until it is let go. */
+/** Holds each sync until `go` is called. */
 function holdSyncs(): { begun: () => number; go: () => void } {
   const held: (() => void)[] = [];
   let begun = 0;
@@ -60,7 +60,7 @@ async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-/** Notes the order in which promises settle. */
+/** Records the order in which promises settle. */
 function noting(told: string[], promise: Promise<unknown>, name: string): Promise<unknown> {
   return promise.then(
     () => told.push(name),
@@ -68,7 +68,7 @@ function noting(told: string[], promise: Promise<unknown>, name: string): Promis
   );
 }
 
-test("I2: members of a group and readers of their rows are told after the sync", async () => {
+test("I2: grouped transactions and readers of their rows get results after the sync", async () => {
   const store = await open();
   // Starts the thread of the read worker.
   expect(await chainsIn(store.readWorker as Db)).toEqual([]);
@@ -88,13 +88,13 @@ test("I2: members of a group and readers of their rows are told after the sync",
   expect(await reads[0]).toEqual(["a"]);
   await until(() => begun() === 2);
   go();
-  // A slow read worker answers during the second sync, and then waits for that one, too.
+  // A slow read worker answers during the second sync, and then also waits for that one.
   await Promise.all([next, ...readers]);
   expect(told.toSorted()).toEqual(["member", "next member", "reader", "reader"]);
   expect(await chainsIn(store.db)).toEqual(["a", "b"]);
 });
 
-test("a transaction that writes nothing waits for no sync", async () => {
+test("a transaction without writes waits for no sync", async () => {
   const store = await open();
   await put(store, "a");
   const { begun, go } = holdSyncs();
@@ -107,7 +107,7 @@ test("a transaction that writes nothing waits for no sync", async () => {
   await member;
 });
 
-test("LS2: after a failed sync the store refuses everything, says why, and leaves its log for the next start", async () => {
+test("LS2: after a failed sync the store refuses all work with the reason, and keeps its log for the next start", async () => {
   const log = keptLog();
   const store = await open({ log });
   await put(store, "before");
@@ -122,7 +122,7 @@ test("LS2: after a failed sync the store refuses everything, says why, and leave
   expect(await store.refusal?.()).toContain("its disk failed");
   expect(log.lines.filter(({ level }) => level === "error")).toHaveLength(1);
   await store.close();
-  // Nothing was copied from the log, whose pages the system may have dropped.
+  // The log was not copied into the database, because the system may have dropped its pages.
   expect(existsSync(`${file}-wal`)).toBe(true);
   expect(readMark(file)).toMatchObject({ state: "open" });
   expect(await chainsIn((await open()).db)).toContain("before");
@@ -146,7 +146,7 @@ test("LS2: a reader that waits for a failed sync gets no row", async () => {
   expect(await member).toMatchObject({ problem: "unsynced" });
 });
 
-test("KP1: the high-water mark names a commit only after its sync", async () => {
+test("KP1: the high-water mark contains a commit only after its sync", async () => {
   const world = fakeWorld();
   const store = await open({ clock: world.clock });
   await put(store, "a");
@@ -193,7 +193,7 @@ async function openFast(): Promise<{ store: Store; slow: (ms: number) => void }>
   };
 }
 
-test("LS4: a disk that was fast 64 times is synced on the event loop until one sync is slow", async () => {
+test("LS4: a disk that was fast 64 times is synced on the event loop, until one sync is slow", async () => {
   const { store, slow } = await openFast();
   let threads = 0;
   let here = 0;
@@ -220,7 +220,7 @@ test("LS4: a disk that was fast 64 times is synced on the event loop until one s
   expect(await chainsIn(store.db)).toHaveLength(64 + 64 + 3);
 });
 
-test("LS2: a failed sync on the event loop is final, too", async () => {
+test("LS2: a failed sync on the event loop is also permanent", async () => {
   const { store } = await openFast();
   // Starts the thread of the read worker.
   await chainsIn(store.readWorker as Db);

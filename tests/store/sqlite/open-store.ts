@@ -1,6 +1,6 @@
-// Runs in a separate process: opens the store in a directory and prints each result on stdout, one JSON line
-// each. `hold`: keeps it open until killed. `fill`: writes until the disk is full, then frees some space and
-// writes again.
+// Runs in a separate process: opens the store in a folder and prints each result to stdout as a line of JSON.
+// `hold`: keeps it open until killed. `fill`: writes until the disk is full, then frees some space and writes
+// again.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -52,7 +52,7 @@ try {
   );
   say({ opened: process.pid });
   if (action === "fill") await fill(store, join(dir, "ballast"));
-  // A reference until the end: garbage collection closes an unreferenced store.
+  // Keeps a reference until the end, because garbage collection closes an unreferenced store.
   else process.stdin.resume().once("end", () => void store.close());
 } catch (error) {
   say(problemOf(error));

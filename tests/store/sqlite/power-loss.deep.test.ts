@@ -1,6 +1,6 @@
-// After a power loss at any moment, a store opens without errors, with everything that was confirmed.
-// `tests/kit/power-loss/cut.ts` says what is modelled: the files are a snapshot of a real writer, and data that no
-// sync had confirmed is lost in part, torn, or in its previous state.
+// After a power loss at any moment, a store opens without errors and contains everything that was confirmed.
+// The files are a snapshot of a real writer; unconfirmed data is partly lost, torn, or in its previous state.
+// `tests/kit/power-loss/cut.ts` describes the simulation.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -35,13 +35,13 @@ const MOMENTS = Number(process.env.PARLEY_MOMENTS ?? 20);
 const STARTS = 12;
 const START_MAX_MS = 40;
 const LOSSES_OF_A_MOMENT = 4;
-/** A writer whose files are too large for quick copies is replaced. */
+/** Size of the files above which the writer is replaced by a new one, because copying would take too long. */
 const STORE_MAX_BYTES = 6 * 2 ** 20;
 const CHANCE_MAX_MS = 40;
 const CHECKPOINT_MAX_MS = 2_000;
 const FIRST_STEP_MAX_MS = 20_000;
 
-/** The snapshot is read from /proc, and a signal stops the process: other systems lack these. */
+/** Only Linux has /proc for the snapshot and a signal that stops the process. */
 const isLinux = process.platform === "linux";
 
 type Durability = "full" | "normal";
@@ -50,9 +50,9 @@ interface Writer {
   readonly child: ChildProcess;
   readonly dir: string;
   readonly seed: string;
-  /** The last transaction that was confirmed, or that a reader saw; -1: the store is not open yet. */
+  /** The last transaction that was confirmed or that a reader saw. -1: the store is not open yet. */
   confirmed(): number;
-  /** The frames that a sync has confirmed, by round of the WAL (one from each restart of it). */
+  /** By salt of the log: the number of synced frames. */
   synced(): Map<string, number>;
   end(): Promise<void>;
 }
@@ -91,7 +91,7 @@ async function reach(writer: Writer, number: number): Promise<void> {
   }
 }
 
-/** Returns message ids by session id, in order. */
+/** Returns the message ids of each transcript, in order. */
 async function stateOf(db: Db): Promise<Map<string, string[]>> {
   const state = new Map<string, string[]>();
   for (const { session_id } of await db.selectFrom("session_ids").select("session_id").execute())
@@ -102,8 +102,8 @@ async function stateOf(db: Db): Promise<Map<string, string[]>> {
 }
 
 /**
- * Returns the copies whose sessions are not in `but`, with the ids of their lines. A file with half a header
- * does not count.
+ * Returns the message ids in each JSONL copy, except those of sessions in `but`. A file with an incomplete
+ * header is ignored.
  */
 function copiesIn(dir: string, but: ReadonlySet<string>): Map<string, string[]> {
   const copies = [...readFiles(dir).others].filter(([name, bytes]) => {
@@ -119,7 +119,7 @@ function copiesIn(dir: string, but: ReadonlySet<string>): Map<string, string[]> 
   );
 }
 
-/** Each copy matches the table, line by line; a deleted transcript has none. */
+/** Checks that each JSONL copy matches its table, line by line, and that a deleted transcript has none. */
 async function expectCopies(dir: string, db: Db, lost: ReadonlySet<string>): Promise<void> {
   const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db });
   await jsonlCopies.flush();
@@ -128,13 +128,13 @@ async function expectCopies(dir: string, db: Db, lost: ReadonlySet<string>): Pro
 }
 
 interface Opened {
-  /** Number of transactions in the store, from the first on, each complete. */
+  /** The number of complete transactions in the store, from the first on. */
   readonly count: number;
-  /** Synced bytes of the copies, as the files were before they were opened. */
+  /** The number of synced bytes of each JSONL copy before the files were opened. */
   readonly copies: Map<string, number>;
 }
 
-/** Opens the remaining files like a start of the gateway, and checks every page and row. */
+/** Opens the remaining files as a start of the gateway does, and checks every page and row. */
 async function open(files: FileSet, seed: string, durability: Durability, whole?: Opened): Promise<Opened> {
   const dir = join(temporaryFolder(), "state");
   mkdirSync(dir);
@@ -161,7 +161,9 @@ async function open(files: FileSet, seed: string, durability: Durability, whole?
   }
 }
 
-/** Returns the sessions that began after the last remaining transaction: only their copies are left. */
+/**
+ * Returns the sessions that began after the last remaining transaction, of which only the copies are left.
+ */
 function lostBetween(seed: string, count: number, whole: number): Set<string> {
   const lost = new Set<string>();
   for (let number = count + 1; number <= whole; number += 1) {
@@ -177,7 +179,7 @@ interface Moment {
   readonly synced: ReadonlyMap<string, number>;
 }
 
-/** Lets the writer continue: for a random time, or until it is in a checkpoint. */
+/** Continues the writer for a random time, or until it is in a checkpoint. */
 async function goOn(writer: Writer, luck: Dice): Promise<void> {
   await reach(writer, 1);
   if (luck.chance(0.7)) return sleep(luck.below(CHANCE_MAX_MS));
@@ -186,8 +188,8 @@ async function goOn(writer: Writer, luck: Dice): Promise<void> {
 }
 
 /**
- * Returns what the writer was doing when it was stopped: for the reader of a failure, and to check that every
- * case occurs.
+ * Describes what the writer was doing when it was stopped, for error messages and to check that every case
+ * occurs.
  */
 function situation(files: FileSet, loss: Loss): string {
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
@@ -219,7 +221,7 @@ async function expectSurvival(
 
 // Linux only: see `isLinux`.
 test.runIf(isLinux)(
-  "I2: after a power loss in its first moments a store opens without errors",
+  "I2: after a power loss directly after its creation, a store opens without errors",
   async () => {
     const luck = dice(`${SEED} starts`);
     for (let start = 1; start <= STARTS; start += 1) {
@@ -254,7 +256,7 @@ test.runIf(isLinux).each<Durability>(["full", "normal"])(
     let before: Moment | undefined;
     for (let at = 1; at <= MOMENTS; at += 1) {
       await goOn(writer, luck);
-      // Stopped while its copies are read; otherwise it would write faster than they can be read.
+      // The writer is stopped while its files are read; otherwise it would write faster than that.
       before = await whileStopped(writer.child.pid ?? 0, async () => {
         const now: Moment = {
           files: readFiles(writer.dir),

@@ -1,4 +1,4 @@
-// The read worker of the embedded store: its answers, cancelled requests, its end.
+// The read worker of the embedded store: its answers, cancelled requests, and its end.
 
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -23,12 +23,12 @@ afterEach(async () => {
   remove();
 });
 
-/** Computes this many rows: about 0.1 s for a million. */
+/** Computes this many rows, which takes about 0.1 s for a million. */
 const count = (rows: number) => sql<{ n: number }>`
   with recursive steps (n) as (select 1 union all select n + 1 from steps where n < ${rows})
   select max(n) as n from steps`;
 
-test("AW1: a request sees earlier commits, and changes nothing", async () => {
+test("AW1: a request sees earlier commits, and cannot write", async () => {
   const keys = async () =>
     (await readWorker.selectFrom("sessions").select("key").execute()).map(({ key }) => key);
   expect(await keys()).toEqual([]);
@@ -49,14 +49,14 @@ test("the event loop continues during a request", async () => {
   expect(order).toEqual(["tick", "answer 3000000"]);
 });
 
-test("an invalid request fails alone, with SQLite's message", async () => {
+test("an invalid request fails with SQLite's message, and no other request fails", async () => {
   const wrong = sql`select x from nowhere`.execute(readWorker);
   const right = count(2).execute(readWorker);
   await expect(wrong).rejects.toThrow("no such table: nowhere");
   expect((await right).rows).toEqual([{ n: 2 }]);
 });
 
-test("SA2: a cancelled waiting request is dropped, and the next one is answered", async () => {
+test("SA2: a waiting request that is cancelled is dropped, and the next one is answered", async () => {
   const [underWay, waiting] = [new AbortController(), new AbortController()];
   const first = count(2_000_000).execute(readWorker, { signal: underWay.signal });
   const second = count(1e12).execute(readWorker, { signal: waiting.signal });
@@ -68,7 +68,7 @@ test("SA2: a cancelled waiting request is dropped, and the next one is answered"
   expect((await third).rows).toEqual([{ n: 3 }]);
 });
 
-test("SA3: one request too many is refused with a message, and the others are answered", async () => {
+test("SA3: a request beyond the limit is refused with a message, and the others are answered", async () => {
   const long = count(1_000_000).execute(readWorker);
   await new Promise((resolve) => setImmediate(resolve));
   const asked = [long, ...Array.from({ length: 257 }, () => count(1).execute(readWorker))];
@@ -79,7 +79,7 @@ test("SA3: one request too many is refused with a message, and the others are an
   expect(String(refused[0])).toMatch(/overloaded .*\(256 searches are waiting already\)\. Try again/);
 });
 
-test("closing ends the thread, answers the current request and rejects waiting ones", async () => {
+test("closing ends the thread, answers the current request and rejects waiting requests", async () => {
   const first = count(1_000_000).execute(readWorker);
   const second = count(1).execute(readWorker);
   await new Promise((resolve) => setImmediate(resolve));
@@ -90,7 +90,7 @@ test("closing ends the thread, answers the current request and rejects waiting o
   await expect(count(1).execute(readWorker)).rejects.toThrow("the store is closed");
 });
 
-test("the read worker starts in a gateway that was started with flags of V8", async () => {
+test("the read worker also starts in a gateway that was started with V8 flags", async () => {
   const flags = ["--max-old-space-size=4096", "--max_semi_space_size=16", "--expose-gc"];
   process.execArgv.push(...flags);
   try {

@@ -25,7 +25,7 @@ import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { keptLog, silentLog, temporaryDir } from "../samples.ts";
 
 const FIXTURE = fileURLToPath(new URL("./open-store.ts", import.meta.url));
-/** Makes nested folders, at the same moments as the other process. */
+/** Creates nested folders, at the same time as the other process. */
 const MAKER = `
   const { parentPort, workerData: { dir, gate } } = require("node:worker_threads");
   import(${JSON.stringify(new URL("../../../src/world/folders.ts", import.meta.url))}).then(async ({ ensureFolder }) => {
@@ -82,7 +82,7 @@ async function expectRefused(kind: StoreProblemKind): Promise<void> {
   expect(readFileSync(file).equals(before)).toBe(true);
 }
 
-/** Reads the next line of a child process. */
+/** Reads the next line that a child process prints. */
 async function heard(child: ChildProcess): Promise<Record<string, unknown>> {
   if (child.stdout === null) throw new Error("no stdout");
   const lines = createInterface({ input: child.stdout });
@@ -91,7 +91,7 @@ async function heard(child: ChildProcess): Promise<Record<string, unknown>> {
 }
 
 describe("opening", () => {
-  test("a new store directory and every file in it are accessible only to the owner", async () => {
+  test("a new store folder and every file in it are accessible only to the owner", async () => {
     const store = await open();
     await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute());
     expect(statSync(dir).mode & 0o777).toBe(0o700);
@@ -100,7 +100,7 @@ describe("opening", () => {
     expect(new Set(modes)).toEqual(new Set([0o600]));
   });
 
-  test("stored data is there after closing and reopening", async () => {
+  test("stored data is still there after closing and opening again", async () => {
     await openAndClose();
     const store = await open();
     expect(await store.db.selectFrom("chains").selectAll().execute()).toEqual([
@@ -109,7 +109,7 @@ describe("opening", () => {
     expect(store.transcriptPath("abc")).toBe(join(dir, "abc.jsonl"));
   });
 
-  test("logs neither a first start nor an opening without a migration", async () => {
+  test("neither a first start nor an opening without a migration is logged", async () => {
     const log = keptLog();
     for (let opening = 0; opening < 2; opening += 1) {
       await (await openSqlite({ dir, durability: "normal", log })).close();
@@ -151,7 +151,7 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("newer");
   });
 
-  test("another program's database is refused", async () => {
+  test("a database of another program is refused", async () => {
     mkdirSync(dir);
     const database = new DatabaseSync(file);
     database.exec("create table notes (text)");
@@ -159,7 +159,7 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file that is not a database, and one with a damaged header, are refused", async () => {
+  test("a file that is not a database, or has a damaged header, is refused", async () => {
     mkdirSync(dir);
     writeFileSync(file, "this is a letter to my aunt".repeat(100));
     await expectRefused("corrupt");
@@ -171,13 +171,13 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file that was cut short is refused", async () => {
+  test("a file that was cut is refused", async () => {
     await openAndClose();
     truncateSync(file, statSync(file).size / 2);
     await expectRefused("corrupt");
   });
 
-  test("an emptied file whose log still holds data is refused: the log is kept", async () => {
+  test("a file that was emptied is refused if its log still contains data, and the log is kept", async () => {
     await openAndClose();
     writeFileSync(file, "");
     writeFileSync(`${file}-wal`, "data that SQLite would throw away");
@@ -191,13 +191,13 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file so short that it passes for an empty one is refused", async () => {
+  test("a file that was cut so short that it looks empty is refused", async () => {
     await openAndClose();
     writeFileSync(file, "0");
     await expectRefused("corrupt");
   });
 
-  test("an emptied or missing file beside the copies of its transcripts is refused", async () => {
+  test("an empty or missing file is refused if there are copies of its transcripts", async () => {
     await openAndClose();
     writeFileSync(join(dir, "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl"), "{}\n");
     writeFileSync(file, "");
@@ -207,14 +207,14 @@ describe("leaves unusable files unchanged", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test.each(["", "-wal", "-shm"])("a directory in the place of the file (%j) is refused", async (end) => {
+  test.each(["", "-wal", "-shm"])("a folder in place of the file (%j) is refused", async (end) => {
     await openAndClose();
     rmSync(`${file}${end}`, { force: true });
     mkdirSync(`${file}${end}`);
     expect((await problem()).problem).toBe("not_a_file");
   });
 
-  test.each(["gateway.lock", "gateway.pid"])("a directory in the place of %s is refused", async (name) => {
+  test.each(["gateway.lock", "gateway.pid"])("a folder in place of %s is refused", async (name) => {
     await openAndClose();
     rmSync(join(dir, name), { force: true });
     mkdirSync(join(dir, name));
@@ -235,7 +235,7 @@ describe("leaves unusable files unchanged", () => {
     expect(await (await open()).db.selectFrom("chains").select("runs").execute()).toEqual([{ runs: 8 }]);
   });
 
-  test("a path that is a file, or below one, is refused", async () => {
+  test("a path that is a file, or is inside a file, is refused", async () => {
     const parent = dir;
     writeFileSync(parent, "a file");
     expect((await problem()).problem).toBe("not_a_directory");
@@ -244,7 +244,7 @@ describe("leaves unusable files unchanged", () => {
     expect(readFileSync(parent, "utf8")).toBe("a file");
   });
 
-  // Skipped without /proc.
+  // Skipped on systems without /proc.
   test.skipIf(process.platform !== "linux")(
     "FO1: a path where the system creates no folder is refused",
     async () => {
@@ -257,7 +257,7 @@ describe("leaves unusable files unchanged", () => {
   );
 });
 
-test("FO1: two processes that create the same folders at once both succeed", async () => {
+test("FO1: two processes that create the same folders at the same time both succeed", async () => {
   const workerData = { dir, gate: new Int32Array(new SharedArrayBuffer(4)) };
   const makers = [1, 2].map(() => new Worker(MAKER, { eval: true, workerData }));
   try {
@@ -275,7 +275,7 @@ describe("other processes", () => {
     return child;
   }
 
-  test("a second gateway on the directory is told which process holds it; a killed one leaves it free", async () => {
+  test("a second gateway on the folder is told which process uses it; a killed process does not block it", async () => {
     const child = start(process.execPath, [FIXTURE, dir]);
     expect(await heard(child)).toEqual({ opened: child.pid });
     const found = await problem();
@@ -287,14 +287,14 @@ describe("other processes", () => {
     expect(chains).toEqual([{ chain_id: `pid-${child.pid}` }]);
   });
 
-  test("a directory has one store, also within one process", async () => {
+  test("a folder has one store, also within one process", async () => {
     await open();
     expect((await problem()).problem).toBe("in_use");
   });
 
-  test("refuses a directory that cannot be written, and a file in place of one", async () => {
+  test("a folder that cannot be written is refused, and so is a file in place of it", async () => {
     await openAndClose();
-    // Root may write everywhere, so the child runs as another user.
+    // Root may write everywhere, so the child process runs as another user.
     const root = process.getuid?.() === 0;
     const ids = root ? { uid: 65_534, gid: 65_534 } : {};
     chmodSync(join(dir, ".."), 0o755);
@@ -315,10 +315,10 @@ describe("other processes", () => {
 
   const mounts = spawnSync("unshare", ["-m", "true"]).status === 0;
 
-  // Skipped if no small disk can be mounted (needs root); driver.test.ts checks the same with a page
-  // limit.
+  // Skipped if no small disk can be mounted, which only root may do; driver.test.ts checks the same with a
+  // page limit.
   test.skipIf(!mounts)(
-    "names a full disk and keeps stored data; writing works again once there is room",
+    "a full disk is reported, stored data is kept, and writing works again once there is space",
     () => {
       mkdirSync(dir);
       const ballast = `head -c 1500000 /dev/zero > "$0/ballast"`;
@@ -337,8 +337,8 @@ describe("other processes", () => {
     },
   );
 
-  // Skipped if no small disk can be mounted (needs root).
-  test.skipIf(!mounts)("names a disk that is full from the start", () => {
+  // Skipped if no small disk can be mounted, which only root may do.
+  test.skipIf(!mounts)("a disk that is full at the start is reported", () => {
     mkdirSync(dir);
     const script = `mount -t tmpfs -o size=64k tmpfs "$0" && exec "$1" "$2" "$0"`;
     const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];

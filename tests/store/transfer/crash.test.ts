@@ -1,4 +1,5 @@
-// Interrupts moves in the middle: the target stays empty, the source unchanged, and a second try works.
+// Interrupts store migrations halfway: the target stays empty, the source unchanged, and a second attempt
+// works.
 
 import { once } from "node:events";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -22,7 +23,7 @@ import { freshUrl, good, inEmbedded, inPostgres, jobOn, schemaOf, words } from "
 /** Maximum number of polls of the server before the test fails. */
 const ASKED_MAX = 20_000;
 
-/** Resolves once the server has ended a connection. */
+/** Resolves when the server has ended a connection. */
 async function gone(url: string, pid: number): Promise<void> {
   for (let asked = 0; asked < ASKED_MAX; asked += 1) {
     const rows = await runSql(url, `select 1 from pg_stat_activity where pid = ${pid}`);
@@ -47,7 +48,7 @@ async function expectSame(dir: string, url: string): Promise<void> {
   expect(await inPostgres(url, ({ db }) => rowsOf(db, { onServer: true }))).toEqual(wanted);
 }
 
-test("a process that is killed in the middle leaves the target empty and the source unchanged", async () => {
+test("if the process is killed halfway, the target is empty and the source unchanged", async () => {
   const dir = await fullStore();
   const before = readFileSync(join(dir, STORE_FILE));
   const url = await freshUrl();
@@ -65,7 +66,7 @@ test("a process that is killed in the middle leaves the target empty and the sou
   await expectSame(dir, url);
 }, 60_000);
 
-test("a connection that is lost in the middle leaves the target empty", async () => {
+test("if the connection is lost halfway, the target is empty", async () => {
   const dir = await fullStore();
   const url = await freshUrl();
   const gate = await gateIn(url);
@@ -91,7 +92,7 @@ test("a migration blocks other writers and moves everything", async () => {
   await expectSame(dir, url);
 }, 60_000);
 
-test("waits for a gateway that has begun to write to the target, then refuses the move", async () => {
+test("a migration waits for a gateway that has begun to write to the target, and is then refused", async () => {
   const dir = await fullStore();
   const url = await freshUrl();
   await inPostgres(url, async (store) => {
@@ -115,7 +116,7 @@ test("waits for a gateway that has begun to write to the target, then refuses th
   });
 }, 60_000);
 
-test("a cancelled move leaves nothing behind: no row, no file, no folder", async () => {
+test("a cancelled migration leaves no row, file or folder behind", async () => {
   const dir = await fullStore();
   const folder = temporaryFolder();
   const stopping = (at: string | { url: string }) => {
@@ -144,7 +145,7 @@ test("a cancelled move leaves nothing behind: no row, no file, no folder", async
   expect(readdirSync(folder)).toEqual(["whole"]);
 }, 60_000);
 
-test("a cancelled copy of a file stops at once instead of reading to the end", async () => {
+test("cancelling the copy of a file stops it at once instead of reading to the end", async () => {
   const copy = join(temporaryFolder(), "copy");
   const stopped = copyFile(join(await fullStore(), STORE_FILE), copy, AbortSignal.abort());
   await expect(stopped).rejects.toThrow("aborted");

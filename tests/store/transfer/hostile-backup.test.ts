@@ -1,4 +1,4 @@
-// Restores backups with planted code, or with something else in place of a table or of the file.
+// Restores backups that contain code, or other objects in place of a table or of the file.
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { backupStore, restoreStore } from "../../../src/store/transfer/transfer.
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, undoMigrations, words } from "./moves.ts";
 
-/** Makes a backup of a small store, changed by these statements. */
+/** Makes a backup of a small store, which these statements change. */
 async function changedBackup(statements: string): Promise<string> {
   const file = join(temporaryFolder(), "backup.sqlite");
   good(await backupStore(jobOn(await smallStore()), file));
@@ -20,7 +20,7 @@ async function changedBackup(statements: string): Promise<string> {
   return file;
 }
 
-/** Approves every stranger who asks. */
+/** SQL that approves every pairing request. */
 const TRIGGER = `create trigger approve_all after insert on channel_peers begin
   update channel_peers set state = 'approved';
 end;`;
@@ -34,7 +34,7 @@ function objectsIn(dir: string): string[] {
   return rows.map(({ name }) => String(name));
 }
 
-test("reports and leaves out a trigger and a view that somebody planted in a backup", async () => {
+test("a trigger and a view added to a backup are reported and not restored", async () => {
   const file = await changedBackup(TRIGGER + VIEW);
   const dir = temporaryFolder();
   expect(good(await restoreStore(jobOn(dir), file)).leftOut).toEqual(PLANTED);
@@ -51,7 +51,7 @@ test("reports and leaves out a trigger and a view that somebody planted in a bac
   }
 });
 
-test("migrates an older version's backup without the objects planted in it", async () => {
+test("a backup of an older version is migrated without objects that were added to it", async () => {
   const sessions = "create trigger s after insert on sessions begin delete from messages; end;";
   const file = await changedBackup(undoMigrations(11) + sessions);
   const dir = temporaryFolder();
@@ -70,7 +70,7 @@ test.each([
   expect(said).toMatch(/was altered: .* is not a table of this program/);
 });
 
-test("refuses a pipe in place of a backup or of its log, without opening it", async () => {
+test("a pipe in place of a backup or of its log is refused without opening it", async () => {
   const pipe = join(temporaryFolder(), "pipe");
   execFileSync("mkfifo", [pipe]);
   expect(words(await restoreStore(jobOn(temporaryFolder()), pipe))).toContain("is not a regular file");
@@ -79,13 +79,13 @@ test("refuses a pipe in place of a backup or of its log, without opening it", as
   expect(words(await restoreStore(jobOn(temporaryFolder()), file))).toContain("-wal is not a regular file");
 });
 
-test("refuses a pipe in place of the store, without opening it", async () => {
+test("a pipe in place of the store is refused without opening it", async () => {
   const dir = temporaryFolder();
   execFileSync("mkfifo", [join(dir, STORE_FILE)]);
   await expect(inEmbedded(dir, async () => {})).rejects.toThrow("is not a regular file");
 });
 
-test("the schema of a live store is compared with this program's schema", async () => {
+test("the schema of an open store is compared with this program's schema", async () => {
   const dir = await smallStore();
   expect(inspectStoreDir(dir).differences).toEqual([]);
   const database = new DatabaseSync(join(dir, STORE_FILE));
@@ -97,7 +97,7 @@ test("the schema of a live store is compared with this program's schema", async 
   ]);
 });
 
-test("no statement can write to the schema table of a live store", async () => {
+test("no statement can write to the schema table of an open store", async () => {
   await inEmbedded(await smallStore(), async (store) => {
     const { sql } = await import("kysely");
     await store.transaction(async (tx) => {

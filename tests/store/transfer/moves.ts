@@ -1,4 +1,4 @@
-// Shared by the tests of moved stores: jobs, targets, temporary stores.
+// Helpers for tests of store migrations: jobs, targets, temporary stores.
 
 import type { Result } from "../../../src/core/shapes/errors.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
@@ -13,7 +13,7 @@ import { plainRedactor } from "../../kit/redactor.ts";
 import { freshSchema, runSql, serverUrl, takeSchema } from "../../kit/store/postgres.ts";
 import { sampleSession, silentLog, userMessage } from "../samples.ts";
 
-/** A move of the embedded store in a directory, or of the store in a database. */
+/** Returns the job that moves the embedded store in a folder, or the store in a database. */
 export function jobOn(place: string | { url: string }, more: Partial<MoveJob> = {}): MoveJob {
   const store =
     typeof place === "string" ? { dir: place } : { dir: temporaryFolder(), postgresUrl: place.url };
@@ -26,13 +26,13 @@ export function good<T>(result: Result<T>): T {
   return result.value;
 }
 
-/** Returns a failure's text for people. */
+/** Returns the text of a failure. */
 export function words(result: Result<unknown>): string {
   if (result.ok) throw new Error("a failure was expected");
   return `${result.error} ${result.hint ?? ""}`.trim();
 }
 
-/** Returns the address of a schema that does not exist yet, and drops it after the test. */
+/** Returns the address of a schema that does not exist yet, and is dropped after the test. */
 export async function freshUrl(): Promise<string> {
   const { url, schema } = freshSchema(await serverUrl());
   cleanup(() => runSql(url, `drop schema if exists "${schema}" cascade`).then(() => {}));
@@ -76,7 +76,7 @@ export async function smallStore(): Promise<string> {
   return dir;
 }
 
-/** Statements that undo each migration, the newest first. */
+/** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
   "alter table runs drop column dismissed_at;",
   `drop index sessions_failed; drop index sessions_failed_below; drop index runs_asked;
@@ -108,7 +108,7 @@ const UNDONE = [
   alter table waits drop column owner; alter table deliveries drop column attempt_owner;`,
 ];
 
-/** Returns statements that undo the last `count` migrations of an embedded file. */
+/** Returns the statements that undo the last `count` schema migrations of an embedded file. */
 export function undoMigrations(count: number): string {
   return `${UNDONE.slice(0, count).join("\n")} pragma user_version = ${SCHEMA_VERSION - count};`;
 }

@@ -1,4 +1,4 @@
-// `parley store recover`: restores lost data, and leaves everything else alone.
+// `parley store recover` restores lost data, and changes nothing else.
 
 import {
   copyFileSync,
@@ -59,7 +59,7 @@ async function writeCopies(dir: string, store: Store): Promise<void> {
   await jsonlCopies.close();
 }
 
-/** A store whose later changes were in a lost log: `before` is stored, `after` is not. */
+/** Makes a store whose later changes were in a log that was lost: `before` is stored, `after` is not. */
 async function lost(
   before: (store: Store) => Promise<void>,
   after: (store: Store) => Promise<void>,
@@ -91,7 +91,7 @@ async function idsOf(dir: string): Promise<Record<string, string[]>> {
   }
 }
 
-/** A closed store with a transcript of many pages, and its copy. */
+/** Makes a closed store with a transcript of many pages, and its JSONL copy. */
 async function longTranscript(): Promise<{ dir: string; ids: string[] }> {
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
@@ -106,7 +106,7 @@ async function longTranscript(): Promise<{ dir: string; ids: string[] }> {
 const copyOf = (dir: string, id: string): string => readFileSync(join(dir, `${id}.jsonl`), "utf8");
 const recovered = async (dir: string): Promise<Recovered> => good(await recoverStore(jobOn(dir), KEYS));
 
-test("damage: restores data that only the copies have, including sessions", async () => {
+test("damage: data that only the JSONL copies contain is restored, including sessions", async () => {
   const dir = await lost(
     async (store) => {
       await session(store, "agent:main:main", ONE);
@@ -142,7 +142,7 @@ test("damage: restores data that only the copies have, including sessions", asyn
   await store.close();
 });
 
-test("damage: a lost reset applies again; a deleted transcript stays deleted", async () => {
+test("damage: a lost reset is repeated, and a deleted transcript stays deleted", async () => {
   const dir = await lost(
     async (store) => {
       await session(store, "agent:main:main", ONE);
@@ -169,7 +169,7 @@ test("damage: a lost reset applies again; a deleted transcript stays deleted", a
   expect(rows).toEqual([{ key: "agent:main:main", session_id: THREE }]);
 });
 
-test("damage: restores a file cut in half from its pages, and the messages from the copies", async () => {
+test("damage: a file that was cut in half is restored from its pages, and the messages from the JSONL copies", async () => {
   const { dir, ids } = await longTranscript();
   truncateSync(join(dir, STORE_FILE), readFileSync(join(dir, STORE_FILE)).length / 2);
   const copy = copyOf(dir, ONE);
@@ -178,7 +178,7 @@ test("damage: restores a file cut in half from its pages, and the messages from 
   expect(copyOf(dir, ONE)).toBe(copy);
 });
 
-test("damage: damaged pages cost at most their rows, and the messages are restored in order", async () => {
+test("damage: damaged pages lose at most their rows, and the messages are restored in order", async () => {
   const { dir, ids } = await longTranscript();
   const whole = readFileSync(join(dir, STORE_FILE));
   for (const page of [40, 60, 80, 100]) {
@@ -192,7 +192,7 @@ test("damage: damaged pages cost at most their rows, and the messages are restor
   }
 });
 
-test("damage: rebuilds a missing store from its copies alone, but not one that never existed", async () => {
+test("damage: a missing store is rebuilt from its JSONL copies, but not one that never existed", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
   await session(store, "agent:main:main", ONE);

@@ -1,4 +1,4 @@
-// Refused moves: each failure says what to do, and changes nothing.
+// Migrations that are refused: each error says what to do, and nothing is changed.
 
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ import {
   words,
 } from "./moves.ts";
 
-/** Starts and stops a gateway that does nothing else. */
+/** Starts and stops a gateway. */
 async function startOnce(store: Store): Promise<void> {
   await store.transaction(async (tx) => {
     for (const agentId of ["main", "research"]) {
@@ -48,7 +48,7 @@ const sessionsIn = async (store: Store) =>
     (row) => row.session_id,
   );
 
-test("replaces sessions without messages, runs or settings as if the store were empty", async () => {
+test("a target with sessions that have no messages, runs or settings counts as empty", async () => {
   const file = await backup();
   const url = await freshUrl();
   await inPostgres(url, startOnce);
@@ -94,7 +94,7 @@ const SOMETHING: readonly (readonly [string, (store: Store) => Promise<unknown>,
   ],
 ];
 
-test.each(SOMETHING)("refuses a target that holds %s, and leaves it unchanged", async (_name, add, table) => {
+test.each(SOMETHING)("a target that contains %s is refused and not changed", async (_name, add, table) => {
   const file = await backup();
   const url = await freshUrl();
   const dir = temporaryFolder();
@@ -115,12 +115,12 @@ test.each(SOMETHING)("refuses a target that holds %s, and leaves it unchanged", 
   }
 });
 
-test("refuses a database with a running gateway, and names it without its password", async () => {
+test("a database with a running gateway is refused, and named without its password", async () => {
   const url = await freshUrl();
   const facts = { processId: "p", host: "here", version: "1" };
   await inPostgres(url, async (store) => {
     await store.transaction((tx) => joinProcesses(tx, facts, 0));
-    // The other gateway is alive for the whole test.
+    // The other gateway is alive during the whole test.
     await store.transaction((tx) => tx.updateTable("processes").set({ beat_at: 4e12 }).execute());
   });
   const said = words(await migrateStore(jobOn(await smallStore()), url));
@@ -149,7 +149,7 @@ test.each([
   ["postgres://u:geheim@127.0.0.1", "names no database"],
   ["postgres://u:geheim@127.0.0.1/d?schema=No%20Schema", "its schema must be"],
 ])(
-  "a wrong address is wrong usage, with an error that names --to and repeats nothing of it: %s",
+  "an invalid address is wrong usage, with an error that names --to and repeats nothing of the address: %s",
   async (url, why) => {
     const refused = await migrateStore(jobOn(await smallStore()), url);
     expect(refused).toMatchObject({ ok: false, code: "invalid_argument" });
@@ -172,7 +172,7 @@ test("a missing server and a wrong password are reported", async () => {
   }
 });
 
-test("neither fills nor reads a schema of another version, and leaves it unchanged", async () => {
+test("a schema of another version is neither filled nor read, and stays unchanged", async () => {
   const url = await freshUrl();
   const file = await backup();
   await inPostgres(url, startOnce);
@@ -188,7 +188,7 @@ test("neither fills nor reads a schema of another version, and leaves it unchang
   expect(readdirSync(join(target, ".."))).toEqual([]);
 });
 
-test("refuses to move a store with a row too long for the database's indexes, and says so", async () => {
+test("a store with a row that is too long for the database's indexes is refused with the reason", async () => {
   const dir = await smallStore();
   await inEmbedded(dir, (store) =>
     store.transaction((tx) =>
@@ -207,7 +207,7 @@ test("refuses to move a store with a row too long for the database's indexes, an
   expect(await inPostgres(url, sessionsIn)).toEqual([]);
 });
 
-test("a backup of a missing store makes nothing", async () => {
+test("a backup of a missing store creates nothing", async () => {
   const folder = temporaryFolder();
   const url = await freshUrl();
   expect(words(await backupStore(jobOn({ url }), join(folder, "b")))).toContain("does not exist");
@@ -219,7 +219,7 @@ test("a backup of a missing store makes nothing", async () => {
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("a backup overwrites no file, and names the existing one", async () => {
+test("a backup overwrites no file, and the error names the existing one", async () => {
   const dir = await smallStore();
   const folder = temporaryFolder();
   const file = join(folder, "mine");
@@ -231,7 +231,7 @@ test("a backup overwrites no file, and names the existing one", async () => {
   expect(readdirSync(folder)).toEqual(["mine"]);
 });
 
-/** Files that are not sound backups, with the expected messages. */
+/** Files that are not valid backups, with the expected errors. */
 const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = [
   ["nothing", () => {}, /there is no file .*backup$/],
   ["a directory", (file) => mkdirSync(file), /is a directory.*Name the file in it/],
@@ -257,7 +257,7 @@ const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = 
   ],
 ];
 
-test.each(UNSOUND)("does not restore a file that is no backup: %s", async (_name, make, said) => {
+test.each(UNSOUND)("a file that is not a backup is not restored: %s", async (_name, make, said) => {
   const file = join(temporaryFolder(), "backup");
   make(file);
   const dir = temporaryFolder();
@@ -296,7 +296,7 @@ test("a damaged file is neither restored, migrated nor backed up", async () => {
   }
 });
 
-// Skipped without /proc.
+// Skipped on systems without /proc.
 test.skipIf(process.platform !== "linux")(
   "a path where the system creates no folder gives a clear error",
   async () => {

@@ -1,4 +1,4 @@
-// Moves whole stores: to PostgreSQL, to a backup file, and back, with everything in them.
+// Moves whole stores with all their contents: to PostgreSQL, to a backup file, and back.
 
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ import {
 
 const SEED = process.env.PARLEY_SEED ?? `${Date.now()}`;
 
-test(`moves every row unchanged and in order, there and back, and finds the same messages (PARLEY_SEED=${SEED})`, async () => {
+test(`every row is moved unchanged and in order, there and back, and searches find the same messages (PARLEY_SEED=${SEED})`, async () => {
   const from = temporaryFolder();
   const { own, onServer, found } = await inEmbedded(from, async (store) => {
     await fillStore(store, dice(SEED));
@@ -76,7 +76,7 @@ test(`moves every row unchanged and in order, there and back, and finds the same
   }
 }, 120_000);
 
-test("holds at most a page in memory, by rows and by bytes", async () => {
+test("at most one page is in memory, limited by rows and by bytes", async () => {
   const dir = temporaryFolder();
   const pages: number[] = [];
   await inEmbedded(dir, async (store) => {
@@ -106,11 +106,11 @@ test("holds at most a page in memory, by rows and by bytes", async () => {
       );
     });
   });
-  // Messages of 1.5 MB, the fifth one of 9 MB, in pages of 4 MiB; then 700 chains in pages of 256.
+  // Messages of 1.5 MB, the fifth of 9 MB, in pages of 4 MiB. Then 700 chains in pages of 256 rows.
   expect(pages).toEqual([2, 2, 1, 2, 2, 256, 256, 188]);
 });
 
-/** Commits a message and its number together, until it is stopped. */
+/** Commits a message and its number in one transaction, repeatedly until it is stopped. */
 function writer(store: Store): { written(): number; stop(): Promise<number> } {
   let [number, stopped] = [0, false];
   const work = (async () => {
@@ -139,13 +139,13 @@ function writer(store: Store): { written(): number; stop(): Promise<number> } {
 }
 
 test.each(["embedded", "postgres"])(
-  "a backup shows one moment of a store during writes: %s",
+  "a backup shows one moment of a store that is being written: %s",
   async (kind) => {
     const dir = temporaryFolder();
     const url = await freshUrl();
     const file = join(temporaryFolder(), "backup.sqlite");
     await (kind === "embedded" ? inEmbedded : inPostgres)(kind === "embedded" ? dir : url, async (store) => {
-      // Large enough that much is written during the copy.
+      // Large enough that many writes happen during the copy.
       await store.transaction(async (tx) => {
         for (let number = 0; number < 20; number += 1) {
           const entry = userMessage(`big${number}`, "x".repeat(1_000_000));
@@ -170,7 +170,7 @@ test.each(["embedded", "postgres"])(
   },
 );
 
-test("moves an older version's file in the current form, and leaves the file unchanged", async () => {
+test("a file of an older version is moved in the current form and stays unchanged", async () => {
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
@@ -195,7 +195,7 @@ test("moves an older version's file in the current form, and leaves the file unc
   });
 });
 
-test("includes a log beside the file, as a killed process leaves it", async () => {
+test("a log beside the file, as a killed process leaves it, is included", async () => {
   const [dir, killed] = [temporaryFolder(), temporaryFolder()];
   await inEmbedded(dir, async (store) => {
     await saySomething(store);
@@ -208,7 +208,7 @@ test("includes a log beside the file, as a killed process leaves it", async () =
   expect(good(await restoreStore(jobOn(to), join(killed, STORE_FILE))).tally.messages).toBe(1);
 });
 
-test("a backup is one file, and only its owner can read it and the store restored from it", async () => {
+test("a backup is one file; only its owner can read it and the store restored from it", async () => {
   const dir = await smallStore();
   const folder = temporaryFolder();
   const file = join(folder, "new", "folder", "backup.sqlite");
@@ -232,7 +232,7 @@ test("after a restore, the next start checks every JSONL copy", async () => {
   expect(existsSync(join(dir, PROGRESS_FILE))).toBe(false);
 });
 
-test("damage: a restore keeps the copies of the previous store, which may be ahead of the backup", async () => {
+test("damage: a restore keeps the JSONL copies of the previous store, which may be newer than the backup", async () => {
   const dir = temporaryFolder();
   const name = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl";
   const file = join(temporaryFolder(), "backup.sqlite");

@@ -51,7 +51,7 @@ async function openStory(more: HouseOptions = {}): Promise<House> {
 const entry = (page: Page, text: string | RegExp) => page.locator(".entry", { hasText: text });
 
 describeInBrowser("a conversation", () => {
-  test("shows markdown, tool calls that open, links to the other session, and how each run ended", async () => {
+  test("messages show markdown, tool calls that can be opened, links to the other session, and how each run ended", async () => {
     const house = await openStory({ choices: {} });
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "Please ask research" }).done;
@@ -85,10 +85,10 @@ describeInBrowser("a conversation", () => {
     await entry(page, "Please ask research").waitFor();
   });
 
-  test("marks reply turns, announcements and tasks of sub-agents, and names the files that they got", async () => {
+  test("reply turns, announcements and tasks of sub-agents are marked, with the names of their attachments", async () => {
     const house = await openStory();
     const client = await house.client();
-    // Announcements have a receiver from now on.
+    // A person's message gives the session a chat for its announcements.
     await client.request("chat.send", { sessionKey: ASK.sessionKey, message: "hello" });
     const sent = await client.request("tools.invoke", {
       name: "sessions_send",
@@ -110,7 +110,7 @@ describeInBrowser("a conversation", () => {
     await page.locator(".conversation-facts").getByRole("link", { name: "main" }).waitFor();
   });
 
-  test("a token's scopes decide what is offered: a reader has no composer, a writer no reset", async () => {
+  test("a token's scopes decide which actions are offered: a reader has no composer, a writer no reset", async () => {
     const house = await openStory();
     const reader = await visit(house.http, { token: "reader", at: at(MAIN) });
     await reader.page.getByRole("heading", { name: "main" }).waitFor();
@@ -123,7 +123,7 @@ describeInBrowser("a conversation", () => {
     expect(await writer.page.getByLabel("Sending to this session").count()).toBe(0);
   });
 
-  test("label, send policy, thinking and model are changed; a refused send says why and loses nothing", async () => {
+  test("label, send policy, thinking and model can be changed; a refused message shows the reason and stays in the composer", async () => {
     const house = await openStory();
     const client = await house.client();
     const { page } = await visit(house.http, { token: TOKEN, at: at("agent:research:main") });
@@ -204,7 +204,7 @@ describeInBrowser("a conversation", () => {
     }
   });
 
-  test("axe-core finds nothing wrong, on phone and desktop, light and dark", async () => {
+  test("axe-core finds no problem, on phone and desktop, light and dark", async () => {
     const house = await openStory();
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "Please ask research" }).done;

@@ -1,4 +1,5 @@
-// Hostile text in every place of a conversation that shows text: nothing runs, loads, moves or hangs the page.
+// Hostile text wherever a conversation shows text: it runs nothing, loads nothing, moves nothing and does not
+// block the page.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -13,7 +14,10 @@ import { assistantMessage, toolResult, userMessage } from "../../store/samples.t
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
 
-/** Each text would set `window.broken`, call another host, or take a name of the page, if it could. */
+/**
+ * Each text would set `window.broken`, call another host, or overwrite a name of the page if it were
+ * executed.
+ */
 const TEXTS = [
   "<script>window.broken = 1</script>",
   "<img src=x onerror='window.broken = 1'>",
@@ -39,7 +43,7 @@ const TEXTS = [
   "{{constructor.constructor('window.broken=1')()}} ${window.broken=1}",
 ];
 
-/** Each text would keep a careless parser or the layout busy for long. */
+/** Each text would keep a careless parser or the layout busy for a long time. */
 const HEAVY = [
   "x".repeat(1_000_000),
   ">".repeat(10_000),
@@ -66,7 +70,7 @@ async function hold(house: House, messages: readonly Message[]): Promise<void> {
   });
 }
 
-/** Reads every harm that a text could have done to the page. */
+/** Collects the harm that a text could have done to the page. */
 function harm(page: Page) {
   return page.evaluate(() => {
     const box = document.querySelector(".entries") as HTMLElement;
@@ -137,7 +141,7 @@ describeInBrowser("hostile text", () => {
     expect(await harm(page)).toEqual(HARMLESS);
   });
 
-  test("writes out characters that reorder or hide the text around them", async () => {
+  test("characters that reorder or hide the text around them are shown as escapes", async () => {
     const house = await openHouse();
     const text = "pay \u202e0001\u202c EUR\u2066\u200b now";
     await hold(house, [{ ...userMessage("m", text), senderName: text }]);
@@ -147,7 +151,7 @@ describeInBrowser("hostile text", () => {
     expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b]/);
   });
 
-  test("TM1: shows a line of a megabyte, deep quotes, brackets and lists, and stays responsive", async () => {
+  test("TM1: with a line of a megabyte, deep quotes, brackets and lists the page stays responsive", async () => {
     const house = await openHouse();
     await hold(
       house,

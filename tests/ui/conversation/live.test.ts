@@ -19,7 +19,7 @@ async function say(page: Page, text: string): Promise<void> {
   await field(page).press("Enter");
 }
 
-/** A session whose runs stream texts on the test's request. */
+/** Opens a session whose runs stream texts when the test says so. */
 async function openTalk(): Promise<{
   house: House;
   speak: (text: string) => void;
@@ -70,7 +70,7 @@ describeInBrowser("a conversation that goes on", () => {
     expect((await entries(page)).filter((text) => text.includes("Another beginning"))).toHaveLength(1);
   });
 
-  test("shows messages queued during a run, which can be cancelled; Stop ends the run and keeps its text", async () => {
+  test("messages queued during a run are shown and can be cancelled; Stop ends the run and keeps its text", async () => {
     const { house, speak } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await say(page, "begin");
@@ -93,7 +93,7 @@ describeInBrowser("a conversation that goes on", () => {
     await expect.poll(() => queued.count()).toBe(0);
   });
 
-  test("Shift+Enter adds a line, on a phone Enter does; the field grows, and each session keeps its draft", async () => {
+  test("Shift+Enter adds a line, and so does Enter on a phone; the field grows, and each session keeps its draft", async () => {
     const { house } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     const height = () => field(page).evaluate((one) => one.clientHeight);
@@ -118,7 +118,7 @@ describeInBrowser("a conversation that goes on", () => {
     await phone.page.getByText("echo quick phone").waitFor();
   });
 
-  test("shows a running tool call, and the session that it waits for", async () => {
+  test("a running tool call is shown with the session for which it waits", async () => {
     const heard = Promise.withResolvers<string>();
     const model = scriptedModel(({ entries }) => {
       const last = JSON.stringify(entries.at(-1));
@@ -136,7 +136,7 @@ describeInBrowser("a conversation that goes on", () => {
     await card.getByRole("link", { name: "research" }).waitFor();
     heard.resolve("Nothing new.");
     await page.getByText("It said so.").waitFor();
-    // Live text arrives before the stored message is read.
+    // The live text arrives before the stored message is read.
     await card.getByText("running").waitFor({ state: "detached" });
     await expect.poll(() => page.getByText("I ask.").count()).toBe(1);
   });

@@ -1,4 +1,5 @@
-// A long conversation in a real browser: paging both ways without a jump, with a bounded document.
+// A long conversation in a real browser: it is read in pages in both directions without a jump, and the
+// document stays small.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -10,7 +11,7 @@ import { assistantMessage, userMessage } from "../../store/samples.ts";
 
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
-/** Messages that the page may hold, and other rows beside them. */
+/** Maximum number of rows in the document: messages, and other rows beside them. */
 const ROWS_MAX = 400;
 
 async function append(house: House, from: number, count: number): Promise<void> {
@@ -20,7 +21,7 @@ async function append(house: House, from: number, count: number): Promise<void> 
   });
   await house.store.transaction(async (tx) => {
     for (let n = from; n < from + count; n += 1) {
-      // Heights differ, so that nothing can be right by chance.
+      // Messages have different heights, so that no position is right by chance.
       const text = `message ${n}\n\n${"and another line of it\n".repeat((n * 7) % 5)}`;
       const entry = n % 2 === 0 ? userMessage(`m${n}`, text) : assistantMessage(`m${n}`, text);
       await appendEntry(
@@ -52,7 +53,7 @@ function standsStill(page: Page): Promise<void> {
   });
 }
 
-/** Scrolls by small steps towards an end, and returns the largest jump of visible rows. */
+/** Scrolls by small steps towards an end, and returns the largest unexpected movement of visible rows. */
 function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: number; rowsMax: number }> {
   return page.evaluate(
     async ({ direction, until }) => {
@@ -73,7 +74,7 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
         const moved = box.scrollTop - top;
         await frame();
         await frame();
-        // The visible rows moved only by the scroll, whatever was loaded meanwhile.
+        // Visible rows must move exactly as far as the scroll, whatever was loaded meanwhile.
         if (row?.isConnected) {
           jumpMax = Math.max(jumpMax, Math.abs(row.getBoundingClientRect().top - (before - moved)));
         }
@@ -85,7 +86,7 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
 }
 
 describeInBrowser("a conversation of thousands of messages", () => {
-  test("TH1, LI1: scrolls to the first message and back without a jump, in a bounded document", async () => {
+  test("TH1, LI1: a reader scrolls to the first message and back without a jump, and the document stays small", async () => {
     const house = await openHouse();
     await append(house, 0, 4_000);
     const { page } = await visit(house.http, { token: TOKEN, at: AT });

@@ -1,4 +1,5 @@
-// The pure parts of a conversation: the window of messages, the visible part, and its texts.
+// Parts of the conversation that need no browser: the window of loaded messages, the visible items, and their
+// texts.
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -55,7 +56,7 @@ function transcript(count: number) {
 }
 
 describe("the window", () => {
-  test("TH1, TH2: pages read in any order make a bounded window without a gap", () => {
+  test("TH1, TH2: pages read in any order give a limited window without a gap", () => {
     const moves = fc.array(fc.constantFrom("older", "newer"), { maxLength: 40 });
     fc.assert(
       fc.property(
@@ -84,7 +85,7 @@ describe("the window", () => {
     );
   });
 
-  test("appends each new message once; a reader of old messages keeps the start of the window", () => {
+  test("each new message is appended once, and a reader of old messages keeps the beginning of the window", () => {
     const source = transcript(WINDOW_MAX + 50);
     const full = { ...threadOf(source.before(`m${WINDOW_MAX}`, WINDOW_MAX)), nextAfter: undefined };
     const page = source.after(`m${WINDOW_MAX - 1}`, 50);
@@ -134,7 +135,7 @@ describe("the visible history", () => {
           : [],
     );
 
-  test("IT1: shows a result with the nearest call of its id; alone if the window lacks the call", () => {
+  test("IT1: a result is shown with the nearest call of its id, or alone if that call is not loaded", () => {
     const messages = [
       result("x", "c1", "r0"),
       call("a1", "c1", "r1"),
@@ -146,7 +147,7 @@ describe("the visible history", () => {
     expect(shape(itemsOf(thread(messages, runs)))).toEqual(["x()", "end r0", "a1(t1)", "end r1", "a2(t2)"]);
   });
 
-  test("a line marks the end of the messages that the model reads as a summary", () => {
+  test("a line marks the end of the messages that the model sees only as a summary", () => {
     const messages = [userMessage("a", "x"), userMessage("b", "y")];
     const items = itemsOf({ ...thread(messages, {}), compactions: { b: 5, gone: 6 } });
     expect(items.map(({ id }) => id)).toEqual(["day a", "a", "compaction b", "b"]);
@@ -199,7 +200,7 @@ test("OR1: the author of a message comes from its provenance and its run, never 
   expect(originOf(sent, RUN, "main").sessionKey).toBe("agent:b:main");
 });
 
-test("CA1: reads calls and results of any shape without an error, and finds the sessions and files in them", () => {
+test("CA1: calls and results of any form are read without an error, and their sessions and files are found", () => {
   const call = (name: string, args: object): ToolCall =>
     ({ type: "toolCall", id: "c", name, arguments: args }) as ToolCall;
   expect(summaryOf(call("exec", { command: "ls\n -l" }))).toBe("ls -l");
@@ -256,7 +257,7 @@ describe("a growing text", () => {
     ...["> quoted", "", "1. one", "", "2. two", "", "Last words", ""],
   ].join("\n");
 
-  test("LB1: splits where a block has ended whatever follows, never inside a list or code", () => {
+  test("LB1: a streamed text is split after a finished block, never inside a list or code", () => {
     const parts = new Set<string>();
     let from = 0;
     for (let end = 0; end <= DOC.length; end += 1) {
@@ -272,7 +273,7 @@ describe("a growing text", () => {
     expect([...parts].join("") + DOC.slice(from)).toBe(DOC);
   });
 
-  test("TM1: renders prose, code and tables as markdown, but not deep or endlessly repeated structures", () => {
+  test("TM1: prose, code and tables are rendered as markdown, but not deep or endlessly repeated structures", () => {
     for (const text of [DOC, "| a | b |\n|---|---|\n| 1 | 2 |", "a **b** [c](d) ~~e~~", "    indented"]) {
       expect(isTame(text), text.slice(0, 20)).toBe(true);
     }

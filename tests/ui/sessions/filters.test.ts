@@ -1,4 +1,4 @@
-// The filters of the session list, with their counts, in the address.
+// The filters of the session list, with their counts, in the page's address.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -12,7 +12,9 @@ const filterButton = (page: Page, name: RegExp) =>
   page.getByRole("group", { name: "Show" }).getByRole("button", { name });
 const words = (page: Page) => page.getByRole("group", { name: "Show" }).innerText();
 
-/** A house with a run that waits for `go`, a failed one and a good one, all by one other token. */
+/**
+ * Opens a gateway with a run that waits for `go`, a failed run and a successful one, all of another token.
+ */
 async function openBusy() {
   const gate = Promise.withResolvers<void>();
   const play: Play = async ({ run: { input } }) => {
@@ -37,7 +39,7 @@ async function openBusy() {
 }
 
 describeInBrowser("session filters", () => {
-  test("running, failed and own sessions are counted and listed, and follow what happens", async () => {
+  test("running, failed and own sessions are counted and listed, and changes appear at once", async () => {
     const { house, go } = await openBusy();
     const { page } = await visit(house.http, { token: TOKEN });
     await expect.poll(() => words(page)).toBe("All\nRunning 1\nFailed 1\nMine");
@@ -88,7 +90,7 @@ describeInBrowser("session filters", () => {
     await expect.poll(() => names(other.page)).toEqual(["the group"]);
   });
 
-  test("signing out forgets the filters", async () => {
+  test("signing out resets the filters", async () => {
     const { house } = await openBusy();
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions?search=secret" });
     await page.getByText("No matches").waitFor();
@@ -97,7 +99,7 @@ describeInBrowser("session filters", () => {
     expect(page.url()).not.toContain("secret");
   });
 
-  test("axe-core finds nothing on the filters, on a phone and at 200 % zoom", async () => {
+  test("axe-core finds no problem in the filters, on a phone and at 200 % zoom", async () => {
     const { house } = await openBusy();
     for (const viewport of [PHONE, { width: 640, height: 400 }]) {
       const { page } = await visit(house.http, { token: TOKEN, viewport, at: "sessions?only=failed" });

@@ -1,4 +1,4 @@
-// The session list without a browser: its knowledge of sessions, and their order.
+// The data of the session list, without a browser: known sessions, and their order.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const OPEN = () => true;
 const shown = (lines: readonly ForestLine[]) =>
   lines.map((line) => (line.kind === "row" ? `${" ".repeat(line.level - 1)}${line.key}` : "…"));
 
-/** Sessions a and b at the top, a1 and a2 below a. */
+/** Returns a tree with sessions a and b at the top, and a1 and a2 below a. */
 function smallTree(): Forest {
   const forest = new Forest(false);
   forest.add(TOP, { sessions: [row("a", 9, { children: 2 }), row("b", 8)] }, false);
@@ -23,7 +23,7 @@ function smallTree(): Forest {
   return forest;
 }
 
-test("FO1: new data of a row shows at once, its position changes in settle", () => {
+test("FO1: new data of a row is shown at once, and its position changes in `settle`", () => {
   const forest = smallTree();
   forest.learn(["b", "a2"], [row("b", 20, { label: "new" }), row("a2", 21, { spawnedBy: "a" })]);
   expect(shown(forest.lines(OPEN))).toEqual(["a", " a1", " a2", "b"]);
@@ -34,7 +34,7 @@ test("FO1: new data of a row shows at once, its position changes in settle", () 
   expect(forest.unsettled()).toBe(0);
 });
 
-test("FO3: a deleted row keeps its position until settle, which removes it with its children", () => {
+test("FO3: a deleted row keeps its position until `settle`, which removes it with its children", () => {
   const forest = smallTree();
   expect(forest.learn(["a"], [])).toBe(true);
   expect(forest.lines(OPEN)).toMatchObject([{ key: "a", gone: true }, {}, {}, { key: "b", gone: false }]);
@@ -43,7 +43,7 @@ test("FO3: a deleted row keeps its position until settle, which removes it with 
   expect(forest.learn(["b"], [])).toBe(false);
 });
 
-test("FO2: adds a new row to a branch that was read, but not to an unread branch or a later page", () => {
+test("FO2: a new row is added to a branch that was loaded, but not to another branch or a later page", () => {
   const forest = smallTree();
   forest.add(TOP, { sessions: [row("c", 7)], nextCursor: "more" }, false);
   forest.learn(
@@ -64,7 +64,7 @@ test("a row at the top whose parent was deleted stays there when its data change
   expect(shown(forest.lines(OPEN))).toEqual(["y", "x"]);
 });
 
-test("after any updates in any order, the list is newest first and holds each session once", () => {
+test("after any updates in any order, the list is sorted newest first and contains each session once", () => {
   const keys = ["a", "b", "c", "d", "e", "f"];
   const rounds = fc.array(
     fc.record({ touched: fc.subarray(keys), gone: fc.subarray(keys), settle: fc.boolean() }),
@@ -94,7 +94,7 @@ test("after any updates in any order, the list is newest first and holds each se
   );
 });
 
-test("sessions that name each other, or themselves, as parents do not loop the tree", () => {
+test("sessions that name each other, or themselves, as parents cause no endless loop", () => {
   const forest = new Forest(false);
   forest.add(TOP, { sessions: [row("a", 1, { children: 1 })] }, false);
   forest.add("a", { sessions: [row("a", 1, { spawnedBy: "a", children: 1 })] }, false);
@@ -102,7 +102,7 @@ test("sessions that name each other, or themselves, as parents do not loop the t
   expect(shown(forest.lines(OPEN))).toEqual(["a"]);
 });
 
-test("keys move in the tree as in any other: down, in, out, to its ends, and select", () => {
+test("keys move in the tree as usual: down, in, out, to its ends, and select", () => {
   const forest = smallTree();
   const lines = forest.lines((key) => key === "a");
   const after = (key: string, at: number) => deedOf(key, lines, at, 2);
@@ -126,7 +126,7 @@ test("keys move in the tree as in any other: down, in, out, to its ends, and sel
   expect(after("x", 1)).toBeUndefined();
 });
 
-test("scrolls a list by the shift of most visible rows", () => {
+test("a list is scrolled by the shift of most visible rows", () => {
   const keyed = (text: string) => [...text].map((key) => ({ key }));
   expect(shiftOf(keyed("abcdef"), keyed("fabcde"), 1, 3)).toBe(1);
   expect(shiftOf(keyed("abcdef"), keyed("cabdef"), 2, 3)).toBe(0);

@@ -1,4 +1,4 @@
-// The page names each session by its label wherever it links to it, with the key as its tooltip.
+// Wherever the page links to a session, it shows the label, with the key as tooltip.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -10,14 +10,14 @@ import { FAMILY, seedSessions } from "./seed.ts";
 const PLAN = "agent:main:chat:plan";
 const GONE = "agent:main:chat:gone";
 
-/** The text and tooltip of the link to a session. */
+/** Returns text and tooltip of the link to a session. */
 async function linkTo(page: Page, key: string): Promise<readonly [string, string | null]> {
   const link = page.locator(`#view a.session-link[href*="${encodeURIComponent(key)}"] .name`).last();
   return [await link.innerText(), await link.getAttribute("title")];
 }
 
 describeInBrowser("names of sessions", () => {
-  test("a conversation and the outbox show labels, follow a rename", async () => {
+  test("a conversation and the outbox show labels, and follow a rename", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     await house.store.transaction(async (tx) => {

@@ -1,4 +1,4 @@
-// Rows of the session list tell what failed and how a session's jobs go, in a real browser.
+// Rows of the session list show failures and the states of jobs, in a real browser.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ const KEY = "sk-abcdefghijklmnopqrstuvwxyz123456";
 const toneOf = (page: Page, name: RegExp) => row(page, name).locator(".state").first().getAttribute("class");
 
 describeInBrowser("session rows", () => {
-  test("a failed session is red with its reason and age, until it is retried with success", async () => {
+  test("a failed session is red with its reason and age, until a retry succeeds", async () => {
     const play: Play = ({ run: { input } }) => {
       if (input.text === "fail") throw new Error(`401 invalid key ${KEY}\n<b>bold</b>`);
       return "done";
@@ -45,7 +45,7 @@ describeInBrowser("session rows", () => {
     await expect.poll(() => row(page, /plan/).innerText()).not.toContain("failed");
   });
 
-  test("a closed session counts its jobs by state, and follows them as they end", async () => {
+  test("the row of a session whose children are hidden counts its jobs by state, and is updated as they end", async () => {
     const gates = new Map<string, PromiseWithResolvers<void>>();
     const play: Play = async ({ run }) => {
       await gates.get(run.sessionKey)?.promise;
@@ -100,7 +100,7 @@ describeInBrowser("session rows", () => {
     expect(await about(/the group/)).toBe("idle\nmain · group · telegram");
   });
 
-  test("axe-core finds nothing on failed rows and job counts, and long reasons stay in their row", async () => {
+  test("axe-core finds no problem in failed rows and job counts, and long reasons stay in their row", async () => {
     const house = await openHouse({
       play: () => {
         throw new Error(`the provider said: ${"a long reason ".repeat(40)}`);

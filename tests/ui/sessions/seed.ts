@@ -1,4 +1,4 @@
-// Sessions for the page's tests, inserted into the store together, and the page's list of them.
+// Sessions for the page's tests, inserted together into the store, and the names in the page's list.
 
 import type { Locator, Page } from "playwright-core";
 import type { Session } from "../../../src/core/shapes/session.ts";
@@ -6,15 +6,15 @@ import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { sampleSession } from "../../store/samples.ts";
 
-/** Facts of a session that a test sets. */
+/** Fields of a session that a test sets. */
 export type Seed = Partial<Session> & { readonly key: string };
 
-/** Returns the agent of a key, as the store has it. */
+/** Returns the agent in a session key, as the store does. */
 function agentIn(key: string): string {
   return /^agent:([^:]+)/.exec(key)?.[1] ?? "main";
 }
 
-/** Adds sessions; default: an old, idle session of the key's agent. */
+/** Adds sessions. Default: an old, idle session of the key's agent. */
 export async function seedSessions(store: Store, seeds: readonly Seed[]): Promise<void> {
   await store.transaction(async (tx) => {
     for (const seed of seeds) {
@@ -25,7 +25,7 @@ export async function seedSessions(store: Store, seeds: readonly Seed[]): Promis
   });
 }
 
-/** Conversations of different agents and kinds, newest first; every fifth has sub-agents. */
+/** Returns sessions of different agents and kinds, newest first; every fifth has sub-agents. */
 export function manySessions(count: number, newestAt: number): Seed[] {
   const agents = ["main", "research", "writer"];
   return Array.from({ length: count }, (_, n): Seed[] => {
@@ -50,7 +50,7 @@ export const MAINS = ["writer", "research", "main"];
 /** The time of the newest of many sessions. */
 export const NEWEST = Date.UTC(2020, 0, 1);
 
-/** A small family: two conversations, sub-agents below the first, one more below one of those. */
+/** A small tree: two sessions, sub-agents below the first, and one more below one of those. */
 export const FAMILY: readonly Seed[] = [
   { key: "agent:main:chat:plan", label: "plan", updatedAt: 900, totalTokens: 12_345, cost: 0.5 },
   {
@@ -76,7 +76,7 @@ export const FAMILY: readonly Seed[] = [
   { key: "agent:main:chat:past", label: "long past", archivedAt: 400, updatedAt: 400 },
 ];
 
-/** The visible names in the list, from top to bottom. */
+/** Returns the visible names in the list, from top to bottom. */
 export const names = (page: Page): Promise<string[]> => page.locator(".session-name").allInnerTexts();
 export const row = (page: Page, name: string | RegExp): Locator =>
   page.getByRole("treeitem", { name }).first();

@@ -1,4 +1,4 @@
-// The session list of the page, in a real browser against a real gateway.
+// The session list of the page, in a real browser with a real gateway.
 
 import { expect, test } from "vitest";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
@@ -34,7 +34,7 @@ describeInBrowser("sessions", () => {
     expect(await names(page)).toHaveLength(5);
   });
 
-  test("a row shows its session's state, and a link to the session that it waits for", async () => {
+  test("a row shows its session's state, and a link to the session for which it waits", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const run = (sessionKey: string, state: "queued" | "running" | "waiting", laneSeq = 1) =>
@@ -63,7 +63,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => row(page, /^the group/).getAttribute("aria-selected")).toBe("true");
   });
 
-  test("list, search, filters and archived sessions come from the gateway, in one list", async () => {
+  test("list, search, filters and archived sessions come from the gateway and share one list", async () => {
     const house = await openHouse();
     await seedSessions(house.store, [...FAMILY, ...manySessions(40, NEWEST)]);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -93,7 +93,7 @@ describeInBrowser("sessions", () => {
     expect(await row(page, /long past/).innerText()).toContain("archived");
   });
 
-  test("the keyboard moves in the tree, opens, closes and selects; the list keeps the focus", async () => {
+  test("the keyboard moves in the tree, opens, closes and selects, and the list keeps the focus", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -122,7 +122,7 @@ describeInBrowser("sessions", () => {
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
   });
 
-  test("SP1: Tab leaves the list in one step", async () => {
+  test("SP1: one press of Tab leaves the list", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
@@ -134,7 +134,7 @@ describeInBrowser("sessions", () => {
     expect(where).toBe("Conversation");
   });
 
-  test("SP2: search results start at the top, and a long name stays readable with the focus on it", async () => {
+  test("SP2: search results begin at the top, and a long name with the focus on it is readable", async () => {
     const house = await openHouse();
     const long = { key: "agent:main:chat:long", label: `conversation of ${"many ".repeat(30)}words` };
     await seedSessions(house.store, [long, ...manySessions(60, NEWEST)]);
@@ -184,7 +184,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => names(page)).toContain("long past");
   });
 
-  test("FO1: no row moves while the pointer is above the list; a button counts the moves, which follow when it leaves", async () => {
+  test("FO1: rows do not move while the pointer is above the list; a button counts the moves, which happen later", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(40, NEWEST));
     const { page } = await visit(house.http, { token: TOKEN });
@@ -206,7 +206,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(async () => (await names(page))[0]).toBe("conversation 1");
   });
 
-  test("SP2: of thousands of sessions few rows are in the document; pages load on scroll, and visible rows stay", async () => {
+  test("SP2: of thousands of sessions few rows are in the document; scrolling loads pages, and visible rows stay in place", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(3_000, NEWEST));
     const { page } = await visit(house.http, { token: TOKEN });
@@ -241,7 +241,7 @@ describeInBrowser("sessions", () => {
       const key = manySessions(300, NEWEST).find(({ label }) => label === `conversation ${n}`)?.key ?? "";
       await client.agent({ message: "go", sessionKey: key, idempotencyKey: `${n}` }).done;
     }
-    // The pressed keys hold the rows for a moment.
+    // Rows do not move for a moment after a key press.
     await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(4_242);
     expect(await inSight()).toEqual(before);
     expect(await rowInSight?.evaluate((element) => element.isConnected)).toBe(true);
@@ -269,7 +269,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(inSight).toBe(true);
   });
 
-  test("on a phone the list keeps its position after a conversation", async () => {
+  test("on a phone the list keeps its scroll position during a visit to a conversation", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(200, NEWEST));
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport: PHONE });

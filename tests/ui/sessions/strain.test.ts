@@ -1,5 +1,5 @@
-// The session list of the page in hard cases: narrow tokens, hostile names, a gateway that restarts; and
-// axe-core's findings.
+// The session list in difficult cases: narrow tokens, hostile names, a gateway that restarts; and axe-core's
+// findings.
 
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
@@ -7,7 +7,7 @@ import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from
 import { FAMILY, manySessions, names, row, seedSessions } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
-  test("I9: a scoped token sees the sessions that it covers, and creates none outside of them", async () => {
+  test("I9: a scoped token sees the sessions that it covers, and creates no others", async () => {
     const scoped = {
       token: "scoped",
       role: "operator" as const,
@@ -29,7 +29,7 @@ describeInBrowser("sessions", () => {
     expect(await page.content()).not.toContain("agent:main:chat:plan");
   });
 
-  test("creates a session for the selected agent, and opens it", async () => {
+  test("a new session is created for the selected agent, and opened", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN });
     await page.getByRole("button", { name: "New session" }).click();
@@ -80,7 +80,7 @@ describeInBrowser("sessions", () => {
     }
   });
 
-  test("after the gateway is back, the list is read again and the same rows are open", async () => {
+  test("after the gateway has restarted, the list is loaded again with the same rows open", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN, allow: /WebSocket|ERR_/ });
@@ -104,7 +104,7 @@ describeInBrowser("sessions", () => {
     expect(await names(page)).toContain("look it up");
   });
 
-  test("axe-core finds nothing on the list, open and closed, on desktop and phone, light and dark", async () => {
+  test("axe-core finds no problem in the list, open and closed, on desktop and phone, light and dark", async () => {
     const house = await openHouse();
     await seedSessions(house.store, [...FAMILY, ...manySessions(30, 300)]);
     for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {

@@ -1,4 +1,4 @@
-// The rows of a finished story, read once.
+// Reads all rows of a finished story once, for the checks at its end.
 
 import type { Message, Provenance, Usage } from "../../../../src/core/shapes/message.ts";
 import { type Entry, isCompaction } from "../../../../src/core/shapes/message.ts";
@@ -59,7 +59,7 @@ export interface SessionBook {
 export interface Books {
   readonly runs: readonly RunBook[];
   readonly runOf: ReadonlyMap<string, RunBook>;
-  /** In lane order, by session. */
+  /** Runs by session, in lane order. */
   readonly lanes: ReadonlyMap<string, readonly RunBook[]>;
   readonly messages: readonly MessageBook[];
   readonly sessions: ReadonlyMap<string, SessionBook>;
@@ -140,7 +140,7 @@ export function placeOf(route: { channel: unknown; to: unknown; threadId?: unkno
   return [route.channel, route.to, route.threadId ?? ""].join(" ");
 }
 
-/** Returns the messages of an entry, without compactions. */
+/** Returns the messages in an entry of the transcript; a compaction has none. */
 export function messageIn(book: MessageBook): Message[] {
   return isCompaction(book.entry) ? [] : [book.entry];
 }

@@ -1,4 +1,5 @@
-// Checks every conversation at the end of a story: each step once, each outcome delivered once (I4, RB2).
+// Checks every conversation at the end of a story: each step happened once, each outcome was delivered once
+// (I4, RB2).
 
 import type { Story } from "../../story.ts";
 import type { Row } from "../../world/database.ts";
@@ -6,7 +7,10 @@ import type { Books, RunBook } from "./books.ts";
 
 const isSilent = (text: string): boolean => /^\s*(REPLY_SKIP|ANNOUNCE_SKIP)?\s*$/.test(text);
 
-/** Checks that turns have no gap, run in the right session, and carry the text of the one before. */
+/**
+ * Checks that the turns of a conversation have no gap, run in the right sessions, and carry the text of
+ * the previous turn.
+ */
 function checkTurns(story: Story, flow: Row, runs: readonly RunBook[]): void {
   const id = String(flow.flow_id);
   if (flow.state !== "ended") story.wrong("I2", `flow ${id} is never ended`);
@@ -47,7 +51,7 @@ function checkAnnounce(story: Story, books: Books, flow: Row, runs: readonly Run
     story.wrong("I5", `${about} is delivered in other words`);
 }
 
-/** Checks that an outcome reaches its sender once: by its wait, by a reply turn, or by one notice. */
+/** Checks that an outcome reached its sender once: by its wait, by a reply turn, or by one notice. */
 function checkTold(story: Story, books: Books, flow: Row, runs: readonly RunBook[]): void {
   const first = runs.find((run) => run.step === "round1");
   if (first === undefined) return;
@@ -69,7 +73,7 @@ function checkTold(story: Story, books: Books, flow: Row, runs: readonly RunBook
     story.wrong("I2", `never told: ${about}`);
 }
 
-/** Checks that a wait has ended, and was answered only in time. */
+/** Checks that each wait has ended, and that none was answered after its deadline. */
 function checkWaits(story: Story, books: Books): void {
   for (const wait of books.waits) {
     const about = `the wait of ${String(wait.call_id)}`;

@@ -1,4 +1,5 @@
-// Checks the disk at the end of a story: a copy of each existing transcript, and no unneeded file.
+// Checks the disk at the end of a story: each existing transcript has a JSONL copy, and no unneeded file is
+// left.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +38,7 @@ function checkAttachments(story: Story, books: Books, workspace: string): void {
   );
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     const dir = `.parley/attachments/${name}`;
-    // A folder has the name of its run. The workspace of an agent that is not configured is unknown.
+    // Folders are named after runs. The workspaces of agents that are not configured are unknown.
     const owner = books.runOf.get(name)?.sessionKey ?? "";
     if (owner !== "" && !agents.some(({ id }) => owner.startsWith(`agent:${id}:`))) continue;
     if (!kept.has(dir)) story.wrong("attachments", `${dir} is left, and nobody needs it`);

@@ -1,11 +1,11 @@
-// Checks every sub-agent's job at the end of a story: announced once, with the status of its run, and cleaned
-// up (I4, I12, AR1).
+// Checks the job of every sub-agent at the end of a story: its result was announced once, with the status of
+// its run, and the session was cleaned up (I4, I12, AR1).
 
 import type { Story } from "../../story.ts";
 import type { Row } from "../../world/database.ts";
 import type { Books, RunBook } from "./books.ts";
 
-/** These lines can't be the child's own text, which the runtime marks. */
+/** Only the runtime writes these lines: it marks such lines in a child's own text. */
 function statusesIn(text: string): string[] {
   return [...text.matchAll(/^Status: (\w+)$/gm)].map((match) => match[1] ?? "");
 }
@@ -16,7 +16,7 @@ interface Told {
   readonly posts: readonly Row[];
 }
 
-/** The routes by which the result of a job was announced. */
+/** Returns how the result of a job was announced: as messages and as deliveries. */
 function toldOf(books: Books, job: Row, own: readonly RunBook[]): Told {
   const child = String(job.target_key);
   const told = (books.lanes.get(String(job.requester_key)) ?? []).filter(
@@ -37,8 +37,8 @@ function toldOf(books: Books, job: Row, own: readonly RunBook[]): Told {
 }
 
 /**
- * Checks I4: a result is appended, wakes its requester, is posted or is kept, once; or the job was silent or
- * cancelled.
+ * I4: checks that a result was appended, woke its requester, was posted or was kept, once; or that the job
+ * was silent or cancelled.
  */
 function checkTold(story: Story, job: Row, { wakes, appends, posts }: Told): void {
   const counts = `${wakes.length} wakes, ${appends.length} appends, ${posts.length} posts`;
@@ -58,7 +58,7 @@ function checkTold(story: Story, job: Row, { wakes, appends, posts }: Told): voi
   if (appends.length + posts.length === 0) story.wrong("I2", `${about}: by nobody`);
 }
 
-/** I12: the status is that of the job's last run, regardless of the child's text. */
+/** I12: checks that the announced status is that of the job's last run, whatever the child's text says. */
 function checkStatus(story: Story, job: Row, { wakes, appends, posts }: Told, own: readonly RunBook[]): void {
   const last = own.filter((run) => run.step === "task").at(-1);
   for (const text of [...wakes, ...appends, ...posts].map((one) => String(one.text))) {
@@ -73,7 +73,7 @@ function checkStatus(story: Story, job: Row, { wakes, appends, posts }: Told, ow
   }
 }
 
-/** Checks that a child to delete is deleted, and a child to archive is archived. */
+/** Checks that a child session was deleted or archived if its spawn asked for that. */
 function checkCleanup(story: Story, books: Books): void {
   for (const { key, spawn, archived } of books.sessions.values()) {
     if (spawn === undefined) continue;
@@ -86,8 +86,8 @@ function checkCleanup(story: Story, books: Books): void {
 }
 
 /**
- * JB1: a job ends only after its child jobs have ended. If the run that started it is aborted, the job ends
- * too (CN1).
+ * JB1: checks that a job ended only after its child jobs. CN1: checks that a job ended if the run that
+ * started it was aborted.
  */
 function checkEnds(story: Story, books: Books, job: Row): void {
   const child = String(job.target_key);

@@ -1,4 +1,4 @@
-// Checks every delivery at the end of a story: its row matches what its channel did (I5).
+// Checks every delivery at the end of a story: its row matches the actions of its channel (I5).
 
 import { splitText } from "../../../../src/core/text/text-split.ts";
 import type { Attempt, Story } from "../../story.ts";
@@ -6,14 +6,17 @@ import { PART_CHARS } from "../../world/channels.ts";
 import type { Row } from "../../world/database.ts";
 import type { Books } from "./books.ts";
 
-/** Codes of rows that were kept for operators and never given to a channel. */
+/** Error codes of rows that were kept for operators and never passed to a channel. */
 const KEPT = /^requester_|^session_|^run_|^chain_limit$/;
 
 function channelOf(row: Row): string {
   return (JSON.parse(String(row.route_json)) as { channel: string }).channel;
 }
 
-/** For one part: what people saw, and the channel's answers. */
+/**
+ * Checks the parts of a delivery: people saw each at most once, and it counts as sent only if the channel
+ * said so.
+ */
 function checkParts(story: Story, row: Row, attempts: readonly Attempt[], about: string): void {
   const channel = channelOf(row);
   const parts = channel === "sure" ? splitText(String(row.text), PART_CHARS) : [String(row.text)];
@@ -37,7 +40,10 @@ function checkParts(story: Story, row: Row, attempts: readonly Attempt[], about:
     story.wrong("I5", `${about}: parts are made as ${order.join()}`);
 }
 
-/** A process that died, or had a full disk until its stop, may not have recorded an acknowledgement. */
+/**
+ * Returns whether a process may have failed to record an acknowledgement, because it died or its disk was
+ * full.
+ */
 const mayForget = (story: Story): boolean => story.deaths > 0 || story.plan.features.fullDisk;
 
 function checkFailed(story: Story, row: Row, attempts: readonly Attempt[], about: string): void {

@@ -1,12 +1,12 @@
-// Checks every run at the end of a story: kept, ended for a reason, in order, counted, and with true
-// provenance (I1, I2, I3, I8, I11).
+// Checks every run at the end of a story: it is stored, ended for a known reason, in order, counted, and with
+// the right provenance (I1, I2, I3, I8, I11).
 
 import type { Story } from "../../story.ts";
 import type { Books, RunBook } from "./books.ts";
 
 const ENDS = ["ok", "error", "timeout", "aborted"];
 
-/** Ends without a fault of a model: limits, removed agents and repeated crashes. */
+/** Error codes of runs that end without a fault of a model: limits, removed agents, repeated crashes. */
 const KNOWN_ERRORS = [
   /^the gateway process died \d times while it executed this run/,
   /is no longer configured \(agents\.list\)$/,
@@ -36,7 +36,7 @@ function checkEnd(story: Story, run: RunBook): void {
     story.wrong("I2", `${about} ends ${code} after ${run.crashes} crashes, ${run.crashesInRow} in a row`);
 }
 
-/** I3: runs of a lane begin in order. */
+/** I3: checks that the runs of a lane began in order. */
 function checkOrder(story: Story, lane: readonly RunBook[]): void {
   let before: RunBook | undefined;
   for (const run of lane) {
@@ -58,7 +58,7 @@ function checkOrder(story: Story, lane: readonly RunBook[]): void {
   }
 }
 
-/** I3: the messages of a client to one session, on one connection, are in order in the lane. */
+/** I3: checks that messages from one connection to one session are in the same order in the lane. */
 function checkSaid(story: Story, books: Books): void {
   for (const [line, said] of story.said) {
     const last = new Map<string, RunBook>();
@@ -73,7 +73,7 @@ function checkSaid(story: Story, books: Books): void {
   }
 }
 
-/** I8: a run that another run requested has the next hop of its chain. */
+/** I8: checks that a run that another run requested has the next hop number of its chain. */
 function checkHop(story: Story, books: Books, run: RunBook): void {
   const parent = run.parentRunId === undefined ? undefined : books.runOf.get(run.parentRunId);
   const about = `run ${run.runId} (${run.step})`;
@@ -88,7 +88,7 @@ function checkHop(story: Story, books: Books, run: RunBook): void {
   if (isNew && run.hop !== 0) story.wrong("I8", `${about} came from a person, and has hop ${run.hop}`);
 }
 
-/** I11: text that no person wrote has typed provenance. */
+/** I11: checks that text that no person wrote has provenance. */
 function checkProvenance(story: Story, books: Books, run: RunBook): void {
   const { provenance, runId, step, chainId, hop } = run;
   const about = `run ${runId} (${step}) of ${run.sessionKey}`;
@@ -113,7 +113,8 @@ function checkProvenance(story: Story, books: Books, run: RunBook): void {
     );
   const { requester_key: requester, target_key: target } = flow;
   const isOther = run.sessionKey === target ? requester : target;
-  // Sub-agents wake a job from below; an announce step replaces a requester that may be deleted.
+  // A result comes from a sub-agent of the session. An announce step may replace a requester that was
+  // deleted.
   const isBelow = step === "task" && story.known.get(sourceSessionKey)?.spawnedBy === run.sessionKey;
   const isSelf = step === "announce" && sourceSessionKey === run.sessionKey;
   if (sourceSessionKey !== isOther && !isBelow && !isSelf)
@@ -123,7 +124,7 @@ function checkProvenance(story: Story, books: Books, run: RunBook): void {
     );
 }
 
-/** I8: the count of a chain is the number of its turns, and its cost is their sum. */
+/** I8: checks that a chain's count is the number of its turns, and that its cost is the sum of theirs. */
 async function checkChains(story: Story, books: Books): Promise<void> {
   const turns = Map.groupBy(
     books.runs.filter((run) => run.kind === "turn"),
@@ -150,7 +151,7 @@ async function checkChains(story: Story, books: Books): Promise<void> {
   }
 }
 
-/** I8: model calls stay within the highest token budget that their chain had meanwhile. */
+/** I8: checks that a chain never used more tokens than the highest budget that applied to it. */
 function checkOvershoot(story: Story, chain: readonly RunBook[]): void {
   const moments = chain.flatMap((run) => [run.acceptedAt, run.endedAt ?? story.time.now()]);
   const limits = moments.map(
@@ -161,7 +162,7 @@ function checkOvershoot(story: Story, chain: readonly RunBook[]): void {
     story.wrong("I8", `a chain has used ${tokens} tokens of ${limits.join()}`);
 }
 
-/** I8: no run begins when the budget is used up. */
+/** I8: checks that no run began after the token budget was used up. */
 function checkBudget(story: Story, run: RunBook, chain: readonly RunBook[]): void {
   const { startedAt } = run;
   const isRefused = run.code === "chain_limit";
@@ -177,7 +178,7 @@ function checkBudget(story: Story, run: RunBook, chain: readonly RunBook[]): voi
     story.wrong("I8", `run ${run.runId} began when its chain had used ${tokens} tokens and ${cost} USD`);
 }
 
-/** I4: a tool call sends once, and each text of a model or a program is sent by one call. */
+/** I4: checks that each text was accepted from one tool call only, and that each command ran at most once. */
 function checkOnce(story: Story, books: Books): void {
   const asked = books.runs.filter((run) => run.callId !== undefined);
   for (const [text, runs] of Map.groupBy(asked, (run) => run.text)) {

@@ -1,5 +1,5 @@
-// Checks every transcript at the end of a story: valid for any model, nothing lost or stored twice, unchanged
-// (I4, I10, I11, I14), and paid for once.
+// Checks every transcript at the end of a story: it is valid for any model, complete, unchanged, without
+// repetitions, and its cost is counted once (I4, I10, I11, I14).
 
 import { isCompaction, textOf, toolCallsOf } from "../../../../src/core/shapes/message.ts";
 import { WEBCHAT } from "../../../../src/core/shapes/route.ts";
@@ -23,7 +23,7 @@ function checkPairs(story: Story, sessionId: string, books: readonly MessageBook
   if (open.length > 0) story.wrong("transcript", `${sessionId} ends with ${open.join()} unanswered`);
 }
 
-/** Checks that a run's input is its first message, once, word for word. */
+/** Checks that the input of a run is its first message, once and unchanged. */
 function checkInput(story: Story, run: RunBook, own: readonly MessageBook[]): void {
   const begun =
     run.startedAt !== undefined &&
@@ -56,7 +56,7 @@ function checkInput(story: Story, run: RunBook, own: readonly MessageBook[]): vo
     );
 }
 
-/** Checks that no text of a model is stored twice: each has a unique word. */
+/** Checks that no text of a model is stored twice, by the unique word in each. */
 function checkTwice(story: Story, messages: readonly MessageBook[]): void {
   const said = new Set<string>();
   for (const message of messages.flatMap(messageIn)) {
@@ -77,7 +77,10 @@ function checkContents(story: Story, messages: readonly MessageBook[]): void {
   }
 }
 
-/** I4: usage is counted once, in the row, in the ledger and in the session. */
+/**
+ * I4: checks that usage is counted once in each of three places: the run's row, the ledger and the
+ * session.
+ */
 async function checkUsage(
   story: Story,
   books: Books,
@@ -110,13 +113,14 @@ async function checkUsage(
 }
 
 /**
- * Returns the request of a program by its key: except on webchat its route is only the place of the answer.
+ * Returns whether the route of a run is only the destination of its answer: the request came from a
+ * program and names a channel other than webchat.
  */
 function isDelivery({ runId, route }: RunBook): boolean {
   return runId.startsWith("run") && route?.channel !== WEBCHAT;
 }
 
-/** I10: a session's route is that of the last message of a person that had one. */
+/** I10: checks that a session's route is that of the last person's message with a route. */
 function checkRoutes(story: Story, books: Books): void {
   for (const session of books.sessions.values()) {
     const direct = (books.lanes.get(session.key) ?? []).filter(

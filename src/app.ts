@@ -134,10 +134,7 @@ async function openOutside(options: AppOptions): Promise<OutsideServers | undefi
 interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
-  readonly permissions: NonNullable<GatewayDeps["permissions"]>;
   readonly programs: () => readonly string[];
-  /** Called after a permission request was opened or decided. Requests are only in memory. */
-  asked: (sessionKey: string) => void;
   /** Set once the gateway listens. No run is executed before that. */
   port: number;
   close(): Promise<void>;
@@ -166,21 +163,15 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       version,
       dir,
       mcp: { launcher, gatewayUrl },
-      asked: (sessionKey) => parts.asked(sessionKey),
     });
     return host;
   };
   const parts: AcpParts = {
     passes,
     port: 0,
-    asked: () => {},
     open: () => {
       opened ??= open();
       return opened;
-    },
-    permissions: {
-      list: () => host?.desk.list() ?? [],
-      answer: (id, decision) => host?.desk.answer(id, decision) ?? false,
     },
     programs: () => host?.agents.running() ?? [],
     close: async () => {
@@ -367,7 +358,6 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const helpers = { watching, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
-  acp.asked = (sessionKey) => engine.bus.publish({ kind: "session", sessionKey, change: "state" });
   followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
   logRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });
@@ -398,7 +388,6 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     refusesPeer,
     pageDir: PAGE_DIR,
     passes: acp.passes,
-    permissions: acp.permissions,
     programs: acp.programs,
     metrics: watching.metrics,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),

@@ -213,7 +213,9 @@ async function executeAcp(
   const context = await contextOf(parts, handle.run, session);
   const run = { handle, session, agent, runtime, entries, context, trace };
   await handle.confirm();
-  return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
+  const outbound = parts.outbound ?? { deliveryQueued: () => {} };
+  const turn = acpTurn(await parts.acp(), { settings, world, engine: parts.engine(), outbound }, run);
+  return factsOf(await turn, { ref: agent.model });
 }
 
 /** Returns a tool's name for a trace. A name that the model invented is model text, so it is not shown. */

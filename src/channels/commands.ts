@@ -24,6 +24,7 @@ import {
   chooseThinking,
   chooseVerbosity,
 } from "./commands/conversation.ts";
+import { allow, approvals, deny } from "./commands/permission.ts";
 import { help, hereOf, sessions, status, whoAmI } from "./commands/status.ts";
 import { stop, subagents } from "./commands/work.ts";
 
@@ -55,6 +56,9 @@ const ACTS: { readonly [N in CommandName]: Act } = {
   verbose: inSession(chooseVerbosity),
   send: inSession(chooseSending),
   session: inSession(binding),
+  approvals: anywhere(approvals),
+  allow: anywhere(allow),
+  deny: anywhere(deny),
   pair: anywhere(pair),
 };
 

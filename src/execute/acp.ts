@@ -6,7 +6,6 @@ import { keyRulesOf } from "../access/access.ts";
 import { AcpAgents } from "../agent/acp/acp.ts";
 import type { AskPermission, SessionTools } from "../agent/acp/connection.ts";
 import { AcpMemories } from "../agent/acp/memory.ts";
-import { PermissionDesk } from "../agent/acp/permission.ts";
 import { plainEnvironment } from "../agent/acp/process.ts";
 import { introduce } from "../agent/acp/prompt.ts";
 import type { TurnEnd } from "../agent/loop/loop.ts";
@@ -16,6 +15,7 @@ import type { Session } from "../core/shapes/session.ts";
 import { displayKey } from "../core/shapes/session-key.ts";
 import type { AcpRuntime, AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
+import { askPermission, type PermissionParts } from "../flows/permission.ts";
 import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
@@ -23,7 +23,6 @@ import type { World } from "../world.ts";
 /** Dependencies of ACP agents' turns; created by the first of them. */
 export interface AcpHost {
   readonly agents: AcpAgents;
-  readonly desk: PermissionDesk;
   readonly passes: Passes;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The program that offers a session's tools over MCP, and the gateway's address for it. */
@@ -32,19 +31,13 @@ export interface AcpHost {
 
 /** Opens the host of ACP agents' turns. Starts nothing before the first turn. */
 export function openAcpHost(
-  parts: Omit<AcpHost, "agents" | "desk"> & {
-    world: World;
-    version: string;
-    dir: string;
-    /** Called after a permission request of a session was opened or decided. */
-    asked: (sessionKey: string) => void;
-  },
+  parts: Omit<AcpHost, "agents"> & { world: World; version: string; dir: string },
 ): AcpHost {
-  const { world, version, dir, passes, environment, mcp, asked } = parts;
+  const { world, version, dir, passes, environment, mcp } = parts;
   const memories = new AcpMemories(dir, world.clock);
   const closed = (sessionKey: string): void => passes.revoke(sessionKey);
   const agents = new AcpAgents({ world, memories, version, closed });
-  return { agents, desk: new PermissionDesk(world, asked), passes, environment, mcp };
+  return { agents, passes, environment, mcp };
 }
 
 export interface AcpRun {
@@ -69,18 +62,19 @@ function sessionToolsOf({ mcp, passes }: AcpHost, sessionKey: string): SessionTo
   return { server, listed: passes.listed(sessionKey) };
 }
 
-function permissionOf(host: AcpHost, { handle, agent, runtime }: AcpRun): AskPermission {
-  const { runId, sessionKey } = handle.run;
+function permissionOf(parts: PermissionParts, { handle, agent, runtime }: AcpRun): AskPermission {
+  const { runId, sessionKey, attempt } = handle.run;
+  const { log } = handle;
   return async (question, signal) => {
     if (runtime.permissions !== "ask") return runtime.permissions;
-    const asked = { ...question, sessionKey, runId, agentId: agent.id, askMs: runtime.askSeconds * 1000 };
-    return host.desk.ask(asked, signal, handle.log);
+    const from = { sessionKey, runId, attempt, agentId: agent.id };
+    return askPermission(parts, { ...question, ...from, askMs: runtime.askSeconds * 1000 }, { signal, log });
   };
 }
 
 export async function acpTurn(
   host: AcpHost,
-  parts: { settings: Settings; world: World },
+  parts: PermissionParts & { settings: Settings },
   acpRun: AcpRun,
 ): Promise<TurnEnd> {
   const { handle, session, agent, runtime, entries, context, trace } = acpRun;
@@ -112,7 +106,7 @@ export async function acpTurn(
       entries,
       attempt: run.attempt,
       contextTokens: session.contextUsed,
-      ask: permissionOf(host, acpRun),
+      ask: permissionOf(parts, acpRun),
       append: (entry) => handle.append(entry),
       onText: (delta) => handle.text(delta),
       onTool: (event) => {

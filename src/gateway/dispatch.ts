@@ -49,7 +49,7 @@ import { type DeviceDeps, deviceMethods } from "./methods/devices.ts";
 import { historyMethods } from "./methods/history.ts";
 import { type NodeDeps, nodeMethods } from "./methods/nodes.ts";
 import { type OperationDeps, operationMethods } from "./methods/operations.ts";
-import { type PermissionDeps, permissionMethods } from "./methods/permissions.ts";
+import { permissionMethods } from "./methods/permissions.ts";
 import { type SessionDeps, sessionMethods } from "./methods/sessions.ts";
 import { type SystemDeps, systemMethods } from "./methods/system.ts";
 import { type ToolDeps, toolMethods } from "./methods/tools.ts";
@@ -63,7 +63,6 @@ export type MethodDeps = ChannelDeps &
   DeviceDeps &
   NodeDeps &
   OperationDeps &
-  PermissionDeps &
   SendingDeps &
   SessionDeps &
   SystemDeps &

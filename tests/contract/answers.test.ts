@@ -22,6 +22,8 @@ import {
   pairedDevice,
   tryNode,
 } from "../gateway/nodes/kit.ts";
+import { askIn } from "../kit/engine/asking.ts";
+import { quietWorld } from "../kit/engine/engine.ts";
 import { misfits } from "../kit/event-check.ts";
 import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.ts";
 import { until } from "../kit/until.ts";
@@ -31,10 +33,7 @@ const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";
 const PERSON = { channel: "telegram", accountId: "default" } as const;
 const SENT = { sessionKey: NOTES, message: "hello", timeoutSeconds: 0 };
-const QUESTION = {
-  ...{ id: "q", sessionKey: MAIN, agentId: "main", runId: "r", title: "run a program" },
-  ...{ askedAt: 1, expiresAt: 9_000_000_000_000 },
-};
+const RIGHT = { title: "run a program", kind: "execute", rawInput: { command: "ls" } };
 const CHECKED = {
   ...{ path: "parley.json", exists: true, ok: true, errors: [], warnings: ["one"] },
   ...{ differs: true, changed: ["models.providers"], settings: { gateway: { port: 1 } } },
@@ -47,6 +46,7 @@ interface Scene {
   /** Ids of failed runs; each is the last run of its session. */
   readonly failed: { readonly retried: string; readonly dismissed: string };
   readonly jobId: string;
+  readonly permissionId: string;
   readonly nodeId: string;
   /** Pairing codes of two devices. */
   readonly codes: readonly [string, string];
@@ -107,7 +107,7 @@ const EXAMPLES: Examples = {
   "runs.retry": ({ failed }) => ({ runId: failed.retried }),
   "runs.dismiss": ({ failed }) => ({ runId: failed.dismissed }),
   "permissions.list": nothing,
-  "permissions.answer": () => ({ id: "q", decision: "allow" }),
+  "permissions.answer": ({ permissionId }) => ({ id: permissionId, decision: "allow" }),
   "demo.start": nothing,
   status: nothing,
   "demo.stop": nothing,
@@ -138,9 +138,11 @@ async function openScene() {
     gateway: { tokens: NODE_TOKENS, tickIntervalMs: 200 },
     choices: { channels: [telegramAccount("default")] },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
-    permissions: { list: () => [QUESTION], answer: () => true },
     checkConfig: () => CHECKED,
-    play: ({ run }) => {
+    play: (handle) => {
+      const { run } = handle;
+      if (run.input.text === "ask")
+        return askIn({ engine: house.engine, world: quietWorld() }, handle, RIGHT);
       if (run.input.text === "fail") throw new Error("failed as asked");
       return `echo ${run.input.text}`;
     },
@@ -170,7 +172,14 @@ async function openScene() {
     return sent.runId;
   };
   const failed = { retried: await fails("one"), dismissed: await fails("two") };
-  return { house, seen, admin, node, scene: { jobId: job.id, nodeId, codes, runId, chainId, failed } };
+  const { key: asker } = await admin.request("sessions.create", { label: "asker" });
+  await admin.request("chat.send", { sessionKey: asker, message: "ask" });
+  const permissionId = await until(async () => {
+    const { permissions } = await admin.request("permissions.list", {});
+    return permissions[0]?.id;
+  });
+  const ids = { jobId: job.id, nodeId, codes, runId, chainId, failed, permissionId };
+  return { house, seen, admin, node, scene: ids };
 }
 
 /** Adds rows to the outbox, people who have written, and a bound chat. */

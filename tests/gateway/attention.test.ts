@@ -5,13 +5,14 @@ import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { AttentionItem } from "../../src/contract/methods/attention.ts";
 import { asksPerson, placeOfTurn } from "../../src/core/rules/attention/groups.ts";
-import type { PermissionQuestion } from "../../src/core/shapes/permission.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { askIn } from "../kit/engine/asking.ts";
 import { embeddedGround, postgresGround } from "../kit/engine/cluster.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
+import { until } from "../kit/until.ts";
 import { type House, type HouseOptions, openHouse, type Play, quiet } from "./kit.ts";
 
 const GROUNDS = [
@@ -24,18 +25,6 @@ const TOKENS: TokenSettings[] = [
   { token: "scoped", role: "operator", scopes: ["operator.admin"], sessions: [RESEARCH] },
   { token: "reader", role: "operator", scopes: ["operator.read"] },
 ];
-const question = (sessionKey: string): PermissionQuestion => ({
-  ...{
-    id: `q ${sessionKey}`,
-    sessionKey,
-    agentId: "main",
-    runId: "r",
-    title: "rm -rf build",
-    kind: "execute",
-  },
-  ...{ askedAt: 5, expiresAt: 9_000_000_000_000 },
-});
-
 /** Returns a play that fails, asks a question or waits, as the message says. */
 function player() {
   const held = Promise.withResolvers<void>();
@@ -112,8 +101,14 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
 
   test("AT3: two tokens with different rights get different items and actions, and each decision is made once", async () => {
     const { play, mend } = player();
-    const permissions = { list: () => [question(MAIN), question(RESEARCH)], answer: () => true };
-    const house = await open({ play, permissions });
+    const house: House = await open({
+      play: async (handle) => {
+        if (handle.run.input.text !== "asks for both") return play(handle);
+        const ask = (sessionKey: string) =>
+          askIn({ engine: house.engine, world: quietWorld() }, handle, { title: "rm -rf build", sessionKey });
+        return (await Promise.all([MAIN, RESEARCH].map(ask))).join();
+      },
+    });
     const [admin, scoped, reader] = [
       await house.client(),
       await house.client({ token: "scoped" }),
@@ -121,6 +116,12 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     ];
     const [mine, other] = [await say(house, RESEARCH, "fail 1"), await say(house, MAIN, "fail 2")];
     await quiet(house);
+    const { key: asker } = await admin.request("sessions.create", {});
+    await say(house, asker, "asks for both");
+    const { permissions } = await until(async () => {
+      const open = await admin.request("permissions.list", {});
+      return open.permissions.length === 2 && open;
+    });
     await house.store.transaction(async (tx) => {
       const failed = { state: "failed", code: "channel_failed", error: `no ${MAIN}`, createdAt: 9 } as const;
       for (const sessionKey of [MAIN, RESEARCH]) {
@@ -151,6 +152,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(JSON.stringify(own)).not.toContain(MAIN);
     expect(short(await listed(reader))).toEqual({
       needs_you: [MAIN, RESEARCH].flatMap((key) => [`permission ${key}: `, `run ${key}: `]).sort(),
+      running: [`run ${asker}: `],
     });
 
     const refused = { details: { code: "run_not_found" } };
@@ -162,6 +164,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     await expect(admin.request("runs.retry", { runId: other })).rejects.toMatchObject(refused);
     expect(short(await listed(admin)).failed).toEqual([`run ${MAIN}: `]);
 
+    for (const { id } of permissions) await admin.request("permissions.answer", { id, decision: "deny" });
     mend();
     const both = await Promise.allSettled([1, 2].map(() => scoped.request("runs.retry", { runId: mine })));
     expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
@@ -171,7 +174,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     const { done = [] } = await listed(scoped);
     expect(done).toMatchObject([{ sessionKey: RESEARCH, summary: "done: fail 1", actions: [] }]);
     const runs = await house.store.db.selectFrom("runs").select("run_id").execute();
-    expect(runs).toHaveLength(3);
+    expect(runs).toHaveLength(4);
   });
 
   test("a retry with an idempotency key gets the first answer, and decisions survive a restart", async () => {

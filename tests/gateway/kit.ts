@@ -75,8 +75,6 @@ export interface HouseOptions {
   readonly openDemo?: OpenDemo;
   /** Returns the check of the configuration file on disk. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
-  /** The queue of agents' permission requests to operators. Default: none. */
-  readonly permissions?: GatewayDeps["permissions"];
   /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
   /** The test simulates a killed process: the clean-up only closes its sockets. */
@@ -208,7 +206,6 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     ...optional({ openDemo: options.openDemo }),
     metrics,
     dropTranscript: async () => {},
-    ...optional({ permissions: options.permissions }),
     checkConfig: options.checkConfig,
   });
   let stopped = false;

@@ -16,7 +16,7 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
   ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
-  ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests", "device_tokens"],
+  ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests", "device_tokens", "permissions"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
 /** Columns whose numbers the database generates, in the order of the rows. */
@@ -70,6 +70,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   nodes: ["id"],
   node_requests: ["node_id", "request_id", "code"],
   device_tokens: ["device_id"],
+  permissions: ["id"],
 };
 
 interface Column {

@@ -3,7 +3,6 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { PermissionQuestion } from "../../src/core/shapes/permission.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import {
   type AttemptOutcome,
@@ -12,8 +11,11 @@ import {
   insertDelivery,
   type NewDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { askIn } from "../kit/engine/asking.ts";
+import { quietWorld } from "../kit/engine/engine.ts";
 import { agentSettings } from "../tools/app.ts";
 import { openLine } from "./line.ts";
 
@@ -213,34 +215,30 @@ describeInBrowser("rights", () => {
 
 describeInBrowser("permissions", () => {
   test("a permission request appears live, and only a token with the scope can answer it", async () => {
-    const asked: PermissionQuestion[] = [];
-    const answers: string[] = [];
-    const permissions = {
-      list: () => asked,
-      answer: (id: string, decision: "allow" | "deny") => {
-        answers.push(`${id} ${decision}`);
-        return asked.splice(0).length > 0;
-      },
-    };
-    const house = await open({ permissions });
+    const house: House = await open({
+      play: (handle) =>
+        askIn({ engine: house.engine, world: quietWorld() }, handle, {
+          title: `rm ${HOSTILE}`,
+          kind: "execute",
+          rawInput: HOSTILE.repeat(20),
+          askMs: 120_000,
+        }),
+    });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/permissions" });
     const reader = await visit(house.http, { token: "reader", at: "operations/permissions" });
     await page.getByText("No open requests").waitFor();
-    const at = Date.now();
-    asked.push({
-      ...{ id: "q1", sessionKey: MAIN, agentId: "main", runId: "r", title: `rm ${HOSTILE}` },
-      ...{ kind: "execute", detail: HOSTILE.repeat(20), askedAt: at, expiresAt: at + 120_000 },
-    });
+    const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "clean up" } });
     await rowOf(page, "onerror").getByText("left").waitFor();
     await rowOf(reader.page, "onerror").waitFor();
     expect(await reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("No open requests").waitFor();
-    expect(answers).toEqual(["q1 deny"]);
+    const { runId = "" } = accepted.ok ? accepted.value.run : {};
+    await expect.poll(() => getRun(house.store.db, runId)).toMatchObject({ reply: "deny" });
   });
 
   test("a slow gateway gets one request at a time", async () => {
-    const house = await open({ permissions: { list: () => [], answer: () => false } });
+    const house = await open();
     const line = await openLine(house.port);
     const { page } = await visit(line.http, { token: TOKEN, at: "operations/status" });
     await page.clock.install();
@@ -274,12 +272,12 @@ describeInBrowser("these tabs", () => {
     ["desktop", {}],
     ["phone", { viewport: PHONE }],
   ])("axe-core finds no problem, and nothing scrolls sideways: %s", async (_name, options) => {
-    const asked: PermissionQuestion = {
-      ...{ id: "q1", sessionKey: MAIN, agentId: "main", runId: "r", title: "Write a file" },
-      ...{ kind: "edit", detail: '{"path":"a"}', askedAt: 0, expiresAt: Date.now() + 120_000 },
-    };
-    const house = await open({ permissions: { list: () => [asked], answer: () => false } });
+    const asked = { title: "Write a file", kind: "edit", rawInput: { path: "a" } };
+    const house: House = await open({
+      play: (handle) => askIn({ engine: house.engine, world: quietWorld() }, handle, asked),
+    });
     await settledOutbox(house);
+    await house.engine.accept({ sessionKey: MAIN, input: { text: "write" } });
     const { page } = await visit(house.http, { token: TOKEN, ...options });
     for (const tab of TABS) {
       await page.goto(`${house.http}/#/operations/${tab}`);

@@ -3,11 +3,13 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { PermissionDesk } from "../../src/agent/acp/permission.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { askIn } from "../kit/engine/asking.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { until } from "../kit/until.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -31,27 +33,37 @@ function player() {
   return { play, mend, release: held.resolve };
 }
 
-async function say(house: House, sessionKey: string, text: string): Promise<void> {
+async function say(house: House, sessionKey: string, text: string): Promise<string> {
   const accepted = await house.engine.accept({ sessionKey, input: { text } });
   if (!accepted.ok) throw new Error(accepted.error);
+  return accepted.value.run.runId;
 }
 
 const group = (page: Page, name: string) => page.getByRole("region", { name: new RegExp(`^${name} `) });
 const rowIn = (page: Page, name: string, text: string) =>
   group(page, name).getByRole("listitem").filter({ hasText: text });
 
-/** Opens a gateway with permission requests of agents. */
+/** A gateway whose agent asks for permission: `ask` sends its message and resolves with the decision. */
 async function openDesk(play: Play) {
-  let told = (_sessionKey: string): void => {};
-  const desk = new PermissionDesk(quietWorld(), (sessionKey) => told(sessionKey));
-  const house = await openHouse({ play, permissions: desk, gateway: { tokens: [...TOKENS] } });
-  told = (sessionKey) => house.engine.bus.publish({ kind: "session", sessionKey, change: "state" });
-  const stop = new AbortController();
-  const ask = (title: string) =>
-    desk.ask(
-      { sessionKey: MAIN, agentId: "main", runId: "r", title, rawInput: { path: "/etc" }, askMs: 600_000 },
-      stop.signal,
-    );
+  const house: House = await openHouse({
+    play: (handle) => {
+      const title = handle.run.input.text;
+      if (!title.startsWith("Please ")) return play(handle);
+      return askIn({ engine: house.engine, world: quietWorld() }, handle, {
+        title,
+        rawInput: { path: "/etc" },
+      });
+    },
+    gateway: { tokens: [...TOKENS] },
+  });
+  const ask = async (title: string): Promise<string | undefined> => {
+    const runId = await say(house, MAIN, `Please ${title}`);
+    const ended = await until(async () => {
+      const run = await getRun(house.store.db, runId);
+      return run?.endedAt !== undefined && run;
+    });
+    return ended.reply;
+  };
   return { house, ask };
 }
 
@@ -78,23 +90,23 @@ describeInBrowser("the inbox", () => {
     const { page, context } = await visit(house.http, { token: TOKEN });
     const other = await visit(house.http, { token: TOKEN, context, at: "operations/permissions" });
     const reader = await visit(house.http, { token: "reader" });
-    const first = ask("Delete the old build");
-    const row = rowIn(page, "Needs you", "Delete the old build");
+    const first = ask("delete the old build");
+    const row = rowIn(page, "Needs you", "delete the old build");
     await row.waitFor();
-    await rowIn(reader.page, "Needs you", "Delete the old build").waitFor();
+    await rowIn(reader.page, "Needs you", "delete the old build").waitFor();
     expect(await reader.page.getByRole("button", { name: "Approve" }).count()).toBe(0);
     await row.getByRole("button", { name: "Peek" }).click();
     await row.getByText('"/etc"').first().waitFor();
     await row.getByRole("button", { name: "Approve" }).click();
     expect(await first).toBe("allow");
-    await page.getByText(EMPTY).waitFor();
-    await reader.page.getByText(EMPTY).waitFor();
+    await page.getByText("Nothing needs you.").waitFor();
+    await reader.page.getByText("Nothing needs you.").waitFor();
 
-    const second = ask("Send a mail");
-    await rowIn(page, "Needs you", "Send a mail").waitFor();
+    const second = ask("send a mail");
+    await rowIn(page, "Needs you", "send a mail").waitFor();
     await other.page.getByRole("button", { name: "Deny" }).click();
     expect(await second).toBe("deny");
-    await page.getByText(EMPTY).waitFor();
+    await page.getByText("Nothing needs you.").waitFor();
   });
 
   test("a failed delivery is retried, and another is dismissed after a confirmation", async () => {

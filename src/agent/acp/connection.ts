@@ -18,11 +18,12 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { fieldsOf } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { PermissionDecision } from "../../core/shapes/permission.ts";
 import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { World } from "../../world.ts";
 import { isOwnTool } from "./own-tools.ts";
-import { type Decision, outcomeFor } from "./permission.ts";
+import { outcomeFor } from "./permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
 import type { AcpTurn } from "./turn.ts";
 
@@ -39,7 +40,7 @@ const DENIED_MAX_CHARS = 200;
 export type AskPermission = (
   question: { title: string; kind?: string | undefined; rawInput: unknown },
   signal: AbortSignal,
-) => Promise<Decision>;
+) => Promise<PermissionDecision>;
 
 /** The MCP server with the session's tools, for one program. */
 export interface SessionTools {

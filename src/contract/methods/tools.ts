@@ -53,7 +53,7 @@ export const TOOL_METHODS = {
   },
   "permissions.list": {
     scope: READ,
-    summary: "Lists open permission requests of ACP agents.",
+    summary: "Lists the open permission requests of ACP agents.",
     params: NOTHING,
     result: object({ permissions: list(declared<PermissionQuestion>("PermissionQuestion")) }),
   },
@@ -62,7 +62,7 @@ export const TOOL_METHODS = {
     summary: "Answers a permission request.",
     params: object(
       {
-        id: about(name, "Id of the permission request."),
+        id: about(name, "Id of the permission request, or its first 4 or more characters."),
         decision: about(oneOf("allow", "deny"), "Decision, which is valid for this request only."),
       },
       { idempotencyKey },

@@ -2,11 +2,8 @@
 // session, the session is `NOT_VISIBLE`, and its steps have no text and no ids.
 
 import { NOT_VISIBLE } from "../rules/visibility.ts";
-import { type Route, WEBCHAT } from "./route.ts";
+import { isInHouse, type Route } from "./route.ts";
 import type { Receipt, RunState } from "./run.ts";
-
-/** Channels that deliver to a session instead of a chat platform. */
-const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 
 /**
  * Matches a session key or node id in an error text. A key ends where the next one begins. A node id is a
@@ -16,7 +13,7 @@ const KEY_IN_TEXT = /\b(?:(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+|
 
 /** Returns the route, without its session if the reader may not see it (I9). */
 export function visibleRoute(route: Route, sees: (sessionKey: string) => boolean): Route {
-  return IN_HOUSE.includes(route.channel) && !sees(route.to) ? { ...route, to: NOT_VISIBLE } : route;
+  return isInHouse(route) && !sees(route.to) ? { ...route, to: NOT_VISIBLE } : route;
 }
 
 /** Returns an error text without the keys of sessions that the reader may not see (I9). */

@@ -135,6 +135,13 @@ export type LiveEvent =
       readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
     }
   | {
+      /** An agent asked for permission, or its request was answered or has ended. */
+      readonly kind: "permission";
+      readonly id: string;
+      readonly sessionKey: string;
+      readonly change: "asked" | "settled";
+    }
+  | {
       /** A scheduled job was changed or became due, or its run ended. */
       readonly kind: "cron";
       readonly jobId: string;

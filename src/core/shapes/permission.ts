@@ -1,6 +1,8 @@
-// The shape of a permission request from an agent to an operator.
+// The shape of a permission request that an agent sends to its owner.
 
-/** An action that an agent wants permission for, as the operator sees it. */
+export type PermissionDecision = "allow" | "deny";
+
+/** An action that an agent wants permission for, as its owner sees it. */
 export interface PermissionQuestion {
   readonly id: string;
   readonly sessionKey: string;

@@ -3,6 +3,14 @@
 /** Channel for clients on the gateway's own socket. `to` is a session key. */
 export const WEBCHAT = "webchat";
 
+/** Channels that deliver to a session, not to a chat platform. */
+const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
+
+/** Returns whether a route leads to a session itself, not to a chat platform. */
+export function isInHouse({ channel }: Pick<Route, "channel">): boolean {
+  return IN_HOUSE.includes(channel);
+}
+
 /** Stands for the chat in which people last wrote to session `to`. It is looked up at delivery. */
 export const LAST = "last";
 

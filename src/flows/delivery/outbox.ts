@@ -93,7 +93,7 @@ interface Note {
   readonly route: Route;
   readonly text: string;
   /** The kind of the note; its id begins with it. */
-  readonly about: "pairing" | "command" | "trouble";
+  readonly about: "pairing" | "command" | "trouble" | "permission";
 }
 
 /** Returns the prefix of the ids of a kind of note. */

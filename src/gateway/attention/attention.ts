@@ -29,7 +29,6 @@ import {
   textsOfTurns,
 } from "../../store/queries/runs/attention.ts";
 import type { CallContext, Methods } from "../call.ts";
-import type { PermissionDeps } from "../methods/permissions.ts";
 import {
   activeItem,
   type Covers,
@@ -86,18 +85,18 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
  * Returns the items of the first group that are not turns: permission requests, pairings and failed
  * deliveries.
  */
-async function requests(ctx: CallContext<PermissionDeps>, covers: Covers) {
+async function requests(ctx: CallContext, covers: Covers) {
   const deliveries = covers.isAdmin ? await failedDeliveries(ctx.access.db, ROWS_MAX) : [];
   const shown = deliveries.filter(({ sessionKey }) => covers.deliveries(sessionKey));
   const items = [
     ...(await pairingItems(ctx, covers)),
     ...shown.map((delivery) => deliveryItem(ctx, covers, delivery)),
   ];
-  return { first: permissionItems(ctx, covers), items, more: deliveries.length === ROWS_MAX };
+  return { first: await permissionItems(ctx, covers), items, more: deliveries.length === ROWS_MAX };
 }
 
 async function list(
-  ctx: CallContext<PermissionDeps>,
+  ctx: CallContext,
   params: ParamsOf<"attention.list">,
 ): Promise<PayloadOf<"attention.list">> {
   const limit = Math.min(params.limit ?? LIMIT.byDefault, LIMIT.max);
@@ -138,7 +137,7 @@ async function list(
   return { ts: ctx.deps.engine.now(), groups };
 }
 
-export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS, PermissionDeps> = {
+export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS> = {
   "attention.list": { handle: async (ctx, params) => ok(await list(ctx, params)) },
   "runs.retry": {
     async handle(ctx, { runId }) {

@@ -21,7 +21,7 @@ interface Hinted {
  * Returns the right needed to see this change in `attention.list`, or undefined if the list does not change.
  */
 function concerns(event: LiveEvent): "events" | "deliveries" | undefined {
-  if (event.kind === "session") return "events";
+  if (event.kind === "session" || event.kind === "permission") return "events";
   return event.kind === "outbox" || event.kind === "node" ? "deliveries" : undefined;
 }
 

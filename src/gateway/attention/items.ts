@@ -11,11 +11,11 @@ import { visibleRoute } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
 import { listPairings } from "../../flows/delivery/pairing.ts";
 import type { Delivery } from "../../store/queries/channels/deliveries.ts";
+import { openPermissions } from "../../store/queries/permissions.ts";
 import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/attention.ts";
 import { openRequests } from "../../triggers/node-pairing.ts";
 import type { CallContext } from "../call.ts";
 import { errorLine, LINE_MAX_CHARS } from "../error-line.ts";
-import type { PermissionDeps } from "../methods/permissions.ts";
 
 const AWAITED_MAX = 5;
 
@@ -48,9 +48,10 @@ function line(ctx: CallContext, text: string): string {
 }
 
 /** Returns the requests of agents for permission, oldest first. */
-export function permissionItems(ctx: CallContext<PermissionDeps>, covers: Covers): AttentionItem[] {
-  const open = (ctx.deps.permissions?.list() ?? []).filter(({ sessionKey }) => covers.list(sessionKey));
-  return open.map(({ id, sessionKey, title, kind, detail, askedAt, expiresAt }) => ({
+export async function permissionItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
+  const open = await openPermissions(ctx.access.db, ctx.deps.engine.now());
+  const shown = open.filter(({ sessionKey }) => covers.list(sessionKey));
+  return shown.map(({ id, sessionKey, title, kind, detail, askedAt, expiresAt }) => ({
     id: `permission:${id}`,
     kind: "permission",
     ref: id,
@@ -64,10 +65,7 @@ export function permissionItems(ctx: CallContext<PermissionDeps>, covers: Covers
 }
 
 /** Returns the pairing requests of people and devices. */
-export async function pairingItems(
-  ctx: CallContext<PermissionDeps>,
-  covers: Covers,
-): Promise<AttentionItem[]> {
+export async function pairingItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   if (!covers.isAdmin) return [];
   const { engine, settings } = ctx.deps;
   const actions: Action[] = ["approve", "deny"];

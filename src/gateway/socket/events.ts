@@ -89,6 +89,9 @@ export class Translator {
       case "delivery":
         // Not sent as an event: subscribers get `outbox` events, and programs use web hooks.
         return [];
+      case "permission":
+        // Clients get the event `attention`.
+        return [];
       case "receipt":
         return receiptEvents(event);
       case "outbox":

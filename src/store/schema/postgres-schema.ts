@@ -12,6 +12,7 @@ import { POSTGRES_TEXT as T } from "../sql.ts";
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { DEVICE_TOKENS_ON_POSTGRES, NODE_CREATORS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
+import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
 
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
 const HELD = "state in ('running', 'waiting')";
@@ -488,4 +489,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   HEARD,
   LAST_FAILURES,
   RUN_DISMISSALS,
+  PERMISSIONS_ON_POSTGRES,
 ];

@@ -6,6 +6,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
+import { PERMISSIONS } from "./permission-schema.ts";
 
 /**
  * Identifies a file as this program's (`application_id`), so that the database of another program is never
@@ -455,6 +456,7 @@ const MIGRATIONS: readonly string[] = [
   HEARD,
   LAST_FAILURES,
   RUN_DISMISSALS,
+  PERMISSIONS,
 ];
 
 /** Schema version that this program writes. */

@@ -425,6 +425,24 @@ export interface InboxMarkTable {
   outcome: string | null;
 }
 
+export interface PermissionTable {
+  id: string;
+  session_key: string;
+  agent_id: string;
+  run_id: string;
+  /** The attempt of the run that asked. */
+  attempt: number;
+  title: string;
+  kind: string | null;
+  detail: string | null;
+  asked_at: number;
+  expires_at: number;
+  /** Unset while the request is open. */
+  decision: "allow" | "deny" | null;
+  decided_at: number | null;
+  decided_by: string | null;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -452,4 +470,5 @@ export interface Tables {
   nodes: NodeTable;
   node_requests: NodeRequestTable;
   device_tokens: DeviceTokenTable;
+  permissions: PermissionTable;
 }

@@ -53,6 +53,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   nodes: { order: ["id"] },
   node_requests: { order: ["node_id"] },
   device_tokens: { order: ["device_id", "role"] },
+  permissions: { order: ["id"] },
 };
 
 /** All copied tables. */

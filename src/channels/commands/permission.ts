@@ -1,0 +1,66 @@
+// Owns the commands with which owners answer agents' permission requests in any of their chats.
+// An owner on a chat platform answers for the whole gateway. The list is shown only in a direct chat, because
+// its requests may come from sessions that a group must not see (I9). In a session of the gateway itself, the
+// list has only requests of sessions that this one may see.
+
+import { openGate } from "../../access/access.ts";
+import type { PermissionDecision, PermissionQuestion } from "../../core/shapes/permission.ts";
+import { answerPermission, shortPermissionId } from "../../flows/permission.ts";
+import { openPermissions } from "../../store/queries/permissions.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { accessOf, type CommandContext, code, count, excerpt, senderName, viewerOf, why } from "./context.ts";
+
+const LISTED_MAX = 20;
+
+/** Returns the open requests that the sender may answer here. */
+async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
+  const { unit, request } = context;
+  const open = await openPermissions(unit.tx, unit.now);
+  if (request.operator === undefined) return open;
+  // The answer becomes part of this session's transcript.
+  const session = await getSession(unit.tx, request.sessionKey);
+  if (session === undefined) return [];
+  const gate = openGate(accessOf(context), await viewerOf({ ...context, session }));
+  const admitted: PermissionQuestion[] = [];
+  for (const question of open) {
+    const asker = await getSession(unit.tx, question.sessionKey);
+    if (asker !== undefined && (await gate.admits("send", asker))) admitted.push(question);
+  }
+  return admitted;
+}
+
+function lineOf({ unit }: CommandContext, question: PermissionQuestion): string {
+  const { id, agentId, title, detail } = question;
+  const shown = detail === undefined ? "" : `; ${excerpt(unit, detail, 200)}`;
+  return `- ${code(unit, shortPermissionId(id))} ${code(unit, agentId)}: ${excerpt(unit, title, 300)}${shown}`;
+}
+
+/** Runs `/approvals`. */
+export async function approvals(context: CommandContext): Promise<string> {
+  const { request } = context;
+  if (request.chatType !== "direct") return "/approvals lists requests only in a direct chat.";
+  const open = await openFor(context);
+  if (open.length === 0) return "No agent asks for permission.";
+  const lines = open.slice(0, LISTED_MAX).map((one) => lineOf(context, one));
+  const more = open.length > LISTED_MAX ? [`and ${open.length - LISTED_MAX} more`] : [];
+  return [
+    `${count(open.length, "request")}. Answer with /allow or /deny and the id.`,
+    ...lines,
+    ...more,
+  ].join("\n");
+}
+
+async function answer(context: CommandContext, decision: PermissionDecision): Promise<string> {
+  const { unit, request } = context;
+  const id = request.args;
+  if (id === "" || /\s/.test(id)) return `/${decision} takes the id of one request: /approvals lists them.`;
+  const by = senderName(request);
+  const covered = new Set((await openFor(context)).map(({ sessionKey }) => sessionKey));
+  const answered = await answerPermission(unit, { id, decision, by }, (key) => covered.has(key));
+  if (!answered.ok) return why(answered);
+  const { agentId, title } = answered.value;
+  return `${decision === "allow" ? "Allowed" : "Denied"} for ${code(unit, agentId)}: ${excerpt(unit, title, 300)}`;
+}
+
+export const allow = (context: CommandContext): Promise<string> => answer(context, "allow");
+export const deny = (context: CommandContext): Promise<string> => answer(context, "deny");

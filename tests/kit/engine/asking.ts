@@ -1,0 +1,31 @@
+// Asks for permission during a scripted run, as the connection to an ACP agent does.
+
+import type { PermissionDecision } from "../../../src/core/shapes/permission.ts";
+import { agentIdInKey } from "../../../src/core/shapes/session-key.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
+import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import { askPermission } from "../../../src/flows/permission.ts";
+import type { World } from "../../../src/world.ts";
+
+interface Asked {
+  readonly title: string;
+  readonly kind?: string;
+  readonly rawInput?: unknown;
+  /** Default: the session of the run. */
+  readonly sessionKey?: string;
+  /** Default: ten minutes. */
+  readonly askMs?: number;
+}
+
+/** Asks for the run of this handle, and resolves with the owner's decision. */
+export function askIn(
+  { engine, world }: { engine: Engine; world: World },
+  { run, signal, log }: LaneHandle,
+  { title, kind, rawInput, sessionKey = run.sessionKey, askMs = 600_000 }: Asked,
+): Promise<PermissionDecision> {
+  const { runId, attempt } = run;
+  const agentId = agentIdInKey(sessionKey) ?? "main";
+  const outbound = { deliveryQueued: () => {} };
+  const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs };
+  return askPermission({ engine, world, outbound }, asked, { signal, log });
+}

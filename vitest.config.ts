@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -6,6 +7,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const DEEP = ["tests/**/*.deep.test.ts"];
 /** A thousand clients need the machine to themselves. */
 const ALONE = ["tests/e2e/load.deep.test.ts"];
+/** Files with tests of both kinds (tests/kit/deep.ts). */
+const SHARED = globSync("tests/**/*.test.ts").filter((file) => {
+  return readFileSync(file, "utf8").includes('/kit/deep.ts"');
+});
 
 /**
  * Small files with minutes of work. In a new clone, without recorded times, the largest files run first, so
@@ -39,6 +44,7 @@ export default defineConfig({
           name: "tests",
           include: ["tests/**/*.test.ts"],
           exclude: [...configDefaults.exclude, ...DEEP],
+          provide: { isDeep: false },
           sequence: { groupOrder: 0 },
           // A new process for each file, loading the program again, would take a third of all processor time.
           isolate: false,
@@ -51,8 +57,9 @@ export default defineConfig({
         test: {
           name: "deep",
           globalSetup: ["tests/setup-deep.ts"],
-          include: DEEP,
+          include: [...DEEP, ...SHARED],
           exclude: [...configDefaults.exclude, ...ALONE],
+          provide: { isDeep: true },
           sequence: { groupOrder: 1 },
           maxWorkers: availableParallelism(),
         },

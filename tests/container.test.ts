@@ -1,5 +1,5 @@
 // Checks the container files without a container daemon: each copied path exists, nothing runs as root or
-// contains a secret, and the health check works with a real gateway. e2e/package.test.ts runs the package
+// secret, and the health check works against a real gateway. e2e/package.deep.test.ts runs the package from a
 // from a read-only folder as another user.
 
 import { execFile, spawnSync } from "node:child_process";

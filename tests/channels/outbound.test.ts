@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { optional } from "../../src/core/optional.ts";
@@ -9,6 +9,7 @@ import {
   listDeliveries,
   requeueDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
+import { both, share, test } from "../kit/deep.ts";
 import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
@@ -213,7 +214,7 @@ test("a stop waits for the current attempt and starts no other", async () => {
   }
 });
 
-test.each(["sqlite", "postgres"] as const)(
+both.each(share(["sqlite"], ["postgres"]))(
   "a stop waits for the current read of the outbox, on %s",
   async (on) => {
     const world = fakeWorld();

@@ -1,11 +1,12 @@
 // Runs the store contract with both stores.
 
+import { deep, quick } from "../kit/deep.ts";
 import { openEmbedded } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { temporaryDir } from "../store/samples.ts";
 import { storeContract } from "./store.ts";
 
-storeContract("embedded store", async () => {
+quick(storeContract)("embedded store", async () => {
   const { dir, remove } = temporaryDir();
   const store = await openEmbedded(dir);
   const dispose = async (): Promise<void> => {
@@ -15,4 +16,4 @@ storeContract("embedded store", async () => {
   return { store, dispose };
 });
 
-storeContract("PostgreSQL store", () => openPostgresStore());
+deep(storeContract)("PostgreSQL store", () => openPostgresStore());

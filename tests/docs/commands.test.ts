@@ -1,8 +1,9 @@
 // Runs every command of every document in order, and compares its output with the document. left-out.ts lists
 // exceptions.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Finished } from "../cli/kit.ts";
+import { both, share, test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { Ground } from "./ground.ts";
 import { LEFT_OUT, type LeftOut } from "./left-out.ts";
@@ -90,7 +91,7 @@ async function play(path: string, scene: Scene, ground: Ground, step: Step): Pro
   return problem === undefined ? [] : [`${path}:${line} ${problem}\n\n${output}`];
 }
 
-test.each(PAGES)(
+both.each(share(["README.md"], PAGES))(
   "the documented commands of %s run and print the documented output",
   async (path) => {
     const page = readPage(readDocument(path));
@@ -108,6 +109,6 @@ test.each(PAGES)(
   PAGE_MAX_MS,
 );
 
-test("every entry in the list of skipped commands is used", () => {
+test.deep("every entry in the list of skipped commands is used", () => {
   expect(LEFT_OUT.filter((entry) => !usedEntries.has(entry)).map(({ command }) => command)).toEqual([]);
 });

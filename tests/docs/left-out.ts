@@ -91,7 +91,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
   {
     command: /^npm install (?:--global )?(\S+?)(?:@latest)?$/,
-    why: "what a registry has is not this tree; tests/e2e/package.test.ts packs this one and installs it",
+    why: "what a registry has is not this tree; tests/e2e/package.deep.test.ts packs this one and installs it",
     instead: (_, [, name]) => expectThat(name === PACKAGE.name, `the package is called ${PACKAGE.name}`),
   },
   {

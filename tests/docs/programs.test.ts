@@ -131,15 +131,16 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   // tests/cli/commands/may.test.ts checks these commands and their output.
   "docs/POLICY.md console": () =>
     expect(readDocument("tests/cli/commands/may.test.ts")).toContain("docs/POLICY.md"),
-  // tests/e2e/package.test.ts runs these programs in an installed package.
-  "docs/CLIENT.md ts": () => expect(readDocument("tests/e2e/package.test.ts")).toContain("docs/CLIENT.md"),
+  // tests/e2e/package.deep.test.ts runs these programs in an installed package.
+  "docs/CLIENT.md ts": () =>
+    expect(readDocument("tests/e2e/package.deep.test.ts")).toContain("docs/CLIENT.md"),
   "docs/CLIENT.md html": (text) => {
     const { exports } = JSON.parse(readDocument("package.json")) as {
       exports: Record<string, { default: string }>;
     };
     expect(text).toContain(`node_modules/parley-gateway/${exports["./client"]?.default.slice(2)}`);
   },
-  // The Python library is not installed here. tests/e2e/openai.test.ts makes the same calls with the
+  // The Python library is not installed here; tests/e2e/openai.deep.test.ts makes the same calls with the
   // JavaScript library.
   "docs/OPENAI.md python": (text) => {
     const read = spawnSync("python3", ["-c", "import ast, sys; ast.parse(sys.stdin.read())"], {

@@ -1,12 +1,13 @@
 // Runs that crash their process, on both stores: they are retried after all other runs, and a limited number
 // of times.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { type EndFacts, NO_SUCCESSORS } from "../../src/engine/run/finish.ts";
 import type { Store } from "../../src/store/sql.ts";
+import { both, share } from "../kit/deep.ts";
 import {
   assistantText,
   endOf,
@@ -18,7 +19,7 @@ import {
   temporaryFolder,
 } from "../kit/engine/engine.ts";
 
-const STORES: Store["kind"][] = ["sqlite", "postgres"];
+const STORES = share(["sqlite"], ["postgres"]);
 
 /** Returns runs that a test ends by the name of their session, in their order of start. */
 function stage() {
@@ -73,7 +74,7 @@ const answer = async (handle: LaneHandle): Promise<EndFacts> => {
   return { state: "ok", reply: "fine" };
 };
 
-test.each(STORES)(
+both.each(STORES)(
   "I2, %s: after three lost attempts without progress a run ends once, and its lane continues",
   async (on) => {
     const open = livesOn(on);
@@ -103,7 +104,7 @@ test.each(STORES)(
   },
 );
 
-test.each(STORES)(
+both.each(STORES)(
   "poison runs, %s: a run that crashed starts when no other run waits for a slot",
   async (on) => {
     const open = livesOn(on);
@@ -125,7 +126,7 @@ test.each(STORES)(
   },
 );
 
-test.each(STORES)(
+both.each(STORES)(
   "poison runs, %s: runs that crashed twice execute one at a time, beside other runs",
   async (on) => {
     const open = livesOn(on);
@@ -152,7 +153,7 @@ test.each(STORES)(
   },
 );
 
-test.each(STORES)("poison runs, %s: a run that crashed twice also counts in its own pool", async (on) => {
+both.each(STORES)("poison runs, %s: a run that crashed twice also counts in its own pool", async (on) => {
   const open = livesOn(on);
   const pool = {
     settings: { pools: { few: 1 } },
@@ -176,7 +177,7 @@ test.each(STORES)("poison runs, %s: a run that crashed twice also counts in its 
   expect(scene.begun.at(-1)).toBe("other");
 });
 
-test.each(STORES)(
+both.each(STORES)(
   "poison runs, %s: a planned stop is not counted as a crash, even for a run that does not stop in time",
   async (on) => {
     const open = livesOn(on);

@@ -7,6 +7,7 @@ import { optional } from "../../src/core/optional.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { getChain } from "../../src/store/queries/chains/chains.ts";
+import { share } from "../kit/deep.ts";
 import { cleanup, endOf, openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { linesOf, untilQuiet } from "../kit/store/store-view.ts";
@@ -88,7 +89,7 @@ async function say(house: House, sessionKey = MAIN) {
   return accepted.value.run;
 }
 
-describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
+describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   test("I8: a run costs at most maxChainCost: its answer is shortened, its next call refused", async () => {
     const model = greedy();
     const house = await houseWith({

@@ -5,9 +5,10 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { canonicalKey } from "../../src/core/shapes/session-key.ts";
 import { canonicalSourceKey } from "../../src/import/keys.ts";
+import { both, share, test } from "../kit/deep.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { words } from "../store/transfer/moves.ts";
 import { hashOf, put, putTranscript, START, sourceWith, Talk } from "./source.ts";
@@ -83,7 +84,8 @@ test("ids and file names that are paths are not followed", async () => {
   }
 });
 
-for (const kind of ["embedded", "postgres"] satisfies Kind[]) {
+for (const kind of share<Kind>(["embedded"], ["postgres"])) {
+  const test = both;
   test(`${kind}: decompression bombs, huge lines, invalid UTF-8 and unstorable characters affect only themselves`, async () => {
     const talk = hello();
     talk.raw("[".repeat(100_000));

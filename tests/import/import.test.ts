@@ -2,16 +2,17 @@
 
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { canonicalSourceKey } from "../../src/import/keys.ts";
 import { getSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry, readContext } from "../../src/store/queries/transcripts/transcripts.ts";
+import { both, share, test } from "../kit/deep.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { userMessage } from "../store/samples.ts";
 import { hashOf, START, sourceWith, Talk } from "./source.ts";
 import { type Kind, remark, stage } from "./stage.ts";
 
-const KINDS: readonly Kind[] = ["embedded", "postgres"];
+const KINDS = share<Kind>(["embedded"], ["postgres"]);
 const MAIN_ID = "11111111-1111-4111-8111-111111111111";
 const GROUP_ID = "22222222-2222-4222-8222-222222222222";
 const CHILD_ID = "33333333-3333-4333-8333-333333333333";
@@ -82,6 +83,7 @@ function small(): string {
 }
 
 for (const kind of KINDS) {
+  const test = both;
   test(`${kind}: named sessions keep their names, and one that was imported under another key keeps that key`, async () => {
     const wanted = { "agent:main:work": { sessionId: GROUP_ID, updatedAt: START, label: "Work" } };
     const dir = sourceWith({ agents: { main: wanted }, transcripts: { [`main/${GROUP_ID}`]: [] } });

@@ -155,7 +155,8 @@ function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[
  * theme; nothing else of the page depends on the theme.
  */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
-  await page.evaluate(axeSource);
+  // A page of this browser keeps the library until it is loaded again.
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axeSource);
   const found = await axeFindings(page);
   const isDark = await page.evaluate<boolean>('matchMedia("(prefers-color-scheme: dark)").matches');
   await page.emulateMedia({ colorScheme: isDark ? "light" : "dark" });

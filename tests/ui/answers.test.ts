@@ -14,6 +14,7 @@ import {
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { deep, quick } from "../kit/deep.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
 import { agentSettings } from "../tools/app.ts";
@@ -60,7 +61,7 @@ async function settledOutbox(house: House): Promise<void> {
   await deliver(house, "unclear", { sessionKey: RESEARCH }, failed("ambiguous", "The gateway stopped"));
 }
 
-describeInBrowser("deliveries", () => {
+quick(describeInBrowser)("deliveries", () => {
   test("DV1: the tab shows new deliveries live, and failed ones can be dismissed or retried", async () => {
     const house = await open();
     await settledOutbox(house);
@@ -139,7 +140,7 @@ describeInBrowser("deliveries", () => {
   });
 });
 
-describeInBrowser("channels", () => {
+quick(describeInBrowser)("channels", () => {
   test("the tab lists every channel with its error, and follows changes of the outbox", async () => {
     const house = await open();
     const route = { channel: "webhook", to: "news" };
@@ -157,7 +158,7 @@ describeInBrowser("channels", () => {
   });
 });
 
-describeInBrowser("rights", () => {
+quick(describeInBrowser)("rights", () => {
   test("the tab lists the tools of a session with the setting that allows or denies each", async () => {
     const house = await open();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
@@ -213,7 +214,7 @@ describeInBrowser("rights", () => {
   });
 });
 
-describeInBrowser("permissions", () => {
+quick(describeInBrowser)("permissions", () => {
   test("a permission request appears live, and only a token with the scope can answer it", async () => {
     const house: House = await open({
       play: (handle) =>
@@ -260,7 +261,7 @@ describeInBrowser("permissions", () => {
   });
 });
 
-describeInBrowser("these tabs", () => {
+deep(describeInBrowser)("these tabs", () => {
   const TABS = [
     "deliveries",
     "channels",

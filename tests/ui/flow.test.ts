@@ -1,7 +1,7 @@
 // The flow view in a real browser with a real gateway: the diagram of each kind of chain, and its actions.
 
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { type House, type HouseOptions, openHouse, quiet, TOKEN } from "../gateway/kit.ts";
@@ -13,6 +13,7 @@ import {
   type VisitOptions,
   visit,
 } from "../kit/browser.ts";
+import { test } from "../kit/deep.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { sampleRun } from "../store/samples.ts";
 
@@ -262,22 +263,25 @@ describeInBrowser("the flow view", () => {
     expect(await page.locator(".flow-heads").isVisible()).toBe(true);
   });
 
-  test("axe-core finds no problem, on desktop and phone, light and dark, and a phone never scrolls sideways", async () => {
-    const here = await house({ choices: rules({ maxChainTokens: 100_000 }) });
-    const empty = await open(here);
-    await empty.getByText("No conversations between").waitFor();
-    expect(await accessibilityProblems(empty)).toEqual([]);
-    const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
-    const chainId = await tell(here, round);
-    const desktop = await open(here);
-    await desktop.locator(".step.kind-refused").click();
-    expect(await accessibilityProblems(desktop)).toEqual([]);
-    const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
-    await phone.locator(".step").first().click();
-    expect(await accessibilityProblems(phone)).toEqual([]);
-    expect(await sideways(phone)).toBe(0);
-    await phone.getByRole("link", { name: "All chains" }).click();
-    await phone.locator(".chain-row").first().waitFor();
-    expect(await accessibilityProblems(phone)).toEqual([]);
-  });
+  test.deep(
+    "axe-core finds no problem, on desktop and phone, light and dark, and a phone never scrolls sideways",
+    async () => {
+      const here = await house({ choices: rules({ maxChainTokens: 100_000 }) });
+      const empty = await open(here);
+      await empty.getByText("No conversations between").waitFor();
+      expect(await accessibilityProblems(empty)).toEqual([]);
+      const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
+      const chainId = await tell(here, round);
+      const desktop = await open(here);
+      await desktop.locator(".step.kind-refused").click();
+      expect(await accessibilityProblems(desktop)).toEqual([]);
+      const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
+      await phone.locator(".step").first().click();
+      expect(await accessibilityProblems(phone)).toEqual([]);
+      expect(await sideways(phone)).toBe(0);
+      await phone.getByRole("link", { name: "All chains" }).click();
+      await phone.locator(".chain-row").first().waitFor();
+      expect(await accessibilityProblems(phone)).toEqual([]);
+    },
+  );
 });

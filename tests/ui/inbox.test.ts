@@ -2,11 +2,12 @@
 // it. Tests use two tabs, the keyboard, a phone, and a restart of the gateway.
 
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { test } from "../kit/deep.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { until } from "../kit/until.ts";
@@ -199,7 +200,7 @@ describeInBrowser("the inbox", () => {
     expect(await group(page, "Failed").getByRole("listitem").count()).toBe(1);
   });
 
-  test.each([
+  test.deep.each([
     ["desktop", {}],
     ["phone", { viewport: PHONE }],
     ["phone, dark", { viewport: PHONE, dark: true }],

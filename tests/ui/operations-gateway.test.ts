@@ -1,11 +1,12 @@
 // The gateway's status, log and configuration, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { test } from "../kit/deep.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const TOKENS: TokenSettings[] = [
@@ -218,23 +219,27 @@ describeInBrowser("the gateway's own work", () => {
     expect(await partial.locator(".tiles").innerText()).not.toMatch(/Slots|Runs|Connections/);
   });
 
-  test("axe-core finds no problem on the three tabs, on desktop and phone, light and dark", async () => {
-    const { house, world, say } = await held();
-    for (let at = 0; at < 3; at += 1) await world.advance(10_000);
-    for (const level of [20, 30, 40, 50]) say(level, `level ${level}`, { chainId: "c", part: "x" });
-    for (const viewport of [undefined, PHONE]) {
-      const shape = viewport === undefined ? {} : { viewport };
-      const { page } = await visit(house.http, { token: TOKEN, ...shape });
-      for (const [tab, shows] of [
-        ["status", ".plot-line"],
-        ["log", ".log-line"],
-        ["configuration", ".config .failed"],
-      ] as const) {
-        await page.goto(`${house.http}/#/operations/${tab}`);
-        await page.locator(shows).first().waitFor({ state: "attached" });
-        expect(await accessibilityProblems(page)).toEqual([]);
-        expect(await sideways(page), tab).toBe(0);
+  test.deep(
+    "axe-core finds no problem on the three tabs, on desktop and phone, light and dark",
+    async () => {
+      const { house, world, say } = await held();
+      for (let at = 0; at < 3; at += 1) await world.advance(10_000);
+      for (const level of [20, 30, 40, 50]) say(level, `level ${level}`, { chainId: "c", part: "x" });
+      for (const viewport of [undefined, PHONE]) {
+        const shape = viewport === undefined ? {} : { viewport };
+        const { page } = await visit(house.http, { token: TOKEN, ...shape });
+        for (const [tab, shows] of [
+          ["status", ".plot-line"],
+          ["log", ".log-line"],
+          ["configuration", ".config .failed"],
+        ] as const) {
+          await page.goto(`${house.http}/#/operations/${tab}`);
+          await page.locator(shows).first().waitFor({ state: "attached" });
+          expect(await accessibilityProblems(page)).toEqual([]);
+          expect(await sideways(page), tab).toBe(0);
+        }
       }
-    }
-  }, 120_000);
+    },
+    120_000,
+  );
 });

@@ -2,10 +2,11 @@
 // changed, paused, run and removed; live updates; hostile names.
 
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { ParamsOf } from "../../src/contract/methods.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { test } from "../kit/deep.ts";
 
 const AT = "operations/schedules";
 const HOURLY = { kind: "every", everyMs: 3_600_000 } as const;
@@ -160,7 +161,7 @@ describeInBrowser("schedules", () => {
     }
   });
 
-  test.each([
+  test.deep.each([
     ["desktop", DESKTOP],
     ["phone", PHONE],
   ])("axe-core finds no problem in the list, a history and the form: %s", async (_name, viewport) => {

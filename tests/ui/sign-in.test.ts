@@ -1,9 +1,10 @@
 // Signing in to the page, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, visit } from "../kit/browser.ts";
+import { test } from "../kit/deep.ts";
 import { freePort } from "../kit/loopback.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
@@ -57,13 +58,16 @@ describeInBrowser("sign-in", () => {
     expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
   });
 
-  test("axe-core finds no problem on the sign-in and the first view, on desktop and phone, light and dark", async () => {
-    const { http } = await openHouse();
-    const { page } = await visit(http);
-    expect(await accessibilityProblems(page)).toEqual([]);
-    const phone = await visit(http, { token: TOKEN, viewport: PHONE });
-    expect(await accessibilityProblems(phone.page)).toEqual([]);
-  });
+  test.deep(
+    "axe-core finds no problem on the sign-in and the first view, on desktop and phone, light and dark",
+    async () => {
+      const { http } = await openHouse();
+      const { page } = await visit(http);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      const phone = await visit(http, { token: TOKEN, viewport: PHONE });
+      expect(await accessibilityProblems(phone.page)).toEqual([]);
+    },
+  );
 
   test("TK1: a link that is pasted into an open page leaves no token in the history", async () => {
     const { http } = await openHouse();

@@ -1,7 +1,6 @@
-// The client of the gateway's protocol for platforms with a built-in WebSocket: `parley-gateway/client` in a
-// browser.
-// It differs from node.ts only in the socket, and uses nothing from Node. tests/e2e/package.test.ts checks
-// the built file.
+// The client of the gateway's protocol on platforms with a built-in WebSocket: `parley-gateway/client` in a
+// browser. It differs from node.ts in the socket only.
+// It reaches nothing of Node; tests/e2e/package.deep.test.ts checks the built file.
 
 import { webDialer } from "./dial/web.ts";
 import { openClient } from "./open.ts";

@@ -1,11 +1,12 @@
 // A sender waits for the answer of an external session: a client that reads its inbox and sends back.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { isEnded } from "../../../src/core/shapes/run.ts";
 import { sentSoFar } from "../../../src/flows/conversation/send.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
+import { both, quick, share, test } from "../../kit/deep.ts";
 import {
   type CrashPoint,
   cleanup,
@@ -59,7 +60,8 @@ async function resultOf(app: FlowApp, runId: string): Promise<Record<string, unk
 const kinds = async (app: FlowApp, key: string): Promise<string[]> =>
   (await app.runs(key)).map((run) => `${run.kind} ${run.state}`);
 
-describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s", (kind) => {
+describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external session, %s", (kind) => {
+  const test = both;
   async function open(options: Partial<FlowAppOptions> = {}): Promise<FlowApp> {
     if (kind === "embedded") return openDesk(options);
     const { store, dispose } = await openPostgresStore();
@@ -270,11 +272,14 @@ async function crashAt(point: CrashPoint): Promise<boolean> {
   return true;
 }
 
-describe.each(["before", "after"] as const)("a crash %s any commit of a wait for an answer", (when) => {
-  test("I2, I4: after the crash the wait resumes, and gets exactly one answer", async () => {
-    expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
-  }, 120_000);
-});
+quick(describe.each(["before", "after"] as const))(
+  "a crash %s any commit of a wait for an answer",
+  (when) => {
+    test("I2, I4: after the crash the wait resumes, and gets exactly one answer", async () => {
+      expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
+    }, 120_000);
+  },
+);
 
 test("an answer that its client missed arrives once in the client's inbox, as a notice", async () => {
   const app = await openDesk({ plays: {} });

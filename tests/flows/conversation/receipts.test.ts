@@ -1,7 +1,7 @@
 // Receipts of messages between sessions, on both stores and across crashes: every accepted message reaches a
 // final state, no state is lost, and the sender is told once about a failure.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { INBOX_EXPIRES_MS } from "../../../src/core/rules/receipt.ts";
 import { injectedMessage } from "../../../src/core/shapes/message.ts";
 import { acknowledge, createInboxExpiry, offered } from "../../../src/flows/conversation/inbox-receipts.ts";
@@ -10,6 +10,7 @@ import { deleteSession, resetSession } from "../../../src/flows/session/lifecycl
 import { hasUnread } from "../../../src/store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
@@ -41,7 +42,8 @@ const expire = (app: FlowApp, runId: unknown) =>
     createInboxExpiry({ settings: app.settings, engine: () => app.engine })(unit, String(runId)),
   );
 
-describe.each(["embedded", "PostgreSQL"])("receipts, %s", (kind) => {
+describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
+  const test = both;
   async function open(options: Partial<FlowAppOptions> = {}): Promise<FlowApp> {
     if (kind === "embedded") return withDesk(await openFlowApp({ plays: {}, ...options }));
     const { store, dispose } = await openPostgresStore();

@@ -2,9 +2,10 @@
 // answers to unknown senders.
 
 import { request } from "node:http";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { type Ground, openGround, said } from "../../channels/whatsapp/kit.ts";
 import { recordingHost } from "../../contract/channel.ts";
+import { test } from "../../kit/deep.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { APP_SECRET, signatureOf, VERIFY_TOKEN, webHook } from "../../kit/platforms/whatsapp-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
@@ -144,23 +145,27 @@ function upload({ hookUrl }: Ground, bytes: number) {
   return sent;
 }
 
-test("UP1: the bodies of all unknown senders share a memory limit, and return their share at the end", async () => {
-  const ground = await openGround();
-  for (let count = 0; count < 50; count += 1) upload(ground, 10);
-  expect((await deliver(ground.hookUrl, text())).status).toBe(200);
-  const large = Array.from({ length: 22 }, () => upload(ground, 3 * MEGABYTE - 1));
-  const whole = text("x".repeat(2 * MEGABYTE));
-  const send = async () => (await deliver(ground.hookUrl, whole)).status;
-  // The gateway may refuse an unknown sender's body to make room for ours; then another one follows.
-  const sendAmongStrangers = async () => {
-    const status = await send();
-    if (status === 200) large.push(upload(ground, 3 * MEGABYTE - 1));
-    return status;
-  };
-  await expect.poll(sendAmongStrangers, { timeout: 20_000 }).toBe(429);
-  for (const one of large) one.destroy();
-  await expect.poll(send, { timeout: 20_000 }).toBe(200);
-}, 60_000);
+test.deep(
+  "UP1: the bodies of all unknown senders share a memory limit, and return their share at the end",
+  async () => {
+    const ground = await openGround();
+    for (let count = 0; count < 50; count += 1) upload(ground, 10);
+    expect((await deliver(ground.hookUrl, text())).status).toBe(200);
+    const large = Array.from({ length: 22 }, () => upload(ground, 3 * MEGABYTE - 1));
+    const whole = text("x".repeat(2 * MEGABYTE));
+    const send = async () => (await deliver(ground.hookUrl, whole)).status;
+    // The gateway may refuse an unknown sender's body to make room for ours; then another one follows.
+    const sendAmongStrangers = async () => {
+      const status = await send();
+      if (status === 200) large.push(upload(ground, 3 * MEGABYTE - 1));
+      return status;
+    };
+    await expect.poll(sendAmongStrangers, { timeout: 20_000 }).toBe(429);
+    for (const one of large) one.destroy();
+    await expect.poll(send, { timeout: 20_000 }).toBe(200);
+  },
+  60_000,
+);
 
 test("PC3: if a request can't be stored, the platform is asked to retry, and a gateway that stops accepts nothing", async () => {
   const { hookUrl, host, house } = await openGround();

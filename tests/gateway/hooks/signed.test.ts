@@ -2,7 +2,8 @@
 // values.
 
 import { request } from "node:http";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "../../kit/deep.ts";
 import { cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type House, TOKEN } from "../kit.ts";
 import {
@@ -86,34 +87,38 @@ test("a body without a content length is limited, and a body that is too large i
   expect((await post(house, "/hooks/github", large, headers)).status).toBe(413);
 });
 
-test("bodies of unknown senders share a memory limit, and slow senders block nobody", async () => {
-  const house = await openHooks();
-  const headers = {
-    "content-type": "application/json",
-    "content-length": 1024 * 1024,
-    "x-hub-signature-256": signature("forged"),
-  };
-  const upload = (bytes: number) => {
-    const sent = request(`${house.http}/hooks/github`, { method: "POST", headers, agent: false });
-    sent.on("error", () => {});
-    sent.write(Buffer.alloc(bytes));
-    cleanup(() => void sent.destroy());
-    return sent;
-  };
-  for (let count = 0; count < 100; count += 1) upload(10);
-  expect((await fromGithub(house, push("one"))).status).toBe(202);
-  // Refused bodies return their share. The rest is smaller than one body of maximum size.
-  const large = Array.from({ length: 68 }, () => upload(1024 * 1024 - 1));
-  const whole = push("x".repeat(1024 * 1024 - 170));
-  const send = async () => (await fromGithub(house, whole, { "x-github-delivery": "large" })).status;
-  const crowded = async () => {
-    large.push(upload(1024 * 1024 - 1));
-    return send();
-  };
-  await expect.poll(crowded, { timeout: 20_000 }).toBe(429);
-  for (const one of large) one.destroy();
-  await expect.poll(send, { timeout: 20_000 }).toBe(202);
-}, 60_000);
+test.deep(
+  "bodies of unknown senders share a memory limit, and slow senders block nobody",
+  async () => {
+    const house = await openHooks();
+    const headers = {
+      "content-type": "application/json",
+      "content-length": 1024 * 1024,
+      "x-hub-signature-256": signature("forged"),
+    };
+    const upload = (bytes: number) => {
+      const sent = request(`${house.http}/hooks/github`, { method: "POST", headers, agent: false });
+      sent.on("error", () => {});
+      sent.write(Buffer.alloc(bytes));
+      cleanup(() => void sent.destroy());
+      return sent;
+    };
+    for (let count = 0; count < 100; count += 1) upload(10);
+    expect((await fromGithub(house, push("one"))).status).toBe(202);
+    // Refused bodies return their share. The rest is smaller than one body of maximum size.
+    const large = Array.from({ length: 68 }, () => upload(1024 * 1024 - 1));
+    const whole = push("x".repeat(1024 * 1024 - 170));
+    const send = async () => (await fromGithub(house, whole, { "x-github-delivery": "large" })).status;
+    const crowded = async () => {
+      large.push(upload(1024 * 1024 - 1));
+      return send();
+    };
+    await expect.poll(crowded, { timeout: 20_000 }).toBe(429);
+    for (const one of large) one.destroy();
+    await expect.poll(send, { timeout: 20_000 }).toBe(202);
+  },
+  60_000,
+);
 
 test("HO3: a repeated delivery gets its first answer and no second run, also after a restart", async () => {
   const dir = temporaryFolder();

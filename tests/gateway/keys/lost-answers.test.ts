@@ -1,12 +1,13 @@
 // Requests whose commit loses its answer, or that arrive at two gateways at the same moment: each is executed
 // once, and the answers are equal.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { toolCallsOf } from "../../../src/core/shapes/message.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
@@ -97,7 +98,8 @@ function cutting(store: Store) {
 const rowsIn = async ({ db }: Store, table: Asked["table"]): Promise<number> =>
   (await db.selectFrom(table).selectAll().execute()).length;
 
-describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
+describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
+  const test = both;
   test.each(Object.keys(REQUESTS))(
     "a keyed request is done once and answered, if any answer to a commit is lost: %s",
     async (name) => {
@@ -147,7 +149,8 @@ test.each(Object.keys(REQUESTS))(
   },
 );
 
-describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind) => {
+describe.each(share(["sqlite"], ["postgres"]))("a turn of a model on %s", (kind) => {
+  const test = both;
   test("K1: whichever answer to a commit is lost, each tool call has one result, and the run succeeds", async () => {
     const script = (_: unknown, call: number) =>
       call === 0
@@ -180,22 +183,26 @@ describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind)
   });
 });
 
-test("for each method, two gateways that get the same request at the same moment return the same answer", async () => {
-  const ground = await openPostgresStore();
-  cleanup(ground.dispose);
-  const open = async () => openHouse({ disk: await openPostgres({ url: ground.url, world: quietWorld() }) });
-  const houses = [await open(), await open()];
-  const clients = await Promise.all(houses.map((house) => house.client()));
-  for (const { method, params, table } of Object.values(REQUESTS)) {
-    const before = await rowsIn(ground.store, table);
-    const rounds = 15;
-    for (let round = 0; round < rounds; round += 1) {
-      const keyed = { ...params, idempotencyKey: `${method} ${JSON.stringify(params)} ${round}` };
-      const answers = await Promise.all(
-        clients.map((client) => client.call(method as "health", keyed as never)),
-      );
-      expect(answers[1]).toEqual(answers[0]);
+test.deep(
+  "for each method, two gateways that get the same request at the same moment return the same answer",
+  async () => {
+    const ground = await openPostgresStore();
+    cleanup(ground.dispose);
+    const open = async () =>
+      openHouse({ disk: await openPostgres({ url: ground.url, world: quietWorld() }) });
+    const houses = [await open(), await open()];
+    const clients = await Promise.all(houses.map((house) => house.client()));
+    for (const { method, params, table } of Object.values(REQUESTS)) {
+      const before = await rowsIn(ground.store, table);
+      const rounds = 15;
+      for (let round = 0; round < rounds; round += 1) {
+        const keyed = { ...params, idempotencyKey: `${method} ${JSON.stringify(params)} ${round}` };
+        const answers = await Promise.all(
+          clients.map((client) => client.call(method as "health", keyed as never)),
+        );
+        expect(answers[1]).toEqual(answers[0]);
+      }
+      expect((await rowsIn(ground.store, table)) - before, method).toBe(rounds);
     }
-    expect((await rowsIn(ground.store, table)) - before, method).toBe(rounds);
-  }
-});
+  },
+);

@@ -1,7 +1,8 @@
 // Idempotency keys of several callers: each token has separate keys, and each device of a token.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { emptyUrl } from "../../store/transfer/moves.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "../kit.ts";
@@ -43,7 +44,8 @@ async function ask(raw: Raw, method: string, params: object) {
 const runsOf = async (house: House) =>
   (await house.store.db.selectFrom("runs").select(["run_id", "session_key"]).execute()).length;
 
-describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (kind) => {
+describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller: %s", (kind) => {
+  const test = both;
   test("if two tokens use the same key, each gets its own run and that run's id", async () => {
     const open = await placeOf(kind);
     const house = await open();

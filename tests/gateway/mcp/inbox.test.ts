@@ -1,11 +1,12 @@
 // The inbox of an MCP client: waiting for messages, acknowledging them, and the receipts that senders see.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { operatorViewer } from "../../../src/access/access.ts";
 import type { EventPayloads } from "../../../src/contract/events.ts";
 import type { McpClient } from "../../../src/gateway/mcp/client.ts";
 import { inboxOf } from "../../../src/gateway/mcp/inbox.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
@@ -108,7 +109,7 @@ test("a message counts as offered only after the answer was written to the clien
   await reaches(house, sent.messageId, "offered");
 });
 
-test.each(["embedded", "PostgreSQL"])(
+both.each(share(["embedded"], ["PostgreSQL"]))(
   "%s: a message to a client adds its chain to the list of chains",
   async (kind) => {
     const open = await openerOf(kind);

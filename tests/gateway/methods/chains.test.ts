@@ -1,11 +1,12 @@
 // Reports of chains: the steps of conversations, jobs and refusals over time, on both stores, and the parts
 // that a caller with fewer rights sees.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import type { AgentEvent } from "../../../src/contract/events.ts";
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { addRefusal } from "../../../src/store/queries/chains/refusals.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, endOf } from "../../kit/engine/engine.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
@@ -59,7 +60,8 @@ function line({ kind, from, to, state, turn, code, silent }: ChainStep): string 
     .join(" ");
 }
 
-describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
+describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
+  const test = both;
   test("the report of a send contains reply turns and announcement in order of time, each step with its message", async () => {
     const house = await houseOn(kind, { choices: rules({ maxPingPongTurns: 2 }) });
     await house.store.transaction((tx) =>

@@ -2,12 +2,13 @@
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
 import { Demo, type DemoPlace, type OpenDemo } from "../../../src/gateway/demo.ts";
 import { openDemo } from "../../../src/main.ts";
+import { test } from "../../kit/deep.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
 import { fakeWorld } from "../../kit/world.ts";
@@ -194,7 +195,7 @@ test("a demo that can't start is reported, and may be tried again", async () => 
   expect(await client.request("demo.start")).toMatchObject({ path: "/demo" });
 });
 
-test("SIGTERM ends a process with a demo, and no folder is left behind", async () => {
+test.deep("SIGTERM ends a process with a demo, and no folder is left behind", async () => {
   const temporary = temporaryFolder();
   const gateway = await startProcess({
     env: { TMPDIR: temporary, OPENAI_API_KEY: "a-key-nobody-may-spend" },

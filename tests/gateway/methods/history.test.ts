@@ -1,10 +1,11 @@
 // `chat.history` as the web page uses it: in both directions, around a message, with the runs of the
 // messages.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { PayloadOf } from "../../../src/contract/client/node.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { test } from "../../kit/deep.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { userMessage } from "../../store/samples.ts";
 import { type House, openHouse } from "../kit.ts";
@@ -47,7 +48,7 @@ test("a page can be read around a message, and from there all messages in both d
   expect([ids(newest)[0], newest.nextBefore, newest.nextAfter]).toEqual(["m14", "m14", undefined]);
 });
 
-test("huge messages make a page short, and no message between two pages is missed", async () => {
+test.deep("huge messages make a page short, and no message between two pages is missed", async () => {
   const house = await withMessages(12, 900_000);
   const client = await house.client();
   const read = (more: object) => client.request("chat.history", { sessionKey: "main", ...more });

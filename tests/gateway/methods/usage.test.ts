@@ -1,8 +1,9 @@
 // Usage, grouped in every supported way, and the daily budgets of agents, on both stores.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import type { UsageLine } from "../../../src/core/shapes/usage.ts";
 import { addUsageRow } from "../../../src/store/queries/runs/ledger.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, endOf, openStore, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { agentSettings } from "../../tools/app.ts";
@@ -54,7 +55,8 @@ async function asked(
   return lines.map(({ name, totalTokens, runs }) => ({ name, totalTokens, runs }));
 }
 
-describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
+describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
+  const test = both;
   test("usage is summed by agent, session, tree, model and day; that of a deleted session stays under its root", async () => {
     const house = await houseOn(kind);
     const client = await house.client();

@@ -1,8 +1,9 @@
 // Rights of nodes and web hooks. A node has those of the token that paired it, checked at each event; a web
 // hook has those of the configuration.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { HOOK_TOKEN, openHooks } from "../hooks/kit.ts";
 import type { House, HouseOptions } from "../kit.ts";
 import { openerOf } from "../opener.ts";
@@ -45,67 +46,71 @@ async function event(house: House, key: Device, more: object = {}): Promise<stri
 const runsIn = async (house: House) =>
   (await house.store.db.selectFrom("runs").select("run_id").execute()).length;
 
-describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token that paired it: %s", (kind) => {
-  test("I13: a node's events start runs only while its pairing token exists and covers its session and agent", async () => {
-    const open = await openerOf(kind);
-    let house = await open(withToken(ALL));
-    const key = await pairedBy(house, SCOPED);
-    const own = `in node-${key.id}`;
-    expect(await event(house, key)).toBe(own);
-    const restarted = async (options: HouseOptions) => {
-      await house.stop();
-      house = await open(options);
-      return event(house, key);
-    };
-    expect(await restarted(withToken())).toMatch(/FORBIDDEN the token that paired this node was removed/);
-    expect(await restarted(withToken(["agent:research:*"]))).toContain("does not cover the session node-");
-    expect(await restarted(withToken(["node-*"]))).toContain("does not cover the agent research");
-    expect(await restarted(withToken(ALL, "read"))).toContain("FORBIDDEN");
-    expect(await runsIn(house)).toBe(1);
-    expect(await restarted(withToken(ALL, "write"))).toBe(own);
-    expect(await runsIn(house)).toBe(2);
-  });
+describe.each(share(["embedded"], ["PostgreSQL"]))(
+  "a node has the rights of the token that paired it: %s",
+  (kind) => {
+    const test = both;
+    test("I13: a node's events start runs only while its pairing token exists and covers its session and agent", async () => {
+      const open = await openerOf(kind);
+      let house = await open(withToken(ALL));
+      const key = await pairedBy(house, SCOPED);
+      const own = `in node-${key.id}`;
+      expect(await event(house, key)).toBe(own);
+      const restarted = async (options: HouseOptions) => {
+        await house.stop();
+        house = await open(options);
+        return event(house, key);
+      };
+      expect(await restarted(withToken())).toMatch(/FORBIDDEN the token that paired this node was removed/);
+      expect(await restarted(withToken(["agent:research:*"]))).toContain("does not cover the session node-");
+      expect(await restarted(withToken(["node-*"]))).toContain("does not cover the agent research");
+      expect(await restarted(withToken(ALL, "read"))).toContain("FORBIDDEN");
+      expect(await runsIn(house)).toBe(1);
+      expect(await restarted(withToken(ALL, "write"))).toBe(own);
+      expect(await runsIn(house)).toBe(2);
+    });
 
-  test("I13: a node writes to no session or destination that its token does not cover", async () => {
-    const open = await openerOf(kind);
-    const house = await open(withToken(ALL));
-    const key = await pairedBy(house, SCOPED);
-    const main = "agent:main:main";
-    expect(await event(house, key, { sessionKey: "agent:research:main" })).toBe("in agent:research:main");
-    expect(await event(house, key, { sessionKey: main })).toContain(`does not cover the session ${main}`);
-    for (const to of [{}, { to: main }]) {
-      expect(await event(house, key, { deliver: true, ...to })).toContain(
-        "may not write to the destination of its replies",
+    test("I13: a node writes to no session or destination that its token does not cover", async () => {
+      const open = await openerOf(kind);
+      const house = await open(withToken(ALL));
+      const key = await pairedBy(house, SCOPED);
+      const main = "agent:main:main";
+      expect(await event(house, key, { sessionKey: "agent:research:main" })).toBe("in agent:research:main");
+      expect(await event(house, key, { sessionKey: main })).toContain(`does not cover the session ${main}`);
+      for (const to of [{}, { to: main }]) {
+        expect(await event(house, key, { deliver: true, ...to })).toContain(
+          "may not write to the destination of its replies",
+        );
+      }
+      expect(await runsIn(house)).toBe(1);
+    });
+
+    test("a node that was paired with the gateway's own token has all rights that the configuration gives to nodes", async () => {
+      const open = await openerOf(kind);
+      const first = await open(withToken(ALL));
+      const key = await pairedBy(first);
+      await first.stop();
+      const second = await open(withToken());
+      expect(await event(second, key)).toBe(`in node-${key.id}`);
+      expect(await event(second, key, { sessionKey: "agent:main:main", deliver: true })).toBe(
+        "in agent:main:main",
       );
-    }
-    expect(await runsIn(house)).toBe(1);
-  });
+    });
 
-  test("a node that was paired with the gateway's own token has all rights that the configuration gives to nodes", async () => {
-    const open = await openerOf(kind);
-    const first = await open(withToken(ALL));
-    const key = await pairedBy(first);
-    await first.stop();
-    const second = await open(withToken());
-    expect(await event(second, key)).toBe(`in node-${key.id}`);
-    expect(await event(second, key, { sessionKey: "agent:main:main", deliver: true })).toBe(
-      "in agent:main:main",
-    );
-  });
-
-  test("a node that is paired again has the rights of the new token", async () => {
-    const open = await openerOf(kind);
-    const first = await open(withToken(ALL));
-    const key = await pairedBy(first, SCOPED);
-    await first.stop();
-    const second = await open(withToken());
-    const admin = await second.client();
-    await admin.request("node.pair.remove", { nodeId: key.id });
-    const { answer } = await tryNode(second, key);
-    await admin.request("node.pair.approve", { code: codeIn(answer), agentId: "research" });
-    expect(await event(second, key)).toBe(`in node-${key.id}`);
-  });
-});
+    test("a node that is paired again has the rights of the new token", async () => {
+      const open = await openerOf(kind);
+      const first = await open(withToken(ALL));
+      const key = await pairedBy(first, SCOPED);
+      await first.stop();
+      const second = await open(withToken());
+      const admin = await second.client();
+      await admin.request("node.pair.remove", { nodeId: key.id });
+      const { answer } = await tryNode(second, key);
+      await admin.request("node.pair.approve", { code: codeIn(answer), agentId: "research" });
+      expect(await event(second, key)).toBe(`in node-${key.id}`);
+    });
+  },
+);
 
 test("I13: only the configuration creates a web hook: no method accepts one, and no call of a scoped token adds a path", async () => {
   const sessions = ["hook:*", "agent:*"];

@@ -2,7 +2,8 @@
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "../../kit/deep.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { connectParams, type House, joined, openHouse, openRaw, TOKEN } from "../kit.ts";
@@ -71,7 +72,7 @@ test("an unknown client whose only message is both invalid and too large is remo
   expect(await raw.closed()).toMatchObject({ code: 1003 });
 });
 
-test("hundreds of silent connections exclude no other client", async () => {
+test.deep("hundreds of silent connections exclude no other client", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const silent = await Promise.all(Array.from({ length: 300 }, () => openRaw(house.url)));
@@ -86,20 +87,23 @@ test("hundreds of silent connections exclude no other client", async () => {
   expect(silent[299]?.socket.readyState).toBe(1);
 });
 
-test("500 clients that open their sockets at once and send connect a second later are all served", async () => {
-  const world = fakeWorld();
-  const house = await openHouse({ world });
-  const raws = await Promise.all(Array.from({ length: 500 }, () => openRaw(house.url)));
-  await world.advance(1_000);
-  const answers = await Promise.all(
-    raws.map(async (raw) => {
-      raw.send({ type: "req", id: "hello", method: "connect", params: connectParams() });
-      raw.send({ type: "req", id: "health", method: "health" });
-      return [(await raw.res("hello")).ok, (await raw.res("health")).ok];
-    }),
-  );
-  expect(answers).toEqual(raws.map(() => [true, true]));
-});
+test.deep(
+  "500 clients that open their sockets at once and send connect a second later are all served",
+  async () => {
+    const world = fakeWorld();
+    const house = await openHouse({ world });
+    const raws = await Promise.all(Array.from({ length: 500 }, () => openRaw(house.url)));
+    await world.advance(1_000);
+    const answers = await Promise.all(
+      raws.map(async (raw) => {
+        raw.send({ type: "req", id: "hello", method: "connect", params: connectParams() });
+        raw.send({ type: "req", id: "health", method: "health" });
+        return [(await raw.res("hello")).ok, (await raw.res("health")).ok];
+      }),
+    );
+    expect(answers).toEqual(raws.map(() => [true, true]));
+  },
+);
 
 test("a long description that a client gives of itself is shortened before others see it", async () => {
   const world = fakeWorld();

@@ -1,4 +1,4 @@
-// A suite that must fail after it has started the PostgreSQL server. Only tests/exit-code.test.ts runs it.
+// A suite that must fail after it has started the PostgreSQL server. Only tests/exit-code.deep.test.ts runs it.
 
 import { expect, test } from "vitest";
 import { runSql, serverUrl } from "../store/postgres.ts";

@@ -15,7 +15,10 @@ export interface Prose {
 
 const COMMENT_LINE = /^\s*(?:\/\/+|\/\*\*?|\*(?!\/))\s?(.*?)\s*(?:\*\/)?\s*$/;
 const QUOTED = String.raw`("(?:\\.|[^"\\\n])*"|\`(?:\\.|[^\`\\])*\`)`;
-const TITLE = new RegExp(String.raw`\b(?:test|it)(?:\.\w+(?:\([^()]*\))?)*\(\s*${QUOTED}`, "g");
+const TITLE = new RegExp(
+  String.raw`\b(?:test|it|both)(?:\.\w+(?:\((?:[^()]|\([^()]*\))*\))?)*\(\s*${QUOTED}`,
+  "g",
+);
 const MESSAGE_CALLS = [
   String.raw`\bfail\(\s*(?:"[\w.]+"|\w+),\s*${QUOTED}`,
   String.raw`\blog\.(?:debug|info|warn|error)\((?:\{[^{}]*\},\s*)?${QUOTED}`,

@@ -313,7 +313,7 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
 /** Returns whether a function only contains a list of tests: these may be long. */
 function isSuite({ line, lines, givenTo }: FunctionFact, { path, references }: SourceFact): boolean {
   if (/^(describe|suite)\b/.test(givenTo ?? "")) return true;
-  const isTest = (text: string) => /^(test|it)(\.\w+)*\($/.test(text);
+  const isTest = (text: string) => /^(test|it|both)(\.\w+)*\($/.test(text);
   const inside = (at: number) => at > line && at < line + lines;
   return path.startsWith("tests/") && references.some((one) => isTest(one.text) && inside(one.line));
 }

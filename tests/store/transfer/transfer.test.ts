@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFil
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite } from "../../../src/store/postgres/bulk.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
@@ -13,6 +13,7 @@ import { PROGRESS_FILE } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { copyRows } from "../../../src/store/transfer/copy.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
+import { both, share, test } from "../../kit/deep.ts";
 import { dice } from "../../kit/dice.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
@@ -138,7 +139,7 @@ function writer(store: Store): { written(): number; stop(): Promise<number> } {
   };
 }
 
-test.each(["embedded", "postgres"])(
+both.each(share(["embedded"], ["postgres"]))(
   "a backup shows one moment of a store that is being written: %s",
   async (kind) => {
     const dir = temporaryFolder();

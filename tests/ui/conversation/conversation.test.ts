@@ -1,12 +1,13 @@
 // A conversation and the actions on its session, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../kit/scripted-model.ts";
 
 const MAIN = "agent:main:main";
@@ -204,7 +205,7 @@ describeInBrowser("a conversation", () => {
     }
   });
 
-  test("axe-core finds no problem, on phone and desktop, light and dark", async () => {
+  test.deep("axe-core finds no problem, on phone and desktop, light and dark", async () => {
     const house = await openStory();
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "Please ask research" }).done;

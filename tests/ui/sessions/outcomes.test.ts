@@ -1,7 +1,7 @@
 // Rows of the session list show failures and the states of jobs, in a real browser.
 
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import {
   accessibilityProblems,
@@ -11,6 +11,7 @@ import {
   sideways,
   visit,
 } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
 import { FAMILY, row, type Seed, seedSessions } from "./seed.ts";
 
 const MAIN = "agent:main:main";
@@ -100,25 +101,29 @@ describeInBrowser("session rows", () => {
     expect(await about(/the group/)).toBe("idle\nmain · group · telegram");
   });
 
-  test("axe-core finds no problem in failed rows and job counts, and long reasons stay in their row", async () => {
-    const house = await openHouse({
-      play: () => {
-        throw new Error(`the provider said: ${"a long reason ".repeat(40)}`);
-      },
-    });
-    await seedSessions(house.store, FAMILY);
-    const client = await house.client();
-    for (const sessionKey of [MAIN, PLAN, "agent:main:subagent:two"])
-      await client
-        .agent({ message: "x", sessionKey, idempotencyKey: sessionKey })
-        .done.catch(() => undefined);
-    for (const viewport of [DESKTOP, PHONE, { width: 640, height: 400 }]) {
-      const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
-      await row(page, /plan.*failed/).waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
-      expect(await sideways(page)).toBe(0);
-      const height = (await page.locator(".session-row").first().boundingBox())?.height;
-      expect(height).toBe(viewport === PHONE ? 48 : 42);
-    }
-  }, 90_000);
+  test.deep(
+    "axe-core finds no problem in failed rows and job counts, and long reasons stay in their row",
+    async () => {
+      const house = await openHouse({
+        play: () => {
+          throw new Error(`the provider said: ${"a long reason ".repeat(40)}`);
+        },
+      });
+      await seedSessions(house.store, FAMILY);
+      const client = await house.client();
+      for (const sessionKey of [MAIN, PLAN, "agent:main:subagent:two"])
+        await client
+          .agent({ message: "x", sessionKey, idempotencyKey: sessionKey })
+          .done.catch(() => undefined);
+      for (const viewport of [DESKTOP, PHONE, { width: 640, height: 400 }]) {
+        const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
+        await row(page, /plan.*failed/).waitFor();
+        expect(await accessibilityProblems(page)).toEqual([]);
+        expect(await sideways(page)).toBe(0);
+        const height = (await page.locator(".session-row").first().boundingBox())?.height;
+        expect(height).toBe(viewport === PHONE ? 48 : 42);
+      }
+    },
+    90_000,
+  );
 });

@@ -1,9 +1,10 @@
 // The session list in difficult cases: narrow tokens, hostile names, a gateway that restarts; and axe-core's
 // findings.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
 import { FAMILY, manySessions, names, row, seedSessions } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
@@ -104,18 +105,22 @@ describeInBrowser("sessions", () => {
     expect(await names(page)).toContain("look it up");
   });
 
-  test("axe-core finds no problem in the list, open and closed, on desktop and phone, light and dark", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, [...FAMILY, ...manySessions(30, 300)]);
-    for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
-      const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
-      await page.getByRole("button", { name: "Open plan" }).click();
-      await row(page, /look it up/).waitFor();
-      await page.getByLabel("Archived").check();
-      await row(page, /archived/).waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
-      await page.getByRole("button", { name: "New session" }).click();
-      expect(await accessibilityProblems(page)).toEqual([]);
-    }
-  }, 90_000);
+  test.deep(
+    "axe-core finds no problem in the list, open and closed, on desktop and phone, light and dark",
+    async () => {
+      const house = await openHouse();
+      await seedSessions(house.store, [...FAMILY, ...manySessions(30, 300)]);
+      for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
+        const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
+        await page.getByRole("button", { name: "Open plan" }).click();
+        await row(page, /look it up/).waitFor();
+        await page.getByLabel("Archived").check();
+        await row(page, /archived/).waitFor();
+        expect(await accessibilityProblems(page)).toEqual([]);
+        await page.getByRole("button", { name: "New session" }).click();
+        expect(await accessibilityProblems(page)).toEqual([]);
+      }
+    },
+    90_000,
+  );
 });

@@ -1,0 +1,33 @@
+// Divides the tests of one file between `npm test` and `npm run test:deep`. vitest.config.ts runs each file
+// that imports this one in both; each test is registered in one of them.
+
+import { inject, test as vitestTest } from "vitest";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Whether the file runs in `npm run test:deep`. */
+    isDeep: boolean;
+  }
+}
+
+const isDeep = inject("isDeep");
+
+/** Takes the place of `test` or `describe` with all of their variants, and registers nothing. */
+const nothing: unknown = new Proxy(() => nothing, { get: (own, name) => Reflect.get(own, name) ?? nothing });
+
+/** Returns `register` (a `test` or `describe`) only in `npm test`. */
+export const quick = <T>(register: T): T => (isDeep ? (nothing as T) : register);
+
+/** Returns `register` (a `test` or `describe`) only in `npm run test:deep`. */
+export const deep = <T>(register: T): T => (isDeep ? register : (nothing as T));
+
+/** Like vitest's: a test of `npm test`. `test.deep`: of `npm run test:deep`. */
+export const test = Object.assign(quick(vitestTest.extend({})), { deep: deep(vitestTest) });
+
+/** Vitest's `test`, for the cases of `share`. */
+export const both = vitestTest;
+
+/** Returns the cases that run here. */
+export function share<const T>(quickCases: readonly T[], deepCases: readonly T[]): readonly T[] {
+  return isDeep ? deepCases : quickCases;
+}

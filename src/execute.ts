@@ -40,7 +40,7 @@ import { childContext } from "./flows/job/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 import { getSession } from "./store/queries/sessions/sessions.ts";
-import { readContext } from "./store/queries/transcripts/transcripts.ts";
+import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
@@ -283,6 +283,7 @@ function callbacksOf(
 
 async function executeTurn(
   parts: ExecuteParts,
+  contexts: Contexts,
   handle: LaneHandle,
   trace: RunTrace | undefined,
 ): Promise<EndFacts> {
@@ -292,7 +293,7 @@ async function executeTurn(
   const pace = world.redactor.pace();
   const [session, entries] = await Promise.all([
     getSession(store.db, run.sessionKey),
-    readContext(store.db, run.sessionId),
+    contexts.read(run.sessionId),
   ]);
   if (session === undefined || session.sessionId !== run.sessionId)
     return failed("the session was reset or deleted");
@@ -320,13 +321,12 @@ async function executeTurn(
     signal,
     wait: handle.wait,
   };
-  const { runId } = run;
   const tools = toolsFor({ settings, chain, outside, nodes });
   const everyTool = toolSpecs(outside, calledIn(entries));
   const context = await contextOf(parts, run, session);
   let answering = model.value;
   const end = await runTurn({
-    runId,
+    runId: run.runId,
     sessionId: session.sessionId,
     system: promptOf(parts, session, agent, { tools, context, outside }),
     model: model.value,
@@ -354,12 +354,13 @@ async function executeTurn(
 
 export function createExecutor(parts: ExecuteParts): Executor {
   const { traces } = parts;
-  if (traces === undefined) return { execute: (handle) => executeTurn(parts, handle, undefined) };
+  const contexts = new Contexts(parts.store.db);
+  if (traces === undefined) return { execute: (handle) => executeTurn(parts, contexts, handle, undefined) };
   return {
     async execute(handle) {
       const trace = traces.forRun(handle.run);
       try {
-        return await executeTurn(parts, handle, trace);
+        return await executeTurn(parts, contexts, handle, trace);
       } finally {
         trace?.left();
       }

@@ -179,7 +179,12 @@ export class Engine {
     });
     this.#world = world;
     this.#settings = parts.settings;
-    this.#watch = createEndWatch(store.db, world.clock, this.bus);
+    this.#watch = createEndWatch(
+      store.db,
+      world.clock,
+      this.bus,
+      (runId) => this.#lanes.executes(runId) && !this.bus.hasEnded(runId),
+    );
     const { maxConcurrent: max } = parts.settings;
     const pools = { ...parts.settings.pools, [CRASHED]: 1 };
     this.#slots = createSlots({ max, pools }, () => {
@@ -361,7 +366,9 @@ export class Engine {
   async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
     const accepted = await acceptIn(unit, request, this.#settings);
     if (accepted.ok && accepted.value.fresh && this.#state === "running") {
-      unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey));
+      const { run, queuedBehind } = accepted.value;
+      const head = queuedBehind === 0 && run.kind === "turn" ? run : undefined;
+      unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey, head));
     }
     // Other callers get the failure itself, and their transaction is undone.
     if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
@@ -442,9 +449,8 @@ export class Engine {
   /**
    * Returns the run when it has ended, or its state at the deadline (ms since 1970). Undefined: unknown run.
    */
-  async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
-    await this.#watch.until(runId, deadlineAt, signal);
-    return getRun(this.store.db, runId);
+  waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
+    return this.#watch.until(runId, deadlineAt, signal);
   }
 
   /** Resolves once one of these jobs has ended, the deadline has passed or the signal has fired. */

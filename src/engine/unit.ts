@@ -22,6 +22,8 @@ export interface Unit {
   readonly now: number;
   /** Redacts text that is stored for others to read. */
   readonly redactor: Redactor;
+  /** The runs that this transaction has ended. */
+  readonly ended: Set<string>;
   newId(): string;
   /** Makes an id for rows of a large table that are never looked up by an id's prefix. */
   newOrderedId(): string;
@@ -73,6 +75,7 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
     tx,
     now: world.clock.now(),
     redactor: world.redactor,
+    ended: new Set(),
     newId: () => world.ids.uuid(),
     newOrderedId: () => world.ids.orderedUuid(),
     publish(event) {

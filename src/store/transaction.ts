@@ -94,6 +94,28 @@ async function committed(connection: TransactionConnection): Promise<void> {
   }
 }
 
+/** Work at the end of a transaction. */
+export type LastWork = (tx: Tx) => Promise<void>;
+
+const lastWork = new WeakMap<Tx, LastWork[]>();
+
+/** Lets `atCommit` note work for a transaction. Returns the list of the notes, which the caller does. */
+export function notesOf(tx: Tx): readonly LastWork[] {
+  const notes: LastWork[] = [];
+  lastWork.set(tx, notes);
+  return notes;
+}
+
+/**
+ * Does work that nothing in a transaction depends on: on the embedded store once before the commit, after the
+ * work of all transactions that share it; otherwise at once. A failure fails all of them.
+ */
+export async function atCommit(tx: Tx, work: LastWork): Promise<void> {
+  const notes = lastWork.get(tx);
+  if (notes === undefined) await work(tx);
+  else notes.push(work);
+}
+
 /**
  * Runs parts of a transaction concurrently; they start in the given order. Waits until all of them have
  * ended, even if one fails, and then rejects with the first failure. This ensures that no part is still

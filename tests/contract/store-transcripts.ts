@@ -19,6 +19,7 @@ import {
   replaceSessionId,
   updateSession,
 } from "../../src/store/queries/sessions/sessions.ts";
+import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -444,6 +445,30 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(await context()).toEqual(["c3", "m6"]);
     expect([...(await transcripts.compactionsOf(db(), "session-1")).keys()]).toEqual(["gone", "m4", "m2"]);
     expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
+  });
+
+  test("a cached context follows new entries, a compaction, and a transcript that was deleted", async () => {
+    const contexts = new Contexts(db());
+    const context = async () => {
+      const cached = await contexts.read("session-1");
+      expect(cached).toEqual(await transcripts.readContext(db(), "session-1"));
+      return ids(cached);
+    };
+    expect(await context()).toEqual([]);
+    await append([userMessage("m1", "a"), assistantMessage("m2", "b")]);
+    expect(await context()).toEqual(["m1", "m2"]);
+    await append([userMessage("m3", "c")]);
+    expect(await context()).toEqual(["m1", "m2", "m3"]);
+    await append([{ id: "c1", type: "compaction", summary: "s", firstKeptId: "m2", timestamp: 1 }]);
+    expect(await context()).toEqual(["c1", "m2", "m3"]);
+    await append([userMessage("m4", "d")]);
+    expect(await context()).toEqual(["c1", "m2", "m3", "m4"]);
+    await store().transaction(async (tx) => {
+      await tx.deleteFrom("messages").where("session_id", "=", "session-1").execute();
+    });
+    expect(await context()).toEqual([]);
+    await append([userMessage("m1", "a")]);
+    expect(await context()).toEqual(["m1"]);
   });
 
   test("the messages of one run are read in order; a transcript is titled by a person's first text", async () => {

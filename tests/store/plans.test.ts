@@ -221,6 +221,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
     transcripts.readHistory(tx, { sessionId: "session-1", limit: 5, before: "m1", includeTools: false }),
   lastMessages: (tx) => transcripts.lastMessages(tx, "session-1", 5, { includeTools: true }),
   readContext: (tx) => transcripts.readContext(tx, "session-1"),
+  rowsAfter: (tx) => transcripts.rowsAfter(tx, "session-1", { seq: 5, id: "message-5" }),
   readRun: (tx) => transcripts.readRun(tx, "run-1"),
   firstUserText: (tx) => transcripts.firstUserText(tx, "session-1"),
   getDelivery: (tx) => deliveries.getDelivery(tx, "d"),
@@ -304,6 +305,10 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   nextInLane: (tx) => claims.nextInLane(tx, KEY),
   moveHeld: (tx) => claims.moveHeld(tx, FENCE, "waiting"),
   endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }),
+  endHeldRun: (tx) => {
+    const fence = { runId: "run-1", owner: "process", attempt: 1 };
+    return runs.endHeldRun(tx, fence, { end: { state: "ok", endedAt: 5 }, usage: USAGE });
+  },
   requeueHeld: (tx) => claims.requeueHeld(tx),
   countChainRun: (tx) =>
     chains.countChainRun(tx, { chainId: "chain-1", rootSessionKey: KEY, hop: 1, at: 1, runs: 1 }),

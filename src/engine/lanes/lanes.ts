@@ -10,6 +10,7 @@ import { optional } from "../../core/optional.ts";
 import { cautionFor } from "../../core/rules/crash-policy.ts";
 import { FairQueue, type WaitingLane } from "../../core/rules/fair-queue.ts";
 import type { Pool } from "../../core/rules/pools.ts";
+import { fail } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdSessions } from "../../store/locks.ts";
 import { StoreProblem } from "../../store/problems.ts";
@@ -31,7 +32,14 @@ import { together } from "../../store/transaction.ts";
 import { idsOf, withFields } from "../../world.ts";
 import { failed, publishStart, refusalOf, writeInput } from "../run/begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "../run/execution.ts";
-import { type EndFacts, endInUnit, NO_SUCCESSORS, publishEnd } from "../run/finish.ts";
+import {
+  type EndFacts,
+  endInUnit,
+  endWithText,
+  isComplete,
+  NO_SUCCESSORS,
+  publishEnd,
+} from "../run/finish.ts";
 import { LostLane } from "../run/transcript-writer.ts";
 import { logRetry, STORE_RETRY_MS, untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
@@ -46,6 +54,8 @@ import {
   waitOf,
 } from "./lane-state.ts";
 
+/** Undoes the transaction that would end a run which this execution no longer holds. */
+const NOT_HELD = fail("run_failed", "the run is no longer held here");
 /** Maximum number of attempts to end a run with all its successors, when the store is not the cause. */
 const END_FAILURES_MAX = 20;
 
@@ -74,6 +84,8 @@ export class Lanes {
   readonly #parts: LaneParts;
   /** Lanes that are not idle. Only `#send` changes it. */
   readonly #states = new Map<string, LaneState>();
+  /** The runs that this process executes. */
+  readonly #executing = new Set<string>();
   /** Lanes whose state says that they wait for a slot, in the order in which they get one. */
   readonly #starved = new FairQueue();
   /** Number of lanes that are being claimed or executed. */
@@ -102,6 +114,8 @@ export class Lanes {
     else this.#states.set(sessionKey, state);
     this.#busy += Number(isBusy(state)) - Number(isBusy(before));
     this.#ahead += Number(isAhead(state)) - Number(isAhead(before));
+    if (before.kind === "executing") this.#executing.delete(before.execution.fence.runId);
+    if (state.kind === "executing") this.#executing.add(state.execution.fence.runId);
     const lane = waitOf(state);
     if (lane === undefined) this.#starved.delete(sessionKey);
     else if (lane !== waitOf(before)) this.#starved.add(sessionKey, lane);
@@ -149,6 +163,11 @@ export class Lanes {
     const isNext = this.#starved.next(this.#parts.slots).includes(sessionKey);
     if (!waits) this.#starved.delete(sessionKey);
     return !isNext;
+  }
+
+  /** Whether this process executes a run. */
+  executes(runId: string): boolean {
+    return this.#executing.has(runId);
   }
 
   executionOf(sessionKey: string): Execution | undefined {
@@ -242,9 +261,10 @@ export class Lanes {
 
   /**
    * Claims an idle lane in the transaction that accepted its work. A busy lane is checked after the commit,
-   * and so is any lane while the lease has to be renewed first.
+   * and so is any lane while the lease has to be renewed first. `head`: the turn that the transaction
+   * accepted as the only run of its lane; it is not read again.
    */
-  async claimWith(unit: Unit, sessionKey: string): Promise<void> {
+  async claimWith(unit: Unit, sessionKey: string, head?: Run): Promise<void> {
     const { lease } = this.#parts;
     if (this.#closed) return;
     if (lease?.isFresh() === false || this.#send(sessionKey, { kind: "take" }) === "refuse") {
@@ -255,7 +275,8 @@ export class Lanes {
       this.#send(sessionKey, { kind: "undone" });
       if (this.#starved.hasLast()) this.slotFree();
     });
-    const outcome = await this.#claim(unit, sessionKey);
+    const isQueued = head !== undefined && !unit.ended.has(head.runId);
+    const outcome = await this.#claim(unit, sessionKey, isQueued ? head : undefined);
     unit.after(() => void this.#follow(sessionKey, outcome));
   }
 
@@ -307,11 +328,11 @@ export class Lanes {
     if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
   }
 
-  /** Executes appends and, with a slot, claims the next turn. */
-  async #claim(unit: Unit, sessionKey: string): Promise<Claim> {
+  /** Executes appends and, with a slot, claims the next turn. `head`: see `claimWith`. */
+  async #claim(unit: Unit, sessionKey: string, head?: Run): Promise<Claim> {
     const { slots, owner } = this.#parts;
-    for (;;) {
-      const next = await nextInLane(unit.tx, sessionKey);
+    for (let known = head; ; known = undefined) {
+      const next = known ?? (await nextInLane(unit.tx, sessionKey));
       if (next === undefined) return { kind: "empty" };
       const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
@@ -416,19 +437,16 @@ export class Lanes {
       await this.#parts.lease?.confirm(execution.handle.signal);
       try {
         await commit(async (unit) => {
-          if (!(await this.#holds(unit, execution))) return false;
-          const writeFinal = (): Promise<void> => execution.writeFinal(unit);
-          if (execution.stopReason() === "parked") {
-            await writeFinal();
-            return moveHeld(unit.tx, execution.fence, "queued");
+          const isParked = execution.stopReason() === "parked";
+          if (!isParked && execution.hasFinal() && isComplete(facts)) {
+            const holding = this.#holdParties(unit, run);
+            const [, ended] = await together(holding, endWithText(unit, { run, ...execution }, facts, parts));
+            return ended ? true : NOT_HELD;
           }
-          const ended = await endInUnit(
-            unit,
-            run,
-            facts,
-            parts,
-            execution.hasFinal() ? writeFinal : undefined,
-          );
+          if (!(await this.#holds(unit, execution))) return false;
+          await execution.writeFinal(unit);
+          if (isParked) return moveHeld(unit.tx, execution.fence, "queued");
+          const ended = await endInUnit(unit, run, facts, parts);
           if (ended) await this.#publishBudgetRefusal(unit, run, facts);
           return ended;
         });

@@ -197,28 +197,39 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
 
 /** Notifies waiters in this process that a run or a job has ended. */
 export interface EndWatch {
-  /** Resolves once the run has ended, the deadline has passed or the signal has fired. */
-  until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Resolves once the run has ended, the deadline has passed or the signal has fired. Returns the run at that
+   * time; undefined: unknown run.
+   */
+  until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined>;
   /** The same for flows: resolves when one of these jobs or conversations has ended. */
   untilJob(flowIds: readonly string[], deadlineAt: number, signal?: AbortSignal): Promise<void>;
-  /** Notifies the waiters that a run or a flow has ended. */
-  ended(id: string): void;
+  /** Notifies the waiters that a run or a flow has ended. Without `run` they read its row. */
+  ended(id: string, run?: Run): void;
   /** Returns the runs and flows that are watched here. */
   watched(): string[];
 }
 
-export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
-  const watchers = new Map<string, Set<() => void>>();
-  const ended = (id: string): void => {
-    for (const wake of watchers.get(id) ?? []) wake();
+type Wake = (run?: Run) => void;
+
+/** `isRunning`: whether this process executes the run and will call `ended`; its row need not be read. */
+export function createEndWatch(
+  db: Db,
+  clock: Clock,
+  bus: Bus,
+  isRunning: (runId: string) => boolean,
+): EndWatch {
+  const watchers = new Map<string, Set<Wake>>();
+  const ended = (id: string, run?: Run): void => {
+    for (const wake of watchers.get(id) ?? []) wake(run);
   };
   bus.subscribe((event) => {
     if (event.kind === "flow" && event.step === "ended") ended(event.flowId);
   });
-  const add = (id: string, wake: () => void): void => {
+  const add = (id: string, wake: Wake): void => {
     watchers.set(id, (watchers.get(id) ?? new Set()).add(wake));
   };
-  const remove = (id: string, wake: () => void): void => {
+  const remove = (id: string, wake: Wake): void => {
     const set = watchers.get(id);
     set?.delete(wake);
     if (set?.size === 0) watchers.delete(id);
@@ -228,33 +239,38 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
     isOver: () => Promise<boolean>,
     deadlineAt: number,
     signal: AbortSignal | undefined,
-  ): Promise<void> => {
-    const woken = Promise.withResolvers<void>();
-    const wake = (): void => woken.resolve();
+  ): Promise<Run | undefined> => {
+    const woken = Promise.withResolvers<Run | undefined>();
+    const wake: Wake = (run) => woken.resolve(run);
+    const giveUp = (): void => wake();
     for (const id of ids) add(id, wake);
-    const timer = clock.at(deadlineAt, wake);
-    signal?.addEventListener("abort", wake, { once: true });
+    const timer = clock.at(deadlineAt, giveUp);
+    signal?.addEventListener("abort", giveUp, { once: true });
     if (signal?.aborted === true) wake();
     try {
       // Read the rows after the watch is set, so that an end in between is not missed.
-      if (!(await isOver())) await woken.promise;
+      return (await isOver()) ? undefined : await woken.promise;
     } finally {
       timer.cancel();
-      signal?.removeEventListener("abort", wake);
+      signal?.removeEventListener("abort", giveUp);
       for (const id of ids) remove(id, wake);
     }
   };
   return {
-    until(runId, deadlineAt, signal) {
+    async until(runId, deadlineAt, signal) {
+      let stored: Run | undefined;
       const isOver = async (): Promise<boolean> => {
-        const run = await getRun(db, runId);
-        return run === undefined || isEnded(run.state);
+        if (isRunning(runId)) return false;
+        stored = await getRun(db, runId);
+        return stored === undefined || isEnded(stored.state);
       };
-      return watch([runId], isOver, deadlineAt, signal);
+      const run = await watch([runId], isOver, deadlineAt, signal);
+      if (run !== undefined) return run;
+      return stored !== undefined && isEnded(stored.state) ? stored : getRun(db, runId);
     },
-    untilJob(flowIds, deadlineAt, signal) {
+    async untilJob(flowIds, deadlineAt, signal) {
       const isOver = async (): Promise<boolean> => (await endedFlowsAmong(db, flowIds)).length > 0;
-      return watch(flowIds, isOver, deadlineAt, signal);
+      await watch(flowIds, isOver, deadlineAt, signal);
     },
     ended,
     watched: () => [...watchers.keys()],
@@ -263,13 +279,13 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
 
 /**
  * Resolves when the awaited result is there, the deadline has passed or the signal has fired. The result is
- * the end of a run, or the answer to a message in an inbox, which ends its conversation.
+ * the end of a run, or the answer to a message in an inbox, which ends its conversation. Returns the run.
  */
-async function untilCome(db: Db, watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<void> {
-  await watch.until(wait.targetRunId, wait.deadlineAt, signal);
-  const run = await getRun(db, wait.targetRunId);
-  if (run?.kind !== "append" || run.state !== "ok" || run.flow === undefined) return;
-  await watch.untilJob([run.flow.flowId], wait.deadlineAt, signal);
+async function untilCome(watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<Run | undefined> {
+  const run = await watch.until(wait.targetRunId, wait.deadlineAt, signal);
+  if (run?.kind === "append" && run.state === "ok" && run.flow !== undefined)
+    await watch.untilJob([run.flow.flowId], wait.deadlineAt, signal);
+  return run;
 }
 
 interface SettleParts {
@@ -288,8 +304,9 @@ export async function settleWait(
   const found = await getWait(store.db, callId);
   if (found === undefined) throw new Error(`no wait for call ${callId}`);
   let wait: Wait = found;
+  let run: Run | undefined;
   if (wait.state === "open") {
-    await untilCome(store.db, watch, wait, signal);
+    run = await untilCome(watch, wait, signal);
     signal.throwIfAborted();
     wait = (await getWait(store.db, callId)) ?? wait;
   }
@@ -304,11 +321,13 @@ export async function settleWait(
       return (await getWait(unit.tx, callId)) ?? found;
     });
   }
-  return endOf(store, wait);
+  return endOf(store, wait, run);
 }
 
-async function endOf(store: Store, wait: Wait): Promise<WaitEnd> {
-  const run = await getRun(store.db, wait.targetRunId);
+/** `known`: the awaited run, which need not be read again if it has ended. */
+async function endOf(store: Store, wait: Wait, known?: Run): Promise<WaitEnd> {
+  const hasEnded = known !== undefined && isEnded(known.state);
+  const run = hasEnded ? known : await getRun(store.db, wait.targetRunId);
   if (run === undefined) throw new Error(`no run ${wait.targetRunId}`);
   return { answered: wait.state === "answered" || wait.state === "ready", run };
 }

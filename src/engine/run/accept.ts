@@ -178,9 +178,10 @@ export async function acceptIn(
   limits: AcceptLimits,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
-  // Must be the first statement: it locks the lane, and the count is exact only behind the lock.
-  const [lane, load] = await together(holdLane(tx, request.sessionKey), countLane(tx, request.sessionKey));
-  const before = await acceptedBefore(tx, request);
+  const { sessionKey } = request;
+  // The first statement locks the lane: what the others find is exact only behind the lock.
+  const found = together(holdLane(tx, sessionKey), countLane(tx, sessionKey), acceptedBefore(tx, request));
+  const [lane, load, before] = await found;
   if (!before.ok) return before;
   const { run: known, runId } = before.value;
   if (known !== undefined) {

@@ -23,7 +23,7 @@ import { addChainUsage } from "../../store/queries/chains/chains.ts";
 import type { Deadline } from "../../store/queries/deadlines.ts";
 import { queuedIn } from "../../store/queries/runs/claims.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
-import { endRun } from "../../store/queries/runs/runs.ts";
+import { endHeldRun, endRun, type Fence } from "../../store/queries/runs/runs.ts";
 import { answerWaits, giveUpWaitsOf } from "../../store/queries/runs/waits.ts";
 import { addSessionUsage } from "../../store/queries/sessions/sessions.ts";
 import { appendEntry, readRun } from "../../store/queries/transcripts/transcripts.ts";
@@ -249,7 +249,7 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
  */
 export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
   if (!isEnded(run.state)) return;
-  watch.ended(run.runId);
+  watch.ended(run.runId, run);
   if (bus.hasEnded(run.runId)) return;
   bus.publish(endEvent(run));
   bus.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
@@ -262,10 +262,11 @@ function publishFinalReceipt(unit: Unit, run: Run): void {
 }
 
 function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
+  unit.ended.add(run.runId);
   const text = visibleText(run, words);
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
-  unit.after(() => parts.watch.ended(run.runId));
+  unit.after(() => parts.watch.ended(run.runId, run));
   unit.after(() => parts.wake(run.sessionKey));
 }
 
@@ -274,7 +275,7 @@ async function settleRows(
   unit: Unit,
   run: Run,
   facts: EndFacts,
-  { usage, model }: { usage: Usage; model: string | undefined },
+  { usage, model }: { readonly usage: Usage; readonly model?: string },
 ): Promise<boolean> {
   // Writing a message into an inbox is not an answer to it.
   const isOutcome = run.kind === "turn" || facts.state !== "ok";
@@ -288,59 +289,82 @@ async function settleRows(
   return answered;
 }
 
-/** Whether the facts make reading the run's messages unnecessary: it succeeded with a final text. */
-function sayAll({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
+/** Whether the facts of a run with a final text make reading its messages unnecessary: it succeeded. */
+export function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
   const isKnown = usage !== undefined && model !== undefined;
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
 }
 
-/**
- * Ends a run in a transaction that holds its sessions and its row (`holdForEnd`, `holdRun`). Returns false,
- * and writes nothing, if it had already ended. `isHeld`: known to be still held. `writeFinal`: writes the
- * final text, behind which no call is open; only for a run that is known to be held.
- */
-export async function endInUnit(
-  unit: Unit,
-  run: Run,
-  facts: EndFacts,
-  parts: FinishParts,
-  writeFinal?: () => Promise<void>,
-): Promise<boolean> {
+/** The changes of the row of an ended run, and the usage that its other rows count. */
+function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[]) {
   const end: RunEnd = {
     state: facts.state,
     endedAt: unit.now,
     ...optional({ reply: facts.reply, code: facts.code, error: facts.error }),
   };
-  const isWhole = writeFinal !== undefined && sayAll(facts);
-  if (!isWhole) await writeFinal?.();
-  const messages = isWhole || run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
   const told = usageOf(messages);
-  const spent = { usage: facts.usage ?? told.usage, model: facts.model ?? told.model };
-  const { usage, model } = spent;
-  const row = { end, usage, ...optional({ model }) };
+  return { end, usage: facts.usage ?? told.usage, ...optional({ model: facts.model ?? told.model }) };
+}
+
+/** Creates what follows from the stored end of a run, and publishes it after the commit. */
+async function follow(
+  unit: Unit,
+  run: Run,
+  { answered, words }: { answered: boolean; words: string },
+  parts: FinishParts,
+): Promise<void> {
+  await parts.successors.runEnded(parts.acceptor, unit, run, answered);
+  publishFinalReceipt(unit, run);
+  announceEnd(unit, run, words, parts);
+}
+
+/** An execution that has its final text. */
+interface Ending {
+  readonly run: Run;
+  readonly fence: Fence;
+  writeFinal(unit: Unit): Promise<void>;
+}
+
+/**
+ * Ends an execution with its final text, behind which no call is open, and with complete facts. The caller
+ * holds the sessions (`holdForEnd`); the end itself is fenced. False: the run was not held, and the caller
+ * must undo the transaction.
+ */
+export async function endWithText(
+  unit: Unit,
+  { run, fence, writeFinal }: Ending,
+  facts: EndFacts,
+  parts: FinishParts,
+): Promise<boolean> {
+  const row = endOf(unit, facts, []);
+  // The writes depend on no read, so all are sent together.
+  const [ended, , answered] = await together(
+    endHeldRun(unit.tx, fence, row),
+    writeFinal(unit),
+    settleRows(unit, run, facts, row),
+  );
+  if (!ended) return false;
+  const { end, ...more } = row;
+  await follow(unit, { ...run, ...end, ...more }, { answered, words: facts.reply ?? "" }, parts);
+  return true;
+}
+
+/**
+ * Ends a run in a transaction that holds its sessions and its row (`holdForEnd`, `holdRun`). Returns false,
+ * and writes nothing, if it had already ended.
+ */
+export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): Promise<boolean> {
+  const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
+  const row = endOf(unit, facts, messages);
   const unfinished = unfinishedOf(facts, messages);
-  let answered: boolean;
-  if (isWhole) {
-    // The writes depend on no read, so all are sent together.
-    const all = await together(
-      endRun(unit.tx, run.runId, row),
-      writeFinal(),
-      settleRows(unit, run, facts, spent),
-    );
-    if (!all[0]) throw new Error(`run ${run.runId} had ended although its lane was held`);
-    answered = all[2];
-  } else {
-    if (!(await endRun(unit.tx, run.runId, row))) return false;
-    if (run.kind === "turn" && run.startedAt !== undefined) {
-      await closeTranscript(unit, run, facts, messages, unfinished);
-    }
-    const hasRead = messages.some((one) => one.role === "user" && one.steered === true);
-    if (hasRead) await endTaken(unit, run, unanswered(facts), parts);
-    answered = await settleRows(unit, run, facts, spent);
+  if (!(await endRun(unit.tx, run.runId, row))) return false;
+  if (run.kind === "turn" && run.startedAt !== undefined) {
+    await closeTranscript(unit, run, facts, messages, unfinished);
   }
-  const endedRun: Run = { ...run, ...end, usage };
-  await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);
-  publishFinalReceipt(unit, { ...endedRun, ...optional({ model }) });
-  announceEnd(unit, endedRun, facts.reply ?? unfinished, parts);
+  const hasRead = messages.some((one) => one.role === "user" && one.steered === true);
+  if (hasRead) await endTaken(unit, run, unanswered(facts), parts);
+  const answered = await settleRows(unit, run, facts, row);
+  const { end, ...more } = row;
+  await follow(unit, { ...run, ...end, ...more }, { answered, words: facts.reply ?? unfinished }, parts);
   return true;
 }

@@ -6,11 +6,12 @@
 //      are undone.
 // SG3: if the database rolls back the whole group (full disk, I/O error) or the commit fails, all members of
 //      the group fail.
+// Work for the end of a transaction (`atCommit`) runs before the commit of the group, for all its members.
 // SG4: a group never waits for more members. It contains those that are queued when it begins.
 
 import { StoreProblem } from "../problems.ts";
 import type { Store, Tx } from "../sql.ts";
-import type { TransactionConnection } from "../transaction.ts";
+import { type LastWork, notesOf, type TransactionConnection } from "../transaction.ts";
 
 /** Maximum number of transactions that share a commit, because each of them waits for the whole group. */
 const GROUP_MAX = 32;
@@ -30,8 +31,14 @@ export interface GroupConnection extends TransactionConnection {
 }
 
 interface Member {
-  run(): Promise<() => void>;
+  run(): Promise<Ended>;
   reject(error: unknown): void;
+}
+
+/** The end of a member that has succeeded. */
+interface Ended {
+  tell(): void;
+  readonly last: readonly LastWork[];
 }
 
 /** Callbacks before and after a group. */
@@ -72,11 +79,12 @@ export function groupedTransactions(parts: GroupParts): Store["transaction"] {
   };
   return (task) =>
     new Promise((resolve, reject) => {
-      const run = async (): Promise<() => void> => {
+      const run = async (): Promise<Ended> => {
         const { tx, end } = parts.open();
+        const last = notesOf(tx);
         try {
           const value = await task(tx);
-          return () => resolve(value);
+          return { tell: () => resolve(value), last };
         } finally {
           end();
         }
@@ -88,13 +96,22 @@ export function groupedTransactions(parts: GroupParts): Store["transaction"] {
     });
 }
 
-interface Done {
-  /** Resolves or rejects the member's promise. Called after the group's commit. */
-  tell(): void;
+/** `tell` settles the member's promise once the group is on disk. */
+interface Done extends Ended {
   reject(error: unknown): void;
 }
 
-async function runGroup({ connection, committed }: GroupParts, waiting: Member[]): Promise<void> {
+async function runLast({ open }: GroupParts, done: readonly Done[]): Promise<void> {
+  const { tx, end } = open();
+  try {
+    for (const { last } of done) for (const work of last) await work(tx);
+  } finally {
+    end();
+  }
+}
+
+async function runGroup(parts: GroupParts, waiting: Member[]): Promise<void> {
+  const { connection, committed } = parts;
   const done: Done[] = [];
   try {
     for (let count = 0; count < GROUP_MAX; count += 1) {
@@ -104,6 +121,7 @@ async function runGroup({ connection, committed }: GroupParts, waiting: Member[]
       if (one !== undefined) done.push(one);
     }
     if (done.length > 0) {
+      await runLast(parts, done);
       await connection.rest();
       await connection.commit();
       committed?.();
@@ -125,7 +143,7 @@ async function runFirst(connection: GroupConnection, member: Member): Promise<Do
   const { reject } = member;
   try {
     connection.begin();
-    return { tell: await member.run(), reject };
+    return { ...(await member.run()), reject };
   } catch (error) {
     connection.rollback();
     reject(error);
@@ -141,9 +159,9 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
   const { reject } = member;
   try {
     connection.savepoint();
-    const tell = await member.run();
+    const ended = await member.run();
     connection.keepPart();
-    return { tell, reject };
+    return { ...ended, reject };
   } catch (error) {
     try {
       connection.undoPart();
@@ -153,7 +171,7 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
     }
     // The failure may be due to uncommitted rows of other members, so the error is reported only after their
     // commit.
-    return { tell: () => reject(error), reject };
+    return { tell: () => reject(error), last: [], reject };
   }
 }
 

@@ -41,9 +41,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     name: "end-without-fence",
     breaks: "I1: a run that was ended from outside writes its final text all the same",
-    file: "src/engine/lanes/lanes.ts",
-    from: "    return held;\n",
-    to: "    return true;\n",
+    file: "src/store/queries/runs/runs.ts",
+    from: `    .where("attempt", "=", attempt)
+    .where("state", "in", HOLDING);`,
+    to: "",
   },
   {
     name: "successors-in-a-later-unit",
@@ -121,7 +122,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "waiter-not-woken",
     breaks: "I2: the process that waits for a run does not hear of its end",
     file: "src/engine/run/finish.ts",
-    from: "  unit.after(() => parts.watch.ended(run.runId));\n",
+    from: "  unit.after(() => parts.watch.ended(run.runId, run));\n",
     to: "",
   },
   {

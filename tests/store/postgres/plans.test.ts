@@ -231,6 +231,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   readHistory: (tx) =>
     transcripts.readHistory(tx, { sessionId: "s5", limit: 50, before: "m49005", includeTools: false }),
   readContext: (tx) => transcripts.readContext(tx, "s5"),
+  rowsAfter: (tx) => transcripts.rowsAfter(tx, "s5", { seq: 5, id: "m5" }),
   readRun: (tx) => transcripts.readRun(tx, "r5"),
   lastToolResult: (tx) => transcripts.lastToolResult(tx, "s5"),
   getRun: (tx) => runs.getRun(tx, "r5"),

@@ -100,7 +100,8 @@ const CLAIM = prepared((tx, { runId, owner, attempt, startedAt, pool }: ClaimVal
   tx
     .updateTable("runs")
     .set({ state: "running", owner, attempt, started_at: startedAt, pool })
-    .where("run_id", "=", runId),
+    .where("run_id", "=", runId)
+    .where("state", "=", QUEUED),
 );
 
 /**
@@ -112,7 +113,8 @@ export async function claimRun(
   { runId, owner, attempt, startedAt }: ReturnType<typeof claimedBy>,
   pool: string | undefined,
 ): Promise<void> {
-  await CLAIM(tx, { runId, owner, attempt, startedAt: startedAt ?? null, pool: pool ?? null });
+  const claim = { runId, owner, attempt, startedAt: startedAt ?? null, pool: pool ?? null };
+  if ((await CLAIM(tx, claim)).numAffectedRows !== 1n) throw new Error(`run ${runId} is not queued`);
 }
 
 /** Number of answered tool calls of a run. Answers with an unknown outcome do not count. */

@@ -245,6 +245,27 @@ export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise
   return ((await END(tx, { runId, ...endColumns(facts) })).numAffectedRows ?? 0n) > 0n;
 }
 
+const END_HELD = prepared((tx, values: Fence & ReturnType<typeof endColumns>) => {
+  const { runId, owner, attempt, ...columns } = values;
+  return tx
+    .updateTable("runs")
+    .set(columns)
+    .where("run_id", "=", runId)
+    .where("owner", "=", owner)
+    .where("attempt", "=", attempt)
+    .where("state", "in", HOLDING);
+});
+
+/** Ends a run of its owner. False: the owner does not hold it in this attempt, and nothing changed. */
+export async function endHeldRun(
+  tx: Tx,
+  { runId, owner, attempt }: Fence,
+  facts: RunEndFacts,
+): Promise<boolean> {
+  const { numAffectedRows = 0n } = await END_HELD(tx, { runId, owner, attempt, ...endColumns(facts) });
+  return numAffectedRows > 0n;
+}
+
 /** Maximum number of ids per query. */
 const IDS_AT_ONCE = 256;
 

@@ -11,9 +11,10 @@ import { type Entry, isCompaction, type Message, textOf } from "../../../core/sh
 import { LONG_CHARS, type Redactor } from "../../../core/text/redact/redact.ts";
 import { prepared } from "../../prepared.ts";
 import { type Db, kindOf, type Tx } from "../../sql.ts";
+import { atCommit } from "../../transaction.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
-import { readEntry, readMessage } from "./stored-entry.ts";
+import { type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
 
 /** Maximum number of stored bytes in a page of history. The page ends earlier if its messages are large. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -123,17 +124,23 @@ const AGENT = prepared((tx, { sessionKey }: { sessionKey: string }) =>
   tx.selectFrom("sessions").select("agent_id").where("key", "=", sessionKey),
 );
 
+// The message may be deleted before its words are written.
 const WORDS = prepared((_, { seq, words, place }: { seq: number; words: string; place: string }) => {
-  return sql`insert into message_texts (rowid, text, place) values (${seq}, ${words}, ${place})`;
+  return sql`insert into message_texts (rowid, text, place) select ${seq}, ${words}, ${place}
+    where exists (select 1 from messages where seq = ${seq})`;
 });
 
-const PART_WORDS = prepared((_, { row, words, place }: { row: number; words: string; place: string }) => {
-  return sql`insert into message_parts (rowid, text, place) values (${row}, ${words}, ${place})`;
-});
+const PART_WORDS = prepared(
+  (_, { seq, row, words, place }: { seq: number; row: number; words: string; place: string }) => {
+    return sql`insert into message_parts (rowid, text, place) select ${row}, ${words}, ${place}
+      where exists (select 1 from messages where seq = ${seq})`;
+  },
+);
 
 async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
   const [owner] = (await AGENT(tx, { sessionKey })).rows;
-  await indexEmbedded(tx, { seq, sessionKey, agentId: owner?.agent_id, text });
+  // The index writes its words at each savepoint: once for all transactions of a commit is cheaper.
+  await atCommit(tx, (last) => indexEmbedded(last, { seq, sessionKey, agentId: owner?.agent_id, text }));
 }
 
 /** A searchable message. */
@@ -154,7 +161,7 @@ export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> 
     const words = part.value;
     part = parts.next();
     if (number === 0 && part.done === true) await WORDS(tx, { seq, words, place });
-    else await PART_WORDS(tx, { row: seq * PARTS_MAX + number, words, place });
+    else await PART_WORDS(tx, { seq, row: seq * PARTS_MAX + number, words, place });
   }
 }
 
@@ -356,23 +363,29 @@ const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
     .where("compaction.role", "=", sql.lit("compaction"));
   return db
     .selectFrom("messages")
-    .select(ENTRY)
+    .select(["seq", ...ENTRY])
     .where("session_id", "=", sessionId)
     .where((eb) => eb.not(eb.exists(compactions)))
     .orderBy("seq");
 });
 
+/** The row of an entry, with its position. */
+export type ContextRow = EntryRow & { readonly seq: number };
+
 /**
- * Reads the model's context: the last compaction, if there is one, and the entries from its `firstKeptId` on.
- * Without a compaction, all entries.
+ * Reads the rows of the model's context: the last compaction, if there is one, and the entries from its
+ * `firstKeptId` on.
  */
-export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
+export async function contextRows(db: Db, sessionId: string): Promise<ContextRow[]> {
   // Most transcripts have no compaction, so this query is enough.
   const { rows: whole } = await UNCOMPACTED(db, { sessionId });
-  if (whole.length > 0) return whole.map(readEntry);
+  if (whole.length > 0) return whole;
   const [last] = (await LAST_COMPACTION(db, { sessionId })).rows;
   if (last === undefined) return [];
-  let query = db.selectFrom("messages").select(ENTRY).where("session_id", "=", sessionId);
+  let query = db
+    .selectFrom("messages")
+    .select(["seq", ...ENTRY])
+    .where("session_id", "=", sessionId);
   const compaction = readEntry(last);
   if (isCompaction(compaction)) {
     const kept = await db
@@ -383,8 +396,31 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
       .executeTakeFirst();
     query = query.where("seq", ">=", kept?.seq ?? last.seq).where("role", "!=", "compaction");
   }
-  const rows = await query.orderBy("seq").execute();
-  return [compaction, ...rows.map(readEntry)];
+  return [last, ...(await query.orderBy("seq").execute())];
+}
+
+const FROM = prepared((db, { sessionId, seq }: { sessionId: string; seq: number }) =>
+  db
+    .selectFrom("messages")
+    .select(["seq", ...ENTRY])
+    .where("session_id", "=", sessionId)
+    .where("seq", ">=", seq)
+    .orderBy("seq"),
+);
+
+/** Reads the rows after an entry. Undefined: that entry is gone, or a compaction follows it. */
+export async function rowsAfter(
+  db: Db,
+  sessionId: string,
+  { seq, id }: Pick<ContextRow, "seq" | "id">,
+): Promise<ContextRow[] | undefined> {
+  const [first, ...newer] = (await FROM(db, { sessionId, seq })).rows;
+  return first?.id === id && newer.every((row) => row.role !== "compaction") ? newer : undefined;
+}
+
+/** Reads the entries of the model's context. */
+export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
+  return (await contextRows(db, sessionId)).map(readEntry);
 }
 
 /** Maximum number of compactions that are returned for a transcript. */

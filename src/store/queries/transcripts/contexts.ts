@@ -1,0 +1,67 @@
+// Caches the context of recently used transcripts, so that a run reads and checks only the newer entries.
+// Stored entries never change, and entries of one transcript are committed in the order of their positions:
+// only the run that holds the session's lane writes them.
+
+import type { Entry } from "../../../core/shapes/message.ts";
+import type { Db } from "../../sql.ts";
+import { readEntry } from "./stored-entry.ts";
+import { type ContextRow, contextRows, rowsAfter } from "./transcripts.ts";
+
+/** Maximum stored characters of all cached contexts, and their maximum number. The oldest are evicted. */
+const CHARS_MAX = 2 * 1024 * 1024;
+const CONTEXTS_MAX = 256;
+
+interface Context {
+  readonly entries: readonly Entry[];
+  /** The newest entry. Undefined: the transcript is empty. */
+  readonly last: Pick<ContextRow, "seq" | "id"> | undefined;
+  /** Stored characters. */
+  readonly chars: number;
+}
+
+const EMPTY: Context = { entries: [], last: undefined, chars: 0 };
+
+/** Adds rows to a context. A compaction is the first row, but may not be the oldest. */
+function extended(context: Context, rows: readonly ContextRow[]): Context {
+  let { last, chars } = context;
+  for (const { seq, id, entry_json } of rows) {
+    if (last === undefined || seq > last.seq) last = { seq, id };
+    chars += entry_json.length;
+  }
+  return { entries: [...context.entries, ...rows.map(readEntry)], last, chars };
+}
+
+export class Contexts {
+  readonly #db: Db;
+  /** By transcript, the most recently used ones last. */
+  readonly #cached = new Map<string, Context>();
+  #chars = 0;
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  /** Returns the entries of a transcript that the model sees (`readContext`). */
+  async read(sessionId: string): Promise<readonly Entry[]> {
+    const cached = this.#cached.get(sessionId);
+    this.#drop(sessionId);
+    const newer = cached?.last && (await rowsAfter(this.#db, sessionId, cached.last));
+    const context =
+      cached === undefined || newer === undefined
+        ? extended(EMPTY, await contextRows(this.#db, sessionId))
+        : extended(cached, newer);
+    this.#drop(sessionId);
+    this.#cached.set(sessionId, context);
+    this.#chars += context.chars;
+    for (const oldest of this.#cached.keys()) {
+      if (this.#chars <= CHARS_MAX && this.#cached.size <= CONTEXTS_MAX) break;
+      this.#drop(oldest);
+    }
+    return context.entries;
+  }
+
+  #drop(sessionId: string): void {
+    this.#chars -= this.#cached.get(sessionId)?.chars ?? 0;
+    this.#cached.delete(sessionId);
+  }
+}

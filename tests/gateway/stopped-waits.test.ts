@@ -101,6 +101,51 @@ test("a client that disconnects before its answer is written finds it in its inb
   expect(await notices(await openHouse({ dir }))).toHaveLength(1);
 });
 
+const DESK = "agent:main:mcp:desk";
+
+/** A client waits for another one whose inbox is reset or deleted. Returns the call's result. */
+async function resetWhileWaiting(house: House, method: "sessions.reset" | "sessions.delete") {
+  const { db } = house.store;
+  await openPeer(house, "version 1", ME);
+  await openPeer(house, "version 1", { headers: { "x-parley-handle": "desk" } });
+  const requester = await getSession(db, "agent:main:mcp:waiting");
+  const target = await getSession(db, DESK);
+  if (requester === undefined || target === undefined) throw new Error("a session is missing");
+  const sent = sendAs(house, {
+    ...{ requester, target, callId: "call-1", text: "work", timeoutSeconds: 60 },
+    ...{ signal: new AbortController().signal, confirmsAnswers: true },
+  });
+  await expect.poll(() => waitStates(house)).toEqual(["open"]);
+  await (await house.client()).request(method, { key: DESK });
+  return sent;
+}
+
+test.each([
+  ["sessions.reset", "reset"],
+  ["sessions.delete", "deleted"],
+] as const)(
+  "%s of an inbox: a waiting client whose connection breaks before the result finds it in its inbox, once",
+  async (method, done) => {
+    const house = await openHouse({ dir: temporaryFolder() });
+    const result = await resetWhileWaiting(house, method);
+    expect(result).toMatchObject({ status: "error", code: `session_${done}` });
+    await house.engine.loseAnswer("call-1");
+    await house.engine.loseAnswer("call-1");
+    const told = await notices(house);
+    expect(told).toEqual([
+      expect.stringContaining(`it expired in the inbox: its session was ${done} before an answer came.`),
+    ]);
+  },
+);
+
+test("a client that got the result of a reset inbox gets no notice", async () => {
+  const house = await openHouse({ dir: temporaryFolder() });
+  await resetWhileWaiting(house, "sessions.reset");
+  await house.engine.confirmAnswer("call-1");
+  expect(await waitStates(house)).toEqual(["answered"]);
+  expect(await notices(house)).toEqual([]);
+});
+
 async function waitStates({ store }: House): Promise<string[]> {
   const rows = await store.db.selectFrom("waits").select("state").execute();
   return rows.map(({ state }) => state).sort();

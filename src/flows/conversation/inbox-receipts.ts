@@ -21,7 +21,7 @@ import {
   openMarks,
 } from "../../store/queries/runs/inbox-marks.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { getWait } from "../../store/queries/runs/waits.ts";
+import { answerWaits } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { notifySender } from "./notice.ts";
 
@@ -81,8 +81,8 @@ async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string
   if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");
   const flow = await getFlow(unit.tx, run.flow.flowId);
-  const isAwaited = run.callId !== undefined && (await getWait(unit.tx, run.callId))?.state === "open";
-  if (flow === undefined || isAwaited) return;
+  // A waiting client may go before it gets the outcome: then `conversationAnswerLost` notifies it.
+  if (flow === undefined || (await answerWaits(unit.tx, runId, unit.now))) return;
   const requester = await getSession(unit.tx, flow.requesterKey);
   const target = await getSession(unit.tx, flow.targetKey);
   await notifySender({ acceptor, unit, settings, flow, run, requester, target }, why);
@@ -101,6 +101,13 @@ export function createInboxExpiry(parts: {
   };
 }
 
+/** Returns why a conversation ended without an answer, if its inbox lost its transcript. */
+export function lostInboxText(endReason: string | undefined): string | undefined {
+  if (endReason !== "session_reset" && endReason !== "session_deleted") return undefined;
+  const done = endReason === "session_reset" ? "reset" : "deleted";
+  return `its session was ${done} before an answer came`;
+}
+
 /** Expires all messages of an inbox that loses its transcript. */
 export async function expireInbox(
   parts: ExpiryParts,
@@ -108,9 +115,7 @@ export async function expireInbox(
   sessionKey: string,
   change: "session_reset" | "session_deleted",
 ): Promise<void> {
-  const done = change === "session_reset" ? "reset" : "deleted";
-  for (const runId of await openMarks(unit.tx, sessionKey)) {
-    await expire(parts, unit, runId, `its session was ${done} before an answer came`);
-  }
+  for (const runId of await openMarks(unit.tx, sessionKey))
+    await expire(parts, unit, runId, lostInboxText(change) ?? change);
   await dropNoticeMarks(unit.tx, sessionKey);
 }

@@ -24,6 +24,7 @@ import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { type OutboxListener, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
+import { lostInboxText } from "./inbox-receipts.ts";
 import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 import { endUnanswered, isAwaited, isInInbox } from "./send.ts";
@@ -245,5 +246,5 @@ export async function conversationAnswerLost(
 ): Promise<void> {
   // A message in an inbox has no open flow once it is answered.
   if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
-  else await notifySender(await flowContextOf(parts, ended));
+  else await notifySender(await flowContextOf(parts, ended), lostInboxText(ended.flow.endReason));
 }

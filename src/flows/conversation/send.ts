@@ -36,7 +36,7 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { answeredBy, noteSaid } from "../session/external.ts";
-import { answeredInInbox, planExpiry } from "./inbox-receipts.ts";
+import { answeredInInbox, lostInboxText, planExpiry } from "./inbox-receipts.ts";
 import { announceRoute, converses, partyOf, provenanceFrom } from "./party.ts";
 
 export interface SendRequest {
@@ -340,7 +340,14 @@ async function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun):
     ? parts.engine.settleCallerWait(request.callId, request.signal, gaveUp)
     : request.wait.settle(request.callId, gaveUp));
   const then = { run: end.run, target: sent.target };
-  return end.answered ? ended(parts, then) : notAnswered(parts, request, then);
+  const isAnswered = end.answered && !(await hasLostInbox(parts, end.run));
+  return isAnswered ? ended(parts, then) : notAnswered(parts, request, then);
+}
+
+/** Whether a message's inbox lost its transcript before an answer came, which ended the wait, too. */
+async function hasLostInbox({ engine }: SendParts, run: Run): Promise<boolean> {
+  if (!isInInbox(run) || run.flow === undefined) return false;
+  return lostInboxText((await getFlow(engine.store.db, run.flow.flowId))?.endReason) !== undefined;
 }
 
 /** Returns the outcome of a wait that ended before the answer. */

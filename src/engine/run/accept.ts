@@ -129,6 +129,14 @@ export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   return ok(undefined);
 }
 
+/** Checks that a chain may continue at this hop. */
+function hopAllows({ hop }: { readonly hop: number }, { maxHops }: AcceptLimits): Result<void> {
+  if (hop <= maxHops) return ok(undefined);
+  const times = `from session to session ${maxHops} times`;
+  const error = `this conversation has passed ${times} (session.agentToAgent.maxHops)`;
+  return fail("chain_limit", error, { hint: CHAIN_HINT });
+}
+
 /** Checks that a chain may have another run at this hop. */
 async function chainAllows(
   tx: Tx,
@@ -137,12 +145,8 @@ async function chainAllows(
   isNew: boolean,
 ): Promise<Result<void>> {
   const hint = CHAIN_HINT;
-  if (chain.hop > limits.maxHops) {
-    const times = `from session to session ${limits.maxHops} times`;
-    return fail("chain_limit", `this conversation has passed ${times} (session.agentToAgent.maxHops)`, {
-      hint,
-    });
-  }
+  const near = hopAllows(chain, limits);
+  if (!near.ok) return near;
   const used = isNew ? NEW_CHAIN : await holdChain(tx, chain.chainId);
   if (used.runs >= limits.maxChainRuns) {
     const runs = `${limits.maxChainRuns} runs`;
@@ -195,10 +199,12 @@ export async function acceptIn(
   // An external session has no model. The message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
   const isForInbox = session.external && request.input.injected !== true;
-  if (kind === "turn") {
-    const allowed = await chainAllows(tx, chain, limits, request.chain === undefined);
-    if (!allowed.ok) return allowed;
-  }
+  // A message for an inbox runs no model here, but may wake a program that answers.
+  const isSend = isForInbox && request.flow?.step === "round1";
+  const near = isSend ? hopAllows(chain, limits) : ok(undefined);
+  const isNew = request.chain === undefined;
+  const allowed = kind === "turn" ? await chainAllows(tx, chain, limits, isNew) : near;
+  if (!allowed.ok) return allowed;
   const run: Run = {
     runId: runId ?? unit.newOrderedId(),
     sessionKey: session.key,

@@ -1,14 +1,16 @@
-// Sends a question to each real coding agent that has joined a gateway of this checkout. An agent that its
-// hook or plugin can wake is idle; the others are in a turn. No agent polls for messages. `npm run woken:each
-// -- FOLDER [NAME]`. FOLDER has the packages of the agents (`npm install --prefix FOLDER …`); a missing one
-// is skipped. One scripted server replaces their models. Needs `script` of util-linux as their terminal.
-// Prints receipts and sequences. Exit code 1: an answer is missing.
+// Asks each real coding agent that has joined a gateway of this checkout, while nobody polls: while its
+// window is idle, and after it was closed (`--wake resume`). Gemini CLI, which has no door for an idle
+// window, is also asked in a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the
+// agents (`npm install --prefix FOLDER …`); a missing one is skipped. Their models are one scripted server.
+// Needs `script` of util-linux as their terminal. Prints what was seen, and exits with 1 if an answer does
+// not come.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { NUDGE, PROGRAM, type Program } from "../src/cli/join/programs.ts";
 import { closeBrowser, visit } from "../tests/kit/browser.ts";
 import { cleanUp } from "../tests/kit/engine/engine.ts";
 import { freePort } from "../tests/kit/loopback.ts";
@@ -25,6 +27,7 @@ const ASKER = "agent:main:main";
 const WINDOW = "agent:main:mcp:window";
 const QUESTION = "which port do you use?";
 const REPLY = "port 8080";
+const ASKED = /Message (\S+) from session /;
 
 const [programs, ...names] = process.argv.slice(2);
 if (programs === undefined) {
@@ -34,20 +37,30 @@ if (programs === undefined) {
 const folderOf = ({ packageName }: WindowProgram): string =>
   resolve(programs, "node_modules", ...packageName.split("/"));
 
-/** Answers each question that a hook or plugin delivered, once; until the first one it calls `begin`. */
+/**
+ * Answers each question that a hook or plugin brought, or that it was told to read, once; before the first it
+ * does what `begin` says.
+ */
 function answers(begin: () => Promise<void>) {
   return async ({ api, body, messages, toolNames }: ServedRequest): Promise<Answer> => {
-    const asked = new Set(
-      [...JSON.stringify(body).matchAll(/Message (\S+) from session /g)].map(([, id]) => id),
-    );
-    const sent = messages.flatMap(({ calls }) => calls).filter(({ name }) => name.endsWith("sessions_send"));
-    if (asked.size > sent.length) {
-      // Codex puts tools of an MCP server into a namespace; Qwen Code lists them only after a search.
-      const other = api === "openai-responses" ? "mcp__parley/sessions_send" : "mcp__parley__sessions_send";
-      const name = toolNames.find((one) => one.endsWith("sessions_send")) ?? other;
-      return [call(name, { sessionKey: ASKER, message: REPLY, timeoutSeconds: 0 })];
-    }
-    if (sent.length === 0) await begin();
+    const asked = new Set([...JSON.stringify(body).matchAll(new RegExp(ASKED, "g"))].map(([, id]) => id));
+    const calls = (name: string) =>
+      messages.flatMap((message) => message.calls).filter((one) => one.name.endsWith(name)).length;
+    // Codex puts tools of an MCP server into a namespace; Qwen Code lists them only after a search.
+    const prefix = api === "openai-responses" ? "mcp__parley/" : "mcp__parley__";
+    const named = (name: string) => toolNames.find((one) => one.endsWith(name)) ?? `${prefix}${name}`;
+    const sent = calls("sessions_send");
+    // A program that continues a conversation may have dropped what its hooks said before.
+    const last = (holds: (message: ServedRequest["messages"][number]) => boolean) =>
+      messages.findLastIndex(holds);
+    const lastAsked = last(({ texts }) => texts.some((text) => ASKED.test(text)));
+    const lastSent = last((message) => message.calls.some(({ name }) => name.endsWith("sessions_send")));
+    if (asked.size + calls("sessions_inbox") > sent || lastAsked > lastSent)
+      return [call(named("sessions_send"), { sessionKey: ASKER, message: REPLY, timeoutSeconds: 0 })];
+    // No hook has shown the message with the prompt, which opencode puts in quotes.
+    if (messages.at(-1)?.texts.some((text) => text.replace(/^"/, "").startsWith(NUDGE)))
+      return [call(named("sessions_inbox"), { limit: 1 })];
+    if (sent === 0) await begin();
     return "Done.";
   };
 }
@@ -75,8 +88,19 @@ const ask = ({ parley }: Ground): Promise<string> =>
 const isKnown = async ({ parley }: Ground): Promise<boolean> =>
   (await parley("--json", "sessions")).includes(`"${WINDOW}"`);
 
-const waits = ({ home }: Ground): boolean =>
-  existsSync(join(home, ".parley", "joined", "window", "1.waiter"));
+const hasFile = ({ home }: Ground, name: string): boolean =>
+  existsSync(join(home, ".parley", "joined", "window", name));
+
+/** Whether the window can be woken: its hook waits, or its conversation is known. */
+const waits = (ground: Ground, { door }: Program): boolean =>
+  hasFile(ground, door === "own" ? "1.waiter" : "1.conversation");
+
+/** Whether the hooks reported a turn in progress. */
+function isBusy({ home }: Ground): boolean {
+  const file = join(home, ".parley", "joined", "window", "1.conversation");
+  if (!existsSync(file)) return false;
+  return (JSON.parse(readFileSync(file, "utf8")) as { busy: boolean }).busy;
+}
 
 function openTerminal(command: readonly string[], { folder, env }: Ground): ChildProcess {
   const words = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
@@ -90,10 +114,32 @@ function openTerminal(command: readonly string[], { folder, env }: Ground): Chil
 }
 
 /** Sends two questions while the agent is idle: one after its start or first turn, one after its answer. */
-async function askIdle(ground: Ground): Promise<string[]> {
-  await until(() => waits(ground), "the window waits");
+async function askIdle(ground: Ground, program: Program): Promise<string[]> {
+  await until(() => waits(ground, program), "the window waits");
   await until(() => isKnown(ground), "the window's session");
-  return [await ask(ground), await ask(ground)];
+  await untilIdle(ground);
+  const first = await ask(ground);
+  await untilIdle(ground);
+  return [first, await ask(ground)];
+}
+
+/** Waits until no turn is in progress, and some time more: the hook at its end must not be what tells. */
+async function untilIdle(ground: Ground): Promise<void> {
+  await until(() => !isBusy(ground), "the end of the turn");
+  await run("sleep", ["5"]);
+}
+
+/** Closes the window and asks: its program continues the conversation without a window. */
+async function askClosed(ground: Ground, terminal: ChildProcess): Promise<string> {
+  if (terminal.pid !== undefined) process.kill(-terminal.pid);
+  const windowFile = join(ground.home, ".parley", "joined", "window", "1.json");
+  const isGone = (): boolean => {
+    if (!existsSync(windowFile)) return true;
+    const { bridge } = JSON.parse(readFileSync(windowFile, "utf8")) as { bridge: number };
+    return !existsSync(`/proc/${bridge}`);
+  };
+  await until(isGone, "the closed window");
+  return ask(ground);
 }
 
 /** Returns the text of the sequence that the page shows for a chain. */
@@ -112,7 +158,8 @@ async function report(
   { url, results }: { readonly url: string; readonly results: readonly string[] },
 ): Promise<void> {
   const { version } = JSON.parse(readFileSync(join(folderOf(one), "package.json"), "utf8"));
-  process.stdout.write(`\n## ${one.name} ${version}, ${one.idle ? "idle" : "in a turn"}\n\n`);
+  const when = one.idle ? "idle twice, then closed" : "in a turn, then idle, then closed";
+  process.stdout.write(`\n## ${one.name} ${version}, ${when}\n\n`);
   for (const result of results) process.stdout.write(result);
   const { chains } = JSON.parse(await parley("call", "chains.list", "{}"));
   for (const { chainId } of chains.toReversed()) {
@@ -134,7 +181,9 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
     }),
   );
   const start = one.start({ server: model, home, folder, packageFolder: folderOf(one) });
-  const env = { PATH: process.env.PATH ?? "", HOME: home, TERM: "xterm-256color", ...start.env };
+  const bin = join(programs ?? "", "node_modules", ".bin");
+  const path = [resolve(bin), dirname(process.execPath), process.env.PATH ?? ""].join(":");
+  const env = { PATH: path, HOME: home, TERM: "xterm-256color", ...start.env };
   const parley = async (...args: string[]): Promise<string> =>
     (await run(process.execPath, [LAUNCHER, ...args], { cwd: folder, env })).stdout;
   const ground = { home, folder, env, parley };
@@ -144,14 +193,14 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
   });
   const gateway = launch(home, ["gateway"]);
   const url = await addressOf(gateway);
-  await parley("join", one.id, "--session", "window", "--yes");
+  await parley("join", one.id, "--session", "window", "--wake", "resume", "--yes");
   const [consent, ...words] = start.consent ?? [];
   if (consent !== undefined) await run(consent, words, { cwd: folder, env });
   const terminal = openTerminal(start.command, ground);
   try {
     let results: string[];
     if (one.idle) {
-      results = await askIdle(ground);
+      results = await askIdle(ground, PROGRAM[one.id]);
     } else {
       await until(() => model.requests.length > 0, "the first turn");
       await until(() => isKnown(ground), "the window's session");
@@ -160,7 +209,10 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
       await until(told, "the message");
       asked.resolve();
       results = [await answered];
+      await untilIdle(ground);
+      results.push(await ask(ground));
     }
+    results.push(await askClosed(ground, terminal));
     await report(one, ground, { url, results });
     return results.every((result) => result.includes(REPLY));
   } catch (error) {
@@ -168,7 +220,12 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
     return false;
   } finally {
     asked.resolve();
-    if (terminal.pid !== undefined) process.kill(-terminal.pid);
+    await parley("leave", one.id, "--yes").catch(() => {});
+    try {
+      if (terminal.pid !== undefined) process.kill(-terminal.pid);
+    } catch {
+      // The window was closed before.
+    }
     gateway.kill();
     await model.close();
     if (process.env.WOKEN_KEEP === undefined) rmSync(root, { recursive: true, force: true });

@@ -27,7 +27,7 @@ export interface WindowProgram {
   readonly id: ProgramId;
   readonly name: string;
   readonly packageName: string;
-  /** Whether its hook or plugin wakes it while it is idle. */
+  /** It can be woken while it is idle. */
   readonly idle: boolean;
   /** Writes the agent's configuration files, and returns its command and environment. */
   start(place: Place): Start;
@@ -81,7 +81,7 @@ export const WINDOWS: readonly WindowProgram[] = [
       const config = { model: "local/test-model", provider: { local }, autoupdate: false };
       return {
         command: [join(packageFolder, "bin", "opencode.exe"), "--prompt", PROMPT],
-        env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) },
+        env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config), OPENCODE_DISABLE_MODELS_FETCH: "1" },
       };
     },
   },
@@ -89,7 +89,7 @@ export const WINDOWS: readonly WindowProgram[] = [
     id: "codex",
     name: "Codex",
     packageName: "@openai/codex",
-    idle: false,
+    idle: true,
     start({ server, home, folder, packageFolder }) {
       const { baseUrl } = server.provider("openai-responses");
       write(join(home, ".codex", "config.toml"), codexConfig(baseUrl, folder));
@@ -120,7 +120,7 @@ export const WINDOWS: readonly WindowProgram[] = [
     id: "qwen",
     name: "Qwen Code",
     packageName: "@qwen-code/qwen-code",
-    idle: false,
+    idle: true,
     start({ server, packageFolder }) {
       const program = [process.execPath, join(packageFolder, "cli.js")];
       return {

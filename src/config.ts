@@ -309,6 +309,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
+    joined: { wake: file.joined.wake, ...optional({ notify: file.joined.notify }) },
     channels,
     cron: file.cron,
     nodes: file.nodes,

@@ -98,7 +98,7 @@ test("without a file every setting has its default, and the model is the offline
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
     },
-    ...{ owners: [], cron: { enabled: true }, nodes: NODES },
+    ...{ owners: [], joined: { wake: "notify" }, cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     ...{ logging: LOGGING, outgoingHooks: [] },
   });

@@ -15,6 +15,7 @@ import { createChildCleanup } from "../flows/job/archive.ts";
 import { removeAttachments } from "../flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../flows/job/end.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/session/client-session.ts";
+import { REVOKED_DEADLINE } from "../gateway/session-tokens.ts";
 import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
@@ -32,7 +33,7 @@ interface DeadlineParts {
 
 /**
  * Returns the handlers: clean-up of finished sub-agents, archiving of request sessions, expiry of messages in
- * inboxes, turns of jobs.
+ * inboxes, forgotten revocations, turns of jobs.
  */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
   const { settings, world, jsonlCopies, outbound, engine, burstDue } = parts;
@@ -58,6 +59,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
+    [REVOKED_DEADLINE, async () => "done"],
     // Without a handler the dates stay stored, for another gateway that runs jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);

@@ -275,7 +275,12 @@ export function addAttention(parent: Command, on: (command: Command, load: Load)
   inbox.option("--limit <n>", "Print at most this many of each group", amount("--limit", 1), 20);
   const hook = new Option("--hook <program>", "Run as the hook of this joined program: print new messages");
   inbox.addOption(hook.choices(PROGRAMS));
-  inbox.option("--joined <handle>", "Session of the window (with --hook)");
+  inbox.option("--joined <handle>", "Session of the hook or the window");
+  inbox.option(
+    "--window <n>",
+    "Wake this window of a joined program when a message waits",
+    amount("--window", 1),
+  );
   on(inbox, async () => (await commands()).showInbox);
   const group = parent.command("runs").description("Retry or dismiss the last run of a session");
   const retry = group.command("retry").argument("<run>", "Id that parley inbox prints");

@@ -7,6 +7,7 @@ import { MessageChannel } from "node:worker_threads";
 import { Argument, Command, CommanderError, Option } from "commander";
 import { optional } from "../core/optional.ts";
 import { EXPLAINED } from "../core/shapes/explanation.ts";
+import { WAKES } from "../core/shapes/settings/settings.ts";
 import { USAGE_GROUPS } from "../core/shapes/usage.ts";
 import { nearestNames } from "../core/text/nearest.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
@@ -41,6 +42,11 @@ function portNumber(text: string): number {
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65_535) return port;
   throw new CommanderError(EXIT.usage, "usage", `--port must be a number from 0 to 65535, got "${text}"`);
+}
+
+function chatPlace(text: string): string {
+  if (/^[a-z]+:.+$/.test(text)) return text;
+  throw new CommanderError(EXIT.usage, "usage", `--notify must be like telegram:123, got "${text}"`);
 }
 
 /** Adds the commands that need a running gateway. */
@@ -129,6 +135,12 @@ function addJoin(parent: Command, on: (command: Command, load: Load) => void): v
   const join = program(parent.command("join"));
   join.description("Make each window of a coding agent in this folder a session that messages can wake");
   join.option("--session <name>", "Name of the session (default: from the program and the folder)");
+  const wake = new Option(
+    "--wake <how>",
+    "When a message waits for an idle window: tell you, or also continue it",
+  );
+  join.addOption(wake.choices(WAKES));
+  join.option("--notify <place>", "Chat that is told of waiting messages, like telegram:123", chatPlace);
   join.option("--yes", "Change the configuration without asking");
   on(join, async () => (await import("./commands/join.ts")).joinProgram);
   const leave = program(parent.command("leave")).description('Undo "parley join" in this folder');

@@ -251,6 +251,7 @@ export const DISCLOSURE: Rule<Settings> = {
   },
   tools: TOOLS,
   owners: "show",
+  joined: { wake: "show", notify: "show" },
   channels: { each: ACCOUNT },
   cron: { enabled: "show" },
   nodes: { enabled: "show", allowCommands: "show", allowedSessionKeys: "show", allowSandboxed: "show" },

@@ -72,6 +72,7 @@ export const IDEMPOTENCY = {
   "cron.run": "optional",
   "device.token.list": "none",
   "device.token.revoke": "optional",
+  "session.token.revoke": "optional",
   "node.pair.list": "none",
   "node.pair.approve": "optional",
   "node.pair.reject": "optional",

@@ -1,24 +1,36 @@
-// Owns the token of one session. The owner of an operator's token derives it without the gateway.
-// ST1: the gateway accepts it only at `/mcp`, and only while the operator's token is valid.
-// ST2: its holder acts as that session only, with the session's rights, limited to the rights of the
-//      operator's token.
+// Owns the token of one session: the owner of an operator's token makes it without the gateway.
+// ST1: the gateway accepts it only at `/mcp`, until its date, while the token that it was made from is valid,
+//      and until its series is revoked.
+// ST2: its holder is that session and no other, with that session's rights within those of the first token.
 
 import { createHmac } from "node:crypto";
+import { isObject, jsonOf } from "../core/json.ts";
 
-const PREFIX = "pst1";
+const PREFIX = "pst2";
+/** Lifetime of the token of a joined window. Each start of the window extends it. */
+export const SESSION_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
+
+/** The content of a session's token. */
+export interface SessionGrant {
+  readonly sessionKey: string;
+  /** Tokens of one series are revoked together. */
+  readonly series: string;
+  /** When it expires (ms since 1970). */
+  readonly until: number;
+}
 
 const seal = (body: string, parent: string): string =>
   createHmac("sha256", parent).update(`session:${body}`).digest("base64url");
 
 /** Derives the token of a session from an operator's token. */
-export function sessionToken(parent: string, sessionKey: string): string {
-  const body = Buffer.from(sessionKey).toString("base64url");
+export function sessionToken(parent: string, { sessionKey, series, until }: SessionGrant): string {
+  const body = Buffer.from(JSON.stringify({ sessionKey, series, until })).toString("base64url");
   return `${PREFIX}.${body}.${seal(body, parent)}`;
 }
 
 /** A parsed session token whose seal is not verified yet. */
 export interface SessionClaim {
-  readonly sessionKey: string;
+  readonly grant: SessionGrant;
   readonly seal: string;
   /** Returns the seal that the token must have if it was derived from `parent`. */
   sealBy(parent: string): string;
@@ -28,6 +40,9 @@ export interface SessionClaim {
 export function readSessionToken(token: string): SessionClaim | undefined {
   const [prefix, body, mark, ...rest] = token.split(".");
   if (prefix !== PREFIX || body === undefined || mark === undefined || rest.length > 0) return undefined;
-  const sessionKey = Buffer.from(body, "base64url").toString("utf8");
-  return { sessionKey, seal: mark, sealBy: (parent) => seal(body, parent) };
+  const grant = jsonOf(Buffer.from(body, "base64url").toString("utf8"));
+  if (!isObject(grant) || typeof grant.sessionKey !== "string" || typeof grant.series !== "string") return;
+  if (typeof grant.until !== "number") return undefined;
+  const { sessionKey, series, until } = grant;
+  return { grant: { sessionKey, series, until }, seal: mark, sealBy: (parent) => seal(body, parent) };
 }

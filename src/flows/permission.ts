@@ -1,8 +1,5 @@
-// Asks the owner for permission on behalf of an agent: a row that every process shows and answers, and a note
-// in the chat that the work came from.
-// PD1: in each of these cases a request is denied: no answer in time, a run that ends, a gateway that stops,
-//      a store that fails.
-// PD2: a request is decided once, whoever answers first and in whichever process.
+// Stores the permission requests of agents, with a note in the chat that the work came from, and their answers.
+// PD2: a request is decided once: the first answer counts, in whatever process it arrives.
 
 import { spawnChainOf } from "../access/spawn-chain.ts";
 import { optional } from "../core/optional.ts";
@@ -11,18 +8,14 @@ import type { PermissionDecision, PermissionQuestion } from "../core/shapes/perm
 import { isInHouse } from "../core/shapes/route.ts";
 import { quoted } from "../core/text/cut.ts";
 import { safeLine } from "../core/text/safe-text.ts";
-import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import {
   decidePermission,
-  decisionOf,
   deletePermission,
   insertPermission,
   openPermissions,
 } from "../store/queries/permissions.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
-import { pause } from "../world/pause.ts";
-import type { Log, World } from "../world.ts";
 import { type OutboxListener, queueNote } from "./delivery/outbox.ts";
 
 const OPEN_MAX = 200;
@@ -32,17 +25,8 @@ const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
 /** Arguments in the note to a chat; the page and the command line show all of them. */
 const NOTE_DETAIL_MAX_CHARS = 400;
-/** A waiting agent reads its request at this interval: events are hints, and one may be lost. */
-const LOOK_AGAIN_MS = 10_000;
 /** Characters of an id that are enough to answer in a chat. */
 const SHORT_ID_CHARS = 8;
-
-export interface PermissionParts {
-  readonly engine: Pick<Engine, "commit" | "store" | "bus" | "now">;
-  readonly world: Pick<World, "clock">;
-  /** Notified of a note to a chat. */
-  readonly outbound: OutboxListener;
-}
 
 export interface PermissionRequest {
   readonly sessionKey: string;
@@ -76,7 +60,7 @@ function minutes(ms: number): string {
 
 /** Writes a note to the chat of the session at the top of the requester's spawn chain, if it has one. */
 async function noteInChat(
-  { outbound }: PermissionParts,
+  ports: { readonly outbound: OutboxListener },
   unit: Unit,
   question: PermissionQuestion,
 ): Promise<void> {
@@ -86,12 +70,12 @@ async function noteInChat(
   const route = root?.lastRoute;
   if (root === undefined || route === undefined || isInHouse(route)) return;
   const text = noteText(question, question.expiresAt - question.askedAt);
-  await queueNote({ outbound }, unit, { sessionKey: root.key, route, text, about: "permission" });
+  await queueNote(ports, unit, { sessionKey: root.key, route, text, about: "permission" });
 }
 
 /** Stores a request. Returns undefined if too many are open. */
-async function open(
-  parts: PermissionParts,
+export async function openPermission(
+  ports: { readonly outbound: OutboxListener },
   unit: Unit,
   { attempt, askMs, rawInput, title, kind, sessionKey, agentId, runId }: PermissionRequest,
 ): Promise<PermissionQuestion | undefined> {
@@ -109,64 +93,18 @@ async function open(
     ...{ askedAt, expiresAt: askedAt + askMs },
   };
   await insertPermission(unit.tx, question, attempt);
-  await noteInChat(parts, unit, question);
+  await noteInChat(ports, unit, question);
   unit.publish({ kind: "permission", id: question.id, sessionKey, change: "asked" });
   return question;
 }
 
-/** Resolves with the decision, or with a denial when the request expires, is gone or the wait is aborted. */
-async function decided(
-  { engine, world }: PermissionParts,
-  { id, expiresAt }: PermissionQuestion,
-  signal: AbortSignal,
-): Promise<PermissionDecision> {
-  while (!signal.aborted) {
-    const news = new AbortController();
-    const stop = engine.bus.subscribe((event) => {
-      if (event.kind === "permission" && event.id === id) news.abort();
-    });
-    try {
-      const decision = await decisionOf(engine.store.db, id);
-      const leftMs = expiresAt - engine.now();
-      if (decision === "gone" || (decision === undefined && leftMs <= 0)) return "deny";
-      if (decision !== undefined) return decision;
-      await pause(world.clock, Math.min(leftMs, LOOK_AGAIN_MS), AbortSignal.any([signal, news.signal]));
-    } finally {
-      stop();
-    }
-  }
-  return "deny";
-}
-
 /** Deletes a request whose agent has its decision. A row that stays is not open, and is deleted later. */
-async function close({ engine }: PermissionParts, { id, sessionKey }: PermissionQuestion): Promise<void> {
-  await engine.commit(async (unit) => {
-    await deletePermission(unit.tx, id);
-    unit.publish({ kind: "permission", id, sessionKey, change: "settled" });
-  });
-}
-
-/** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
-export async function askPermission(
-  parts: PermissionParts,
-  asked: PermissionRequest,
-  { signal, log }: { signal: AbortSignal; log: Log },
-): Promise<PermissionDecision> {
-  const { engine } = parts;
-  if (signal.aborted) return "deny";
-  try {
-    const question = await engine.commit((unit) => open(parts, unit, asked));
-    if (question === undefined) return "deny";
-    const { id, title: what } = question;
-    log.warn({ permissionId: id, what }, "an agent asks for permission; answer with: parley permissions");
-    const decision = await decided(parts, question, signal);
-    // Not awaited: a run that is stopped ends without waiting for the store.
-    close(parts, question).catch((error: unknown) => log.debug({ err: error }, "a permission request stays"));
-    return decision;
-  } catch (error) {
-    log.error({ err: error }, "a permission request failed and counts as denied");
-    return "deny";
-  }
+export async function closePermission(
+  unit: Unit,
+  { id, sessionKey }: Pick<PermissionQuestion, "id" | "sessionKey">,
+): Promise<void> {
+  await deletePermission(unit.tx, id);
+  unit.publish({ kind: "permission", id, sessionKey, change: "settled" });
 }
 
 /** The answer to a request. */

@@ -5,17 +5,17 @@
 // An address that sent too many wrong tokens has to wait, but a right token is always admitted: a token is
 // too long to be guessed, and others may share the address.
 // A device token is valid for 90 days, while its parent token exists, and only with the device's signature
-// over the connection's challenge. It is not accepted over plain HTTP.
-// AU5: a pass (the token of an ACP agent's program) gives access to its session's tools only; it creates no
-//      device tokens. A token of an external session (`contract/session-token.ts`) is valid for MCP requests
-//      of that session only.
+// over the connection's challenge. So it is of no use over HTTP.
+// AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
+//      external session (`contract/session-token.ts`) is valid for MCP requests of that session only; that
+//      door (`mcp/client.ts`) refuses it once its series was revoked.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TokenRights } from "../access/token.ts";
 import { TOKEN_FILE } from "../contract/protocol.ts";
-import { readSessionToken } from "../contract/session-token.ts";
+import { readSessionToken, type SessionGrant } from "../contract/session-token.ts";
 import { isObject } from "../core/json.ts";
 import { expandScopes, SCOPES } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -36,7 +36,7 @@ export interface Caller extends TokenRights {
    */
   readonly actsAs?: string;
   /** Set for the token of an external session: the only session as which it may make MCP requests. */
-  readonly onlyAs?: string;
+  readonly onlyAs?: Pick<SessionGrant, "sessionKey" | "series">;
   /** The device that signed this connection's challenge. */
   readonly deviceId?: string;
   /** The paired device, if this connection is a node's. */
@@ -79,6 +79,7 @@ const DEVICE_TOKEN_PREFIX = "pdt1";
 /** Lifetime of a device token. Each connection gives the device a new one. */
 export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
+export const JOIN_AGAIN = "Join again in the project's folder: parley join PROGRAM";
 const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
 /** Pattern of a token in a file. The generated token is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
@@ -109,12 +110,19 @@ export function createGuessLimit(clock: Clock) {
 }
 
 /** Returns the rights of the token of an external session: those of the token that it was made from. */
-function sessionRights(tokens: readonly TokenSettings[], given: string): Caller | undefined {
+function sessionRights(
+  tokens: readonly TokenSettings[],
+  given: string,
+  now: number,
+): Result<Caller> | undefined {
   const claim = readSessionToken(given);
   if (claim === undefined) return undefined;
   const parent = tokens.find(({ token }) => isSameToken(claim.sealBy(token), claim.seal));
   if (parent === undefined || parent.role === "node") return undefined;
-  return { ...callerOf(parent), id: tokenId(given), onlyAs: claim.sessionKey };
+  const { sessionKey, series, until } = claim.grant;
+  if (now >= until)
+    return fail("unauthorized", "the token of this session has expired", { hint: JOIN_AGAIN });
+  return ok({ ...callerOf(parent), id: tokenId(given), onlyAs: { sessionKey, series } });
 }
 
 interface DeviceGrant {
@@ -241,8 +249,10 @@ export function createAuthority(
         return fail("unauthorized", "a token is required", { hint: WHICH_TOKEN });
       }
       const { token } = claim;
-      const caller = passRights(token, passes) ?? rightsOf(tokens, token) ?? sessionRights(tokens, token);
+      const caller = passRights(token, passes) ?? rightsOf(tokens, token);
       if (caller !== undefined) return narrow(caller, claim);
+      const session = sessionRights(tokens, token, clock.now());
+      if (session !== undefined) return session.ok ? narrow(session.value, claim) : session;
       const device = deviceRights(tokens, claim.token);
       if (device !== undefined) return admitDevice(device, claim, clock.now());
       const allowed = guesses.check(remote);

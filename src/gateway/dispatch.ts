@@ -53,6 +53,7 @@ import { permissionMethods } from "./methods/permissions.ts";
 import { type SessionDeps, sessionMethods } from "./methods/sessions.ts";
 import { type SystemDeps, systemMethods } from "./methods/system.ts";
 import { type ToolDeps, toolMethods } from "./methods/tools.ts";
+import { sessionTokenMethods } from "./session-tokens.ts";
 import type { Answer } from "./socket/connection.ts";
 
 /** Dependencies of all methods together. */
@@ -85,6 +86,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...operationMethods,
   ...cronMethods,
   ...deviceMethods,
+  ...sessionTokenMethods,
   ...nodeMethods,
 };
 
@@ -139,7 +141,8 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
 /** Refuses a caller whose token lacks a scope. */
 export function needScope(caller: Caller, name: string, needed: TokenScope): Result<void> {
   if (caller.onlyAs !== undefined) {
-    return fail("missing_scope", `this token is valid for MCP requests of session ${caller.onlyAs} only`);
+    const { sessionKey } = caller.onlyAs;
+    return fail("missing_scope", `this token is valid for MCP requests of session ${sessionKey} only`);
   }
   if (caller.actsAs !== undefined && !PASS_METHODS.includes(name)) {
     const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;

@@ -1,24 +1,23 @@
 // `parley join` and `parley leave` with real files, session tokens, the protocol of hooks, and a real
 // gateway. `node bench/woken.ts` tests them with the real coding agents.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { insertAt, removeAt } from "../../src/config/insert.ts";
-import { sessionToken } from "../../src/contract/session-token.ts";
+import { readSessionToken, sessionToken } from "../../src/contract/session-token.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { TOKEN as HOUSE_TOKEN, openHouse } from "../gateway/kit.ts";
 import { INBOX_LOOK_MS, sendAs } from "../gateway/mcp/kit.ts";
-import { cleanup, quietWorld } from "../kit/engine/engine.ts";
-import { LAUNCHER } from "../kit/process/fleet.ts";
+import { quietWorld } from "../kit/engine/engine.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
 import { until } from "../kit/until.ts";
 import { worldWithoutTimers } from "../kit/world.ts";
 import { emptyUrl } from "../store/transfer/moves.ts";
-import { makeHome, run, runJson, startGateway } from "./kit.ts";
+import { makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { Window } from "./window.ts";
 
 const PROGRAMS = ["claude-code", "codex", "opencode", "gemini", "qwen"] as const;
 
@@ -26,9 +25,9 @@ function project(): string {
   return mkdtempSync(join(tmpdir(), "parley-project-"));
 }
 
-function recordOf(home: string, handle: string): { tokens: string[] } {
+function recordOf(home: string, handle: string): { tokens: string[]; series: string } {
   const text = readFileSync(join(home, ".parley", "joined", `${handle}.json`), "utf8");
-  return JSON.parse(text) as { tokens: string[] };
+  return JSON.parse(text) as { tokens: string[]; series: string };
 }
 
 test.each(PROGRAMS)("%s: leave removes exactly the text that join wrote", async (program) => {
@@ -38,7 +37,7 @@ test.each(PROGRAMS)("%s: leave removes exactly the text that join wrote", async 
   expect(joined).toMatchObject({ code: 0 });
   expect(joined.out).toContain("+ ");
   const again = await run(home, ["join", program, "--yes"], { folder });
-  expect(again.out).toContain("Nothing to change");
+  expect(again.out).toContain("needs no change");
   expect((await run(home, ["leave", program, "--yes"], { folder })).code).toBe(0);
   expect(
     ["", ".mcp.json", ".claude", ".codex", ".gemini", ".opencode", ".qwen", "opencode.json"].filter((name) =>
@@ -218,54 +217,83 @@ test("the token of a session is valid for MCP requests of that session only", as
   const call = JSON.stringify({ tool: "sessions_list", args: {} });
   expect(await statusOf("/tools/invoke", { method: "POST", body: call })).toBe(403);
   await gateway.stop();
-  const other = sessionToken("a-token-of-another-gateway", "agent:main:mcp:writer.2");
+  const grant = { sessionKey: "agent:main:mcp:writer.2", series: "one", until: Number.MAX_SAFE_INTEGER };
+  const other = sessionToken("a-token-of-another-gateway", grant);
   const again = await startGateway(home);
   expect(await ask("", other)).toContain("not valid");
   await again.stop();
 });
 
-/** Imitates a coding agent in a terminal: it starts the MCP server and runs hooks. */
-class Window {
-  readonly #shell: ChildProcess;
-  readonly #home: string;
-  #said = "";
-
-  constructor(home: string, env: Record<string, string> = {}) {
-    this.#home = home;
-    // The shell reads commands from its input, so that it is the parent of server and hooks.
-    this.#shell = spawn("/bin/sh", [], {
-      env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
-      stdio: ["pipe", "pipe", "ignore"],
-    });
-    this.#shell.stdout?.on("data", (piece: Buffer) => {
-      this.#said += piece.toString();
-    });
-    cleanup(() => {
-      this.#shell.kill("SIGKILL");
-    });
-  }
-
-  startServer(handle: string): void {
-    const file = join(this.#home, `pipe-${handle}-${this.#shell.pid}`);
-    this.#shell.stdin?.write(
-      `mkfifo ${file}\n${this.#line(`mcp --joined ${handle}`)} <${file} >/dev/null & exec 9>${file}\n`,
-    );
-  }
-
-  /** Runs the hook and returns its output and exit code. */
-  async hook(program: string, handle: string, event: string): Promise<string> {
-    const from = this.#said.length;
-    const input = `'{"hook_event_name":"${event}"}'`;
-    const command = this.#line(`inbox --hook ${program} --joined ${handle}`);
-    this.#shell.stdin?.write(`printf '%s' ${input} | ${command} 2>&1; echo "<code $?>"\n`);
-    await expect.poll(() => this.#said.slice(from), { timeout: 30_000 }).toMatch(/<code \d+>/);
-    return this.#said.slice(from).trim();
-  }
-
-  #line(words: string): string {
-    return `'${process.execPath}' '${LAUNCHER}' ${words}`;
-  }
+/** Asks the inbox of a window with its token. */
+async function inboxWith(port: number, token: string): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+    },
+    body: JSON.stringify({
+      ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+      params: { name: "sessions_inbox", arguments: {} },
+    }),
+  });
+  return response.text();
 }
+
+test("leaving revokes the tokens of all windows, also for the next start, and joining again makes new ones", async () => {
+  const { home, port } = await makeHome();
+  const gateway = await startGateway(home);
+  const folder = project();
+  const joinAs = () => run(home, ["join", "qwen", "--yes", "--session", "writer"], { folder });
+  await joinAs();
+  const [one = "", two = ""] = recordOf(home, "writer").tokens;
+  expect(await inboxWith(port, two)).toContain("agent:main:mcp:writer.2");
+  const left = await run(home, ["--json", "leave", "qwen", "--yes"], { folder });
+  expect(JSON.parse(left.out)).toMatchObject({ ok: true, revoked: true });
+  for (const token of [one, two]) expect(await inboxWith(port, token)).toContain("was revoked");
+  await gateway.stop();
+  await startGateway(home);
+  expect(await inboxWith(port, one)).toContain("was revoked");
+  await joinAs();
+  expect(await inboxWith(port, recordOf(home, "writer").tokens[0] ?? "")).toContain("agent:main:mcp:writer");
+});
+
+test("leaving without a gateway prints the command that revokes the tokens later", async () => {
+  const { home, port } = await makeHome();
+  const folder = project();
+  await run(home, ["join", "qwen", "--yes", "--session", "writer"], { folder });
+  const { tokens, series } = recordOf(home, "writer");
+  const left = await run(home, ["leave", "qwen", "--yes"], { folder });
+  expect(left).toMatchObject({ code: 0 });
+  expect(left.err).toContain(`parley call session.token.revoke '{"series":"${series}"}'`);
+  await startGateway(home);
+  expect(await inboxWith(port, tokens[0] ?? "")).toContain("agent:main:mcp:writer");
+  await run(home, ["call", "session.token.revoke", JSON.stringify({ series })]);
+  expect(await inboxWith(port, tokens[0] ?? "")).toContain("was revoked");
+});
+
+test("the token of a window expires, and the next window renews a token that expires soon", async () => {
+  const { home, port } = await makeHome();
+  await startGateway(home);
+  const folder = project();
+  await run(home, ["join", "qwen", "--yes", "--session", "writer"], { folder });
+  const sessionKey = "agent:main:mcp:writer";
+  const { series } = recordOf(home, "writer");
+  const tokenUntil = (until: number) => sessionToken(TOKEN, { sessionKey, series, until });
+  expect(await inboxWith(port, tokenUntil(Date.now() - 1))).toContain("has expired");
+  const soon = tokenUntil(Date.now() + 86_400_000);
+  const file = join(home, ".parley", "joined", "writer.json");
+  writeFileSync(file, JSON.stringify({ ...recordOf(home, "writer"), tokens: [soon] }));
+  const window = new Window(home);
+  window.startServer("writer");
+  await expect.poll(() => recordOf(home, "writer").tokens.length, { timeout: 30_000 }).toBe(8);
+  const [renewed = ""] = recordOf(home, "writer").tokens;
+  const claim = readSessionToken(renewed);
+  expect(claim?.grant.series).toBe(series);
+  expect(claim?.grant.until).toBeGreaterThan(Date.now() + 80 * 86_400_000);
+  expect(await inboxWith(port, renewed)).toContain(sessionKey);
+});
 
 test.each([
   [

@@ -122,6 +122,7 @@ const EXAMPLES: Examples = {
   "node.pair.approve": ({ codes }) => ({ code: codes[0] }),
   "node.pair.reject": ({ codes }) => ({ code: codes[1] }),
   "device.token.revoke": ({ nodeId }) => ({ deviceId: nodeId }),
+  "session.token.revoke": () => ({ series: "one" }),
   "node.pair.remove": ({ nodeId }) => ({ nodeId }),
   "chat.abort": () => ({ sessionKey: MAIN }),
   "sessions.reset": () => ({ key: MAIN }),

@@ -109,6 +109,7 @@ export interface Choices {
   readonly nodes?: Partial<Settings["nodes"]>;
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
+  readonly joined?: Settings["joined"];
   readonly providers?: Settings["providers"];
 }
 
@@ -166,6 +167,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       ...choices.tools,
     },
     owners: choices.owners ?? [],
+    joined: choices.joined ?? { wake: "notify" },
     channels: choices.channels ?? [],
     cron: choices.cron ?? { enabled: true },
     nodes: { ...NODES, ...choices.nodes },

@@ -1,20 +1,27 @@
 // Implements `parley inbox --hook PROGRAM`: reads the inbox of the window's session and prints it in the
-// format that the program expects from a hook.
+// protocol of the program wants; and `parley inbox --window N`, which wakes a window.
 // A hook must never break the user's program: if the gateway, the record or the window is missing, it prints
 // nothing and its exit code is 0. Each message is printed once per window, by the hook that moves the
-// window's cursor.
 
 import { join } from "node:path";
 import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { pause } from "../../world/pause.ts";
-import { findAddress } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { askInbox, type InboxMessage } from "../join/ask-inbox.ts";
-import { PROGRAM, type ProgramId, WAIT_MAX_SECONDS } from "../join/programs.ts";
+import { type Place, tellNews } from "../join/news.ts";
+import {
+  blocked,
+  type HookOutput,
+  NUDGE,
+  PROGRAM,
+  type ProgramId,
+  startsTurn,
+  WAIT_MAX_SECONDS,
+} from "../join/programs.ts";
 import { joinedFolder, readRecord } from "../join/record.ts";
-import { cursorOf, isOpen, moveCursor, takeWait, windowOf } from "../join/windows.ts";
+import { startKeeper, wakeWhenIdle } from "../join/wake.ts";
+import { isOpen, noteConversation, takeOver, windowOf } from "../join/windows.ts";
 
 interface InboxOptions {
   readonly hook: ProgramId;
@@ -22,86 +29,90 @@ interface InboxOptions {
 }
 
 const INPUT_MAX_CHARS = 1024 * 1024;
-const ASK_MAX_MS = 8_000;
 /** Interval at which the files of the windows are checked. */
 const LOOK_EVERY_MS = 1_000;
 const AWAY_EVERY_MS = 10_000;
 /** Time for a starting program to start its MCP server. */
 const WINDOW_WITHIN_MS = 30_000;
 
+/** The facts that the program writes to the hook. */
+interface HookEvent {
+  readonly name: string;
+  /** Id of the conversation. */
+  readonly conversation?: string;
+  readonly prompt?: string;
+}
+
 /** Reads the event that the program writes to the hook. */
-async function eventOf(input: NodeJS.ReadableStream): Promise<string> {
+async function eventOf(input: NodeJS.ReadableStream): Promise<HookEvent> {
   let text = "";
   for await (const piece of input) {
     text += String(piece);
-    if (text.length > INPUT_MAX_CHARS) return "";
+    if (text.length > INPUT_MAX_CHARS) return { name: "" };
   }
   const event = jsonOf(text);
-  return isObject(event) && typeof event.hook_event_name === "string" ? event.hook_event_name : "";
+  if (!isObject(event)) return { name: "" };
+  const { hook_event_name: name, session_id: id, prompt } = event;
+  return {
+    name: typeof name === "string" ? name : "",
+    ...(typeof id === "string" ? { conversation: id } : {}),
+    ...(typeof prompt === "string" ? { prompt } : {}),
+  };
 }
 
-/** Formats the messages for the model. */
-function wordsFor(messages: readonly InboxMessage[]): string {
-  const parts = messages.map(({ id, from, kind, text }) => {
-    const author = from === undefined ? kind : `session ${from}`;
-    return `Message ${id} from ${author}:\n${text}`;
-  });
-  const how = "To answer a session, call the Parley tool sessions_send with its key as sessionKey.";
-  return ["New messages in your Parley inbox.", ...parts, how].join("\n\n");
+/** The window of a hook. */
+interface HookPlace extends Place {
+  /** Its program runs without a window, to continue the conversation. */
+  readonly continued: boolean;
 }
 
-/** The window of the program that called the hook. */
-interface Place {
-  readonly folder: string;
-  readonly number: number;
-  readonly token: string;
-}
-
-async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<Place | undefined> {
+async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<HookPlace | undefined> {
   const { world, home, machine } = cli.parts;
   const record = readRecord(home, handle);
   const folder = join(joinedFolder(home), handle);
   const until = world.clock.now() + waitsMs;
   for (;;) {
-    const number = windowOf(folder, process.ppid, machine.platform);
-    const token = number === undefined ? undefined : record?.tokens[number - 1];
-    if (number !== undefined && token !== undefined) return { folder, number, token };
+    const window = windowOf(folder, process.ppid, machine.platform);
+    const token = window === undefined ? undefined : record?.tokens[window.number - 1];
+    if (window !== undefined && token !== undefined) return { folder, token, ...window };
     if (record === undefined || world.clock.now() >= until) return undefined;
     await pause(world.clock, LOOK_EVERY_MS, undefined, "alive");
   }
 }
 
-/**
- * Returns the new messages if this hook moved the window's cursor past them. Returns an empty list if another
- * hook was faster, and undefined if the gateway is unreachable. `waitSeconds`: maximum wait for new messages.
- */
-async function takeNews(
+/** Keeps the conversation of the window, by which `wake.ts` reaches it. */
+function noteEvent(cli: Cli, { folder, number }: Place, event: HookEvent, busy: boolean): void {
+  if (event.conversation === undefined) return;
+  const { QWEN_CODE_MESSAGING_SOCKET: socket, QWEN_CODE_MESSAGING_TOKEN: token } = cli.parts.env;
+  noteConversation(folder, number, { id: event.conversation, busy, ...optional({ socket, token }) });
+}
+
+/** Writes a text completely. False: the reader has gone. */
+function writeWhole(stream: NodeJS.WritableStream, text: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    stream.once("error", () => resolve(false));
+    stream.write(text, (error) => resolve(error === undefined || error === null));
+  });
+}
+
+async function print(cli: Cli, { stdout, stderr }: HookOutput): Promise<boolean> {
+  const { parts } = cli;
+  const outputs = [
+    ...(stdout === undefined ? [] : [writeWhole(parts.stdout, stdout)]),
+    ...(stderr === undefined ? [] : [writeWhole(parts.stderr, stderr)]),
+  ];
+  return (await Promise.all(outputs)).every(Boolean);
+}
+
+/** Waits until messages were told, another hook takes over, or the program has gone. */
+async function waitForNews(
   cli: Cli,
   place: Place,
   stop: AbortSignal,
-  waitSeconds?: number,
-): Promise<readonly InboxMessage[] | undefined> {
+  write: (text: string) => Promise<boolean>,
+): Promise<void> {
   const { clock } = cli.parts.world;
-  const address = await findAddress(cli);
-  if (!address.ok) return undefined;
-  const late = new AbortController();
-  const timer = clock.at(clock.now() + ASK_MAX_MS + (waitSeconds ?? 0) * 1_000, () => late.abort());
-  const url = `${address.value.url.replace(/^ws/, "http")}/mcp`;
-  const after = cursorOf(place.folder, place.number);
-  const signal = AbortSignal.any([stop, late.signal]);
-  const page = await askInbox({ url, token: place.token }, { after, ...optional({ waitSeconds }) }, signal);
-  timer.cancel();
-  if (page === undefined) return undefined;
-  const to = page.nextAfter;
-  if (page.messages.length === 0 || to === undefined || to === after) return [];
-  const isOurs = await moveCursor(place.folder, place.number, { from: after, to }, clock);
-  return isOurs ? page.messages : [];
-}
-
-/** Waits until messages arrive, another hook takes over, or the window is closed. */
-async function waitForNews(cli: Cli, place: Place, stop: AbortSignal): Promise<readonly InboxMessage[]> {
-  const { clock } = cli.parts.world;
-  const isOurs = takeWait(place.folder, place.number);
+  const isOurs = takeOver(place.folder, place.number, "waiter");
   const over = new AbortController();
   const ends = AbortSignal.any([stop, over.signal]);
   const watch = async (): Promise<void> => {
@@ -113,12 +124,11 @@ async function waitForNews(cli: Cli, place: Place, stop: AbortSignal): Promise<r
   const until = clock.now() + WAIT_MAX_SECONDS * 1_000;
   try {
     while (!ends.aborted && clock.now() < until) {
-      const news = await takeNews(cli, place, ends, INBOX_WAIT_SECONDS);
-      if (news !== undefined && news.length > 0) return news;
+      const done = await tellNews(cli, place, { stop: ends, waitSeconds: INBOX_WAIT_SECONDS, write });
+      if (done === "told") return;
       // A stopping gateway also ends the wait at once, so pause in both cases.
-      await pause(clock, news === undefined ? AWAY_EVERY_MS : LOOK_EVERY_MS, ends, "alive");
+      await pause(clock, done === "away" ? AWAY_EVERY_MS : LOOK_EVERY_MS, ends, "alive");
     }
-    return [];
   } finally {
     over.abort();
   }
@@ -131,17 +141,53 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
   try {
     const program = PROGRAM[options.hook];
     const event = await eventOf(parts.stdin);
-    const waits = program.waits(parts.env);
-    const place = await placeOf(cli, options.joined, waits ? WINDOW_WITHIN_MS : 0);
+    const mayWait = program.waits(parts.env, event.name);
+    const place = await placeOf(cli, options.joined, mayWait ? WINDOW_WITHIN_MS : 0);
     if (place === undefined) return EXIT.done;
-    const news = waits ? await waitForNews(cli, place, stop.signal) : await takeNews(cli, place, stop.signal);
-    if (news === undefined || news.length === 0) return EXIT.done;
-    const { stdout, stderr, code } = program.tell(wordsFor(news), event);
-    if (stdout !== undefined) parts.stdout.write(stdout);
-    if (stderr !== undefined) parts.stderr.write(stderr);
+    noteEvent(cli, place, event, startsTurn(event.name));
+    if (event.conversation !== undefined && !place.continued) await startKeeper(cli, options.joined, place);
+    let code: number = EXIT.done;
+    const write = async (text: string): Promise<boolean> => {
+      const output = program.tell(text, event.name);
+      // At the end of a turn the model continues with the messages.
+      noteEvent(cli, place, event, event.name !== "SessionStart");
+      code = output.code;
+      return print(cli, output);
+    };
+    if (mayWait) {
+      // The plugin of a program without a window reads nothing: the prompt tells the model to read.
+      if (!place.continued) await waitForNews(cli, place, stop.signal, write);
+      return code;
+    }
+    const done = await tellNews(cli, place, { stop: stop.signal, write });
+    if (done === "none" && event.prompt === NUDGE && !place.continued) {
+      noteEvent(cli, place, event, false);
+      await print(cli, blocked("Parley: the messages were shown already."));
+    }
     return code;
   } catch (error) {
     parts.world.log.debug({ err: error }, "a hook could not read the inbox");
+    return EXIT.done;
+  } finally {
+    for (const release of releases) release();
+  }
+}
+
+/** Waits for messages of a window and wakes it, until the window is closed or, if allowed, left. */
+export async function wakeWindow(
+  cli: Cli,
+  _args: readonly string[],
+  { joined, window }: { readonly joined: string; readonly window: number },
+): Promise<number> {
+  const { parts } = cli;
+  const record = readRecord(parts.home, joined);
+  if (record === undefined) {
+    return cli.fail({ code: "not_found", error: `no program has joined as ${joined}` });
+  }
+  const stop = new AbortController();
+  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  try {
+    await wakeWhenIdle(cli, record, window, stop.signal);
     return EXIT.done;
   } finally {
     for (const release of releases) release();

@@ -2,14 +2,10 @@
 // Joining writes the configuration of a coding agent in this folder, so that each of its windows is a
 // session. Leaving undoes these changes.
 
-import { realpathSync } from "node:fs";
-import { sessionToken } from "../../contract/session-token.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { formatKey } from "../../core/shapes/session-key.ts";
-import { defaultAgent } from "../../core/shapes/settings/settings.ts";
+import type { Wake } from "../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { findAddress } from "../address.ts";
 import { openPrompter } from "../channels/prompter.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Change, diffOf, makeChange, planChanges, planUndo, undoChange } from "../join/change.ts";
@@ -19,49 +15,26 @@ import {
   handleFor,
   type JoinRecord,
   listRecords,
-  WINDOWS_MAX,
-  windowHandle,
+  startWords,
   writeRecord,
 } from "../join/record.ts";
+import { makeTokens, revokeTokens } from "../join/tokens.ts";
 
 interface JoinOptions {
   readonly session?: string;
+  readonly wake?: Wake;
+  readonly notify?: string;
   readonly yes?: boolean;
 }
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,61}$/;
 
-function commandsFor({ parts, options }: Cli, program: ProgramId, handle: string): Commands {
-  const { node, script } = parts.machine.launcher;
-  const config = options.config ?? (parts.env.PARLEY_CONFIG || undefined);
-  const start = [node, script];
-  if (config !== undefined) start.push("--config", realpathSync(config));
-  if (options.url !== undefined) start.push("--url", options.url);
+function commandsFor(cli: Cli, program: ProgramId, handle: string): Commands {
+  const start = startWords(cli);
   return {
     mcp: [...start, "mcp", "--joined", handle],
     hook: [...start, "inbox", "--hook", program, "--joined", handle],
   };
-}
-
-/** Derives one token for each window's session from the user's own token. */
-async function tokensFor(cli: Cli, handle: string): Promise<Result<string[]>> {
-  const address = await findAddress(cli);
-  if (!address.ok) return address;
-  const { token } = address.value;
-  if (token === "") {
-    return fail("unauthorized", "There is no token yet: the gateway generates one at its first start.", {
-      hint: "Start the gateway: npx parley",
-    });
-  }
-  const { loadSettings } = await import("../../config.ts");
-  const { env, home } = cli.parts;
-  const loaded = loadSettings({ env, home, ...optional({ configPath: cli.options.config }) });
-  if (!loaded.ok) return loaded;
-  const agentId = defaultAgent(loaded.value.settings).id;
-  const keys = Array.from({ length: WINDOWS_MAX }, (_, at) =>
-    formatKey({ form: "external", agentId, client: "mcp", id: windowHandle(handle, at + 1) }),
-  );
-  return ok(keys.map((key) => sessionToken(token, key)));
 }
 
 /** Asks for the user's consent before files are changed. */
@@ -104,6 +77,25 @@ function handleOf(cli: Cli, program: ProgramId, named: string | undefined): Resu
   });
 }
 
+/** Renews the tokens of a program that has joined, and takes over other options. */
+async function joinAgain(cli: Cli, known: JoinRecord, options: JoinOptions): Promise<number> {
+  const text = `${PROGRAM[known.program].name} has joined in this folder as ${known.handle}`;
+  if (options.session !== undefined && options.session !== known.handle) {
+    const hint = `First: parley leave ${known.program}`;
+    return cli.fail({ code: "invalid_argument", error: text, hint });
+  }
+  // The gateway's token may have changed since.
+  const tokens = await makeTokens(cli, known.handle, known.series);
+  if (!tokens.ok) return cli.fail(tokens);
+  writeRecord(cli.parts, { ...known, ...tokens.value, ...wishesOf(options) });
+  cli.line(safeLine(`${text}. Its configuration needs no change.`));
+  cli.document({ ok: true, handle: known.handle, changed: [] });
+  return EXIT.done;
+}
+
+const wishesOf = ({ wake, notify }: JoinOptions): Pick<JoinRecord, "wake" | "notify"> =>
+  optional({ wake, notify });
+
 export async function joinProgram(
   cli: Cli,
   [word]: readonly string[],
@@ -112,22 +104,10 @@ export async function joinProgram(
   const id = word as ProgramId;
   const program = PROGRAM[id];
   const known = recordFor(cli.parts, id);
-  if (known !== undefined) {
-    const isOther = options.session !== undefined && options.session !== known.handle;
-    const text = `${program.name} has already joined in this folder, as ${known.handle}`;
-    if (isOther)
-      return cli.fail({ code: "invalid_argument", error: text, hint: `Leave first: parley leave ${id}` });
-    const tokens = await tokensFor(cli, known.handle);
-    if (!tokens.ok) return cli.fail(tokens);
-    // Write new tokens, because the gateway's token may have changed since the join.
-    writeRecord(cli.parts, { ...known, tokens: tokens.value });
-    cli.line(safeLine(`${text}. Nothing to change.`));
-    cli.document({ ok: true, handle: known.handle, changed: [] });
-    return EXIT.done;
-  }
+  if (known !== undefined) return joinAgain(cli, known, options);
   const handle = handleOf(cli, id, options.session);
   if (!handle.ok) return cli.fail(handle);
-  const tokens = await tokensFor(cli, handle.value);
+  const tokens = await makeTokens(cli, handle.value);
   if (!tokens.ok) return cli.fail(tokens);
   const { folder } = cli.parts;
   const changes = planChanges(program.edits(folder, commandsFor(cli, id, handle.value)));
@@ -137,13 +117,20 @@ export async function joinProgram(
   if (!consent.ok) return cli.fail(consent);
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
   // Write the record first: after a crash in between, `leave` then knows which changes to undo.
-  const record = { handle: handle.value, program: id, folder, tokens: tokens.value, changes: changes.value };
-  writeRecord(cli.parts, record);
+  writeRecord(cli.parts, {
+    ...{ handle: handle.value, program: id, folder, changes: changes.value },
+    ...{ ...tokens.value, ...wishesOf(options) },
+  });
   for (const change of changes.value) makeChange(change);
   cli.line(safeLine(`${program.name} has joined as ${handle.value}. Undo: parley leave ${id}`));
   for (const note of program.notes) cli.line(note);
   cli.document({ ok: true, handle: handle.value, changed: changes.value.map(({ edit }) => edit.file) });
   return EXIT.done;
+}
+
+function notRevoked({ series }: JoinRecord, reason: string): string {
+  const command = `parley call session.token.revoke '${JSON.stringify({ series })}'`;
+  return `The tokens of its windows were not revoked: ${reason}. Start the gateway, and run: ${command}`;
 }
 
 export async function leaveProgram(
@@ -177,10 +164,12 @@ export async function leaveProgram(
   if (!consent.ok) return cli.fail(consent);
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
   for (const { change, undo } of undone) undoChange(change, undo);
+  const kept = await revokeTokens(cli, record);
   dropRecord(cli.parts.home, record.handle);
   const problems = undone.flatMap(({ undo }) => undo.problems);
+  if (kept !== undefined) cli.note(safeLine(notRevoked(record, kept)));
   for (const problem of problems) cli.note(safeLine(problem));
   cli.line(safeLine(`${program.name} has left ${record.handle}.`));
-  cli.document({ ok: true, handle: record.handle, problems });
+  cli.document({ ok: true, handle: record.handle, problems, revoked: kept === undefined });
   return problems.length === 0 ? EXIT.done : EXIT.failed;
 }

@@ -4,8 +4,11 @@
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { PROGRAM } from "../join/programs.ts";
 import { joinedFolder, readRecord, WINDOWS_MAX } from "../join/record.ts";
-import { closeWindow, openWindow } from "../join/windows.ts";
+import { renewTokens } from "../join/tokens.ts";
+import { wakeWhenIdle } from "../join/wake.ts";
+import { closeWindow, openWindow, windowOf } from "../join/windows.ts";
 import { Bridge } from "../mcp/bridge.ts";
 import { UpstreamFinder } from "../mcp/upstream.ts";
 
@@ -23,13 +26,17 @@ interface JoinedWindow {
 }
 
 /** Reserves a free window number of a joined program. No other open window has the same session. */
-async function openJoined({ parts }: Cli, handle: string): Promise<Result<JoinedWindow>> {
-  const record = readRecord(parts.home, handle);
-  if (record === undefined) {
+async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<Result<JoinedWindow>> {
+  const { parts } = cli;
+  const known = readRecord(parts.home, handle);
+  if (known === undefined) {
     const hint = "Remove this MCP server, or join again: parley join";
     return fail("session_not_found", `no program has joined as ${handle}`, { hint });
   }
+  const record = await renewTokens(cli, known);
   const folder = join(joinedFolder(parts.home), handle);
+  const own = windowOf(folder, process.ppid, parts.machine.platform);
+  if (own?.continued === true) return ok({ token: record.tokens[own.number - 1] ?? "", close: () => {} });
   const window = { bridge: process.pid, program: process.ppid };
   const number = await openWindow(folder, window, parts.world.clock);
   const token = number === undefined ? undefined : record.tokens[number - 1];
@@ -37,6 +44,11 @@ async function openJoined({ parts }: Cli, handle: string): Promise<Result<Joined
     return fail("queue_full", `${handle} has ${WINDOWS_MAX} open windows already`, {
       hint: "Close one window.",
     });
+  if (PROGRAM[record.program].door !== "own") {
+    wakeWhenIdle(cli, record, number, stop).catch((error: unknown) =>
+      parts.world.log.debug({ err: error }, "a window could not be woken"),
+    );
+  }
   return ok({ token, close: () => closeWindow(folder, number) });
 }
 
@@ -56,7 +68,9 @@ export async function runMcp(cli: Cli, _args: readonly string[], options: McpOpt
   const { parts } = cli;
   const stop = new AbortController();
   const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
-  const joined = options.joined === undefined ? undefined : await openJoined(cli, options.joined);
+  const over = new AbortController();
+  const joined =
+    options.joined === undefined ? undefined : await openJoined(cli, options.joined, over.signal);
   if (joined?.ok === false) {
     cli.note([joined.error, joined.hint ?? ""].join(" ").trim());
     return EXIT.failed;
@@ -82,6 +96,7 @@ export async function runMcp(cli: Cli, _args: readonly string[], options: McpOpt
     return EXIT.done;
   } finally {
     for (const release of releases) release();
+    over.abort();
     joined?.value.close();
     await upstream.close();
   }

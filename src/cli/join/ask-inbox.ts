@@ -1,4 +1,4 @@
-// Asks the gateway for the inbox of one session, with one MCP request and without a connection that is kept.
+// Calls a tool as the session of a window, with one MCP request and without a connection that is kept.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -13,28 +13,25 @@ export interface InboxMessage {
   readonly text: string;
 }
 
-interface InboxPage {
+export interface InboxPage {
+  readonly count: number;
   readonly messages: readonly InboxMessage[];
   readonly nextAfter?: string;
 }
 
-function pageOf(answer: unknown): InboxPage | undefined {
+function resultOf(answer: unknown): Readonly<Record<string, unknown>> | undefined {
   const result = isObject(answer) && isObject(answer.result) ? answer.result : {};
   const [first] = Array.isArray(result.content) ? result.content : [];
-  const page = isObject(first) && typeof first.text === "string" ? jsonOf(first.text) : undefined;
-  return isObject(page) && Array.isArray(page.messages) ? (page as unknown as InboxPage) : undefined;
+  const value = isObject(first) && typeof first.text === "string" ? jsonOf(first.text) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
-/**
- * Returns the messages after one, or without it the newest; undefined: the gateway is away or refuses the
- * token. `waitSeconds`: time for something new to come.
- */
-export async function askInbox(
+/** Calls a tool of the gateway. undefined: the gateway is away or refuses the token. */
+export async function callTool(
   { url, token }: Upstream,
-  wanted: { readonly after: string | undefined; readonly waitSeconds?: number },
+  call: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> },
   signal: AbortSignal,
-): Promise<InboxPage | undefined> {
-  const call = { name: "sessions_inbox", arguments: optional(wanted) };
+): Promise<Readonly<Record<string, unknown>> | undefined> {
   try {
     const response = await outgoingFetch("gateway", url)(url, {
       method: "POST",
@@ -49,13 +46,27 @@ export async function askInbox(
     });
     if (!response.ok || response.body === null) return undefined;
     if (response.headers.get("content-type")?.startsWith("application/json"))
-      return pageOf(await response.json());
+      return resultOf(await response.json());
     for await (const data of eventData(response.body)) {
-      const page = pageOf(jsonOf(data));
-      if (page !== undefined) return page;
+      const result = resultOf(jsonOf(data));
+      if (result !== undefined) return result;
     }
   } catch {
     // The gateway is away: a hook is silent then.
   }
   return undefined;
+}
+
+/**
+ * Returns the messages after one, or without it the newest; undefined: the gateway is away or refuses the
+ * token. `waitSeconds`: time for something new to come. `limit` 0: only the number of messages that nobody
+ * was given.
+ */
+export async function askInbox(
+  upstream: Upstream,
+  wanted: { readonly after: string | undefined; readonly waitSeconds?: number; readonly limit?: 0 },
+  signal: AbortSignal,
+): Promise<InboxPage | undefined> {
+  const page = await callTool(upstream, { name: "sessions_inbox", arguments: optional(wanted) }, signal);
+  return Array.isArray(page?.messages) ? (page as unknown as InboxPage) : undefined;
 }

@@ -34,7 +34,7 @@ export const Parley = async ({ client }) => {
       tell(text).catch(() => {});
     });
     child.stdin.on("error", () => {});
-    child.stdin.end("{}");
+    child.stdin.end(JSON.stringify({ session_id: conversation?.id }));
   };
   return {
     "chat.message": async ({ sessionID: id, agent, model }) => {

@@ -28,13 +28,33 @@ export interface Program {
   readonly name: string;
   /** Lines for the user after joining. */
   readonly notes: readonly string[];
+  /**
+   * How an idle window is woken: by its own hook or plugin, by a command that queues a prompt, by its socket,
+   * or not at all.
+   */
+  readonly door: "own" | "queue" | "socket" | "none";
   /** Returns the changes of the configuration of a project folder. */
   edits(folder: string, commands: Commands): Edit[];
   /** Whether the hook may wait for messages in the background, in this environment of the program. */
-  waits(env: Readonly<Record<string, string | undefined>>): boolean;
+  waits(env: Readonly<Record<string, string | undefined>>, event: string): boolean;
   /** Returns the output of a hook that has messages for the model. */
   tell(text: string, event: string): HookOutput;
+  /** Returns the command that continues a conversation without a window. */
+  resume(conversation: string, prompt: string): readonly string[];
 }
+
+/**
+ * The prompt that starts a turn for waiting messages. It has none of their text: other users of the machine
+ * can read the arguments of a command.
+ */
+export const NUDGE =
+  "New messages wait in your Parley inbox. If they are not shown here, read them with the Parley tool " +
+  "sessions_inbox. Answer a session with sessions_send.";
+
+/** Events of hooks at which a turn begins. */
+const TURN_STARTS = ["UserPromptSubmit", "BeforeAgent"];
+
+export const startsTurn = (event: string): boolean => TURN_STARTS.includes(event);
 
 /** Maximum wait of a background hook. The next turn starts a new hook. */
 export const WAIT_MAX_SECONDS = 24 * 60 * 60;
@@ -49,11 +69,20 @@ function entryOf([command, ...args]: readonly string[]): { command: string; args
 const shellLine = (words: readonly string[]): string =>
   words.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
-/** Tells the model of a starting program, as most programs read it. */
-function contextAtStart(text: string): HookOutput {
-  const hookSpecificOutput = { hookEventName: "SessionStart", additionalContext: text };
+/** Tells the model at the start of the program or of a turn, as most programs read it. */
+function contextAt(hookEventName: string, text: string): HookOutput {
+  const hookSpecificOutput = { hookEventName, additionalContext: text };
   return { stdout: JSON.stringify({ hookSpecificOutput }), code: 0 };
 }
+
+/** Blocks a prompt, or the end of a turn: then the model continues with the reason. */
+export function blocked(reason: string): HookOutput {
+  return { stdout: JSON.stringify({ decision: "block", reason }), code: 0 };
+}
+
+/** Tells the model as Codex, Gemini CLI and Qwen Code read it. */
+const tellInTurn = (text: string, event: string): HookOutput =>
+  event === "SessionStart" || startsTurn(event) ? contextAt(event, text) : blocked(text);
 
 const claudeCode: Program = {
   name: "Claude Code",
@@ -70,6 +99,7 @@ const claudeCode: Program = {
       timeout: WAIT_MAX_SECONDS,
     };
     const hooks = [{ hooks: [waiting] }];
+    const atStart = { type: "command", command: shellLine(hook), timeout: HOOK_SECONDS };
     return [
       {
         file: join(folder, ".mcp.json"),
@@ -82,6 +112,7 @@ const claudeCode: Program = {
         insertions: [
           { path: ["hooks", "Stop"], value: hooks },
           { path: ["hooks", "SessionStart"], value: hooks },
+          { path: ["hooks", "UserPromptSubmit"], value: [{ hooks: [atStart] }] },
           { path: ["permissions", "allow"], value: ["mcp__parley"] },
           { path: ["enabledMcpjsonServers"], value: ["parley"] },
         ],
@@ -89,14 +120,11 @@ const claudeCode: Program = {
     ];
   },
   // Without a person at the terminal it waits for its hooks.
-  waits: (env) => env.CLAUDE_CODE_ENTRYPOINT === "cli",
-  tell: (text) => ({ stderr: text, code: 2 }),
+  door: "own",
+  waits: (env, event) => env.CLAUDE_CODE_ENTRYPOINT === "cli" && !startsTurn(event),
+  tell: (text, event) => (startsTurn(event) ? contextAt(event, text) : { stderr: text, code: 2 }),
+  resume: (id, prompt) => ["claude", "-p", "--resume", id, prompt],
 };
-
-/** Blocks the end of a turn, so that the model continues with the messages. */
-function goOn(text: string): HookOutput {
-  return { stdout: JSON.stringify({ decision: "block", reason: text }), code: 0 };
-}
 
 const codex: Program = {
   name: "Codex",
@@ -126,13 +154,17 @@ const codex: Program = {
         kind: "json",
         insertions: [
           { path: ["hooks", "Stop"], value: hooks },
+          { path: ["hooks", "UserPromptSubmit"], value: hooks },
           { path: ["hooks", "SessionStart"], value: hooks },
         ],
       },
     ];
   },
+  door: "queue",
   waits: () => false,
-  tell: (text, event) => (event === "SessionStart" ? contextAtStart(text) : goOn(text)),
+  tell: tellInTurn,
+  // The owner has joined this folder; Codex would refuse one without Git.
+  resume: (id, prompt) => ["codex", "exec", "resume", "--skip-git-repo-check", id, prompt],
 };
 
 const openCode: Program = {
@@ -156,39 +188,48 @@ const openCode: Program = {
       },
     ];
   },
+  door: "own",
   waits: () => true,
   tell: (text) => ({ stdout: text, code: 0 }),
+  resume: (id, prompt) => ["opencode", "run", "--session", id, prompt],
 };
 
 const settingsProgram = (
   name: string,
-  place: { folder: string; stop: string; milliseconds: boolean },
+  place: { command: string; start: string; stop: string; door: Program["door"] },
 ): Program => ({
   name,
   notes: ["Windows that are open already need a restart. The folder must be trusted."],
   edits(folder, { mcp, hook }) {
-    const timeout = HOOK_SECONDS * (place.milliseconds ? 1_000 : 1);
+    const timeout = HOOK_SECONDS * 1_000;
     const hooks = [{ hooks: [{ name: "parley", type: "command", command: shellLine(hook), timeout }] }];
     return [
       {
-        file: join(folder, place.folder, "settings.json"),
+        file: join(folder, `.${place.command}`, "settings.json"),
         kind: "json",
         insertions: [
           { path: ["mcpServers", "parley"], value: { ...entryOf(mcp), trust: true } },
           { path: ["hooks", place.stop], value: hooks },
+          { path: ["hooks", place.start], value: hooks },
           { path: ["hooks", "SessionStart"], value: hooks },
         ],
       },
     ];
   },
+  door: place.door,
   waits: () => false,
-  tell: (text, event) => (event === "SessionStart" ? contextAtStart(text) : goOn(text)),
+  tell: tellInTurn,
+  resume: (id, prompt) => [place.command, "--resume", id, "-p", prompt],
 });
 
 export const PROGRAM: Readonly<Record<ProgramId, Program>> = {
   "claude-code": claudeCode,
   codex,
   opencode: openCode,
-  gemini: settingsProgram("Gemini CLI", { folder: ".gemini", stop: "AfterAgent", milliseconds: true }),
-  qwen: settingsProgram("Qwen Code", { folder: ".qwen", stop: "Stop", milliseconds: true }),
+  gemini: settingsProgram("Gemini CLI", {
+    ...{ command: "gemini", start: "BeforeAgent", stop: "AfterAgent", door: "none" },
+  }),
+  qwen: settingsProgram("Qwen Code", {
+    ...{ command: "qwen", start: "UserPromptSubmit", stop: "Stop", door: "socket" },
+  }),
 };

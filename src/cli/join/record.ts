@@ -3,9 +3,11 @@
 // undoes.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { isObject, jsonOf } from "../../core/json.ts";
+import type { Wake } from "../../core/shapes/settings/settings.ts";
+import type { Cli } from "../cli.ts";
 import type { CliParts } from "../parts.ts";
 import { replaceFile } from "../replace-file.ts";
 import type { Change } from "./change.ts";
@@ -22,7 +24,24 @@ export interface JoinRecord {
   readonly folder: string;
   /** One for each window: a token of that window's session only. */
   readonly tokens: readonly string[];
+  /** The series of the tokens. */
+  readonly series: string;
+  /** Absent: the setting `joined.wake`. */
+  readonly wake?: Wake;
+  /** A chat that is told of waiting messages. Absent: the setting `joined.notify`. */
+  readonly notify?: string;
   readonly changes: readonly Change[];
+}
+
+/** Returns the words that start this program with the same configuration. */
+export function startWords({ parts, options }: Cli): string[] {
+  const { node, script } = parts.machine.launcher;
+  const config = options.config ?? (parts.env.PARLEY_CONFIG || undefined);
+  return [
+    ...[node, script],
+    ...(config === undefined ? [] : ["--config", realpathSync(config)]),
+    ...(options.url === undefined ? [] : ["--url", options.url]),
+  ];
 }
 
 export const joinedFolder = (home: string): string => join(home, ".parley", "joined");

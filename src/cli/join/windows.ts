@@ -1,10 +1,12 @@
-// Owns the numbers of the open windows of a joined program, so that two never share a session.
+// Owns the numbers of the open windows of a joined program, so that two never share a session, and the files
+// about each window.
 // WI1: a window has its number from the start of its `parley mcp` until that ends; a free number is used
 //      again, so a restarted window returns to its session.
-// WI2: a hook belongs to the window whose program is among the hook's ancestors.
+// WI2: a hook belongs to the window whose program is among the hook's ancestors. A program that was started
+//      to continue a closed window belongs to that window: the process that started it is an ancestor.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
@@ -74,7 +76,7 @@ function windowAt(folder: string, number: number): Window | undefined {
 export async function openWindow(folder: string, window: Window, clock: Clock): Promise<number | undefined> {
   return locked(folder, clock, () => {
     for (let number = 1; number <= WINDOWS_MAX; number += 1) {
-      if (windowAt(folder, number) !== undefined) continue;
+      if (windowAt(folder, number) !== undefined || isContinued(folder, number)) continue;
       writeFileSync(join(folder, `${number}.json`), JSON.stringify(window), { mode: 0o600 });
       return number;
     }
@@ -104,22 +106,53 @@ function parentOf(pid: number, platform: string): number | undefined {
   }
 }
 
-/** Returns the number of the window whose program started this process, at any depth. */
-export function windowOf(folder: string, pid: number, platform: string): number | undefined {
+/** A window among the ancestors of a process. */
+export interface OwnWindow {
+  readonly number: number;
+  /** Its program runs without a window, to continue the conversation. */
+  readonly continued: boolean;
+}
+
+/** Returns the window whose program started this process, at any depth. */
+export function windowOf(folder: string, pid: number, platform: string): OwnWindow | undefined {
   const ancestors: number[] = [];
   for (let at: number | undefined = pid; at !== undefined && at > 1; at = parentOf(at, platform)) {
     ancestors.push(at);
     if (ancestors.length > ANCESTORS_MAX) break;
   }
-  const open = Array.from({ length: WINDOWS_MAX }, (_, at) => at + 1);
-  return open.find((number) => ancestors.includes(windowAt(folder, number)?.program ?? -1));
+  const numbers = Array.from({ length: WINDOWS_MAX }, (_, at) => at + 1);
+  const continued = numbers.find((number) =>
+    ancestors.includes(holderOf(continuedFile(folder, number)) ?? -1),
+  );
+  if (continued !== undefined) return { number: continued, continued: true };
+  const open = numbers.find((number) => ancestors.includes(windowAt(folder, number)?.program ?? -1));
+  return open === undefined ? undefined : { number: open, continued: false };
 }
 
-/** Makes this process the only waiter of a window: an earlier one sees that it was replaced. */
-export function takeWait(folder: string, number: number): () => boolean {
-  const file = join(folder, `${number}.waiter`);
+const continuedFile = (folder: string, number: number): string => join(folder, `${number}.continued`);
+
+/** Whether a program that was started without a window continues this one. */
+export const isContinued = (folder: string, number: number): boolean =>
+  holderOf(continuedFile(folder, number)) !== undefined;
+
+/** Marks a window as continued by a program that this process starts. Returns a function that ends that. */
+export function continueWindow(folder: string, number: number): () => void {
+  const file = continuedFile(folder, number);
+  replaceFile(file, String(process.pid));
+  return () => rmSync(file, { force: true });
+}
+
+/** Makes this process the only one of its kind at a window: an earlier one sees that it was replaced. */
+export function takeOver(folder: string, number: number, kind: "waiter" | "waker"): () => boolean {
+  const file = join(folder, `${number}.${kind}`);
   replaceFile(file, String(process.pid));
   return () => readText(file) === String(process.pid);
+}
+
+/** Whether a process other than the window's own waits for its messages, also after the window was closed. */
+export function hasKeeper(folder: string, number: number): boolean {
+  const waker = holderOf(join(folder, `${number}.waker`));
+  return waker !== undefined && waker !== windowAt(folder, number)?.bridge;
 }
 
 /** Returns the id of the last message that the window's model was given. */
@@ -127,17 +160,78 @@ export function cursorOf(folder: string, number: number): string | undefined {
   return readText(join(folder, `${number}.cursor`));
 }
 
-/** Moves the cursor; false: another process moved it before. */
-export async function moveCursor(
+/** Returns the living process that a file names. */
+function holderOf(file: string): number | undefined {
+  const pid = Number(readText(file) ?? Number.NaN);
+  return Number.isInteger(pid) && isAlive(pid) ? pid : undefined;
+}
+
+/**
+ * Makes this process the only one that tells the messages after `from`. False: another one tells them or has
+ * told them. The claim of a process that died is void.
+ */
+export async function claimNews(
   folder: string,
   number: number,
-  move: { readonly from: string | undefined; readonly to: string },
+  from: string | undefined,
   clock: Clock,
 ): Promise<boolean> {
-  const moved = await locked(folder, clock, () => {
-    if (cursorOf(folder, number) !== move.from) return false;
-    replaceFile(join(folder, `${number}.cursor`), move.to);
+  const claim = join(folder, `${number}.telling`);
+  const claimed = await locked(folder, clock, () => {
+    if (cursorOf(folder, number) !== from || holderOf(claim) !== undefined) return false;
+    replaceFile(claim, String(process.pid));
     return true;
   });
-  return moved === true;
+  return claimed === true;
+}
+
+/** Ends the claim. `to`: the last message that the program was told; undefined: it was told none. */
+export async function endClaim(
+  folder: string,
+  number: number,
+  to: string | undefined,
+  clock: Clock,
+): Promise<void> {
+  await locked(folder, clock, () => {
+    if (to !== undefined) replaceFile(join(folder, `${number}.cursor`), to);
+    rmSync(join(folder, `${number}.telling`), { force: true });
+  });
+}
+
+/**
+ * Moves the cursor past messages that the program has read itself. Nothing moves if the cursor is not at
+ * `from`, or a process that told messages died.
+ */
+export async function skipNews(
+  folder: string,
+  number: number,
+  { from, to }: { readonly from: string | undefined; readonly to: string },
+  clock: Clock,
+): Promise<void> {
+  await locked(folder, clock, () => {
+    if (cursorOf(folder, number) !== from || existsSync(join(folder, `${number}.telling`))) return;
+    replaceFile(join(folder, `${number}.cursor`), to);
+  });
+}
+
+/** The conversation in a window, as its hooks report it. */
+export interface Conversation {
+  readonly id: string;
+  /** A turn is in progress. */
+  readonly busy: boolean;
+  /** The window's own door, for programs that have one. */
+  readonly socket?: string;
+  readonly token?: string;
+}
+
+const conversationFile = (folder: string, number: number): string => join(folder, `${number}.conversation`);
+
+export function conversationOf(folder: string, number: number): Conversation | undefined {
+  const known = jsonOf(readText(conversationFile(folder, number)) ?? "");
+  if (!isObject(known) || typeof known.id !== "string") return undefined;
+  return known as unknown as Conversation;
+}
+
+export function noteConversation(folder: string, number: number, conversation: Conversation): void {
+  replaceFile(conversationFile(folder, number), JSON.stringify(conversation));
 }

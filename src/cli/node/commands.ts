@@ -12,6 +12,7 @@ import { head, quoted } from "../../core/text/cut.ts";
 import { safeText } from "../../core/text/safe-text.ts";
 import { isInside } from "../../world/folders.ts";
 import { SEARCH_PATH } from "../../world/programs.ts";
+import { showOnDesktop } from "../desktop.ts";
 import type { CliParts } from "../parts.ts";
 
 const OUTPUT_MAX_BYTES = 64 * 1024;
@@ -22,9 +23,6 @@ const RUNNING_MAX = 8;
 const REPORT_MS = 1_000;
 const TITLE_MAX_CHARS = 200;
 const BODY_MAX_CHARS = 2_000;
-const NOTIFY_MS = 10_000;
-/** Environment variables that a program needs to find the desktop. */
-const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 
 export type Outcome =
   | { readonly ok: true; readonly payload: unknown }
@@ -162,50 +160,13 @@ function textOf(value: unknown, charsMax: number): string {
   return typeof value === "string" ? safeText(head(value, charsMax)).trim() : "";
 }
 
-/** Returns the program that shows a desktop notification. Its text cannot be taken for an option. */
-function desktopProgram(platform: string, title: string, body: string): readonly string[] {
-  if (platform !== "darwin") return ["notify-send", "--app-name=Parley", "--", title, body];
-  const show = "display notification (item 2 of argv) with title (item 1 of argv)";
-  // The words after the script are its arguments, unless the first one looks like an option.
-  return ["osascript", "-e", "on run argv", "-e", show, "-e", "end run", title.replace(/^-/, " -"), body];
-}
-
-async function onDesktop(
-  machine: Machine,
-  title: string,
-  body: string,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { parts, platform, cwd } = machine;
-  const desktop = DESKTOP.flatMap((name) => {
-    const value = parts.env[name];
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  // Without a desktop session, the program would wait for one.
-  if (platform !== "darwin" && desktop.length === 0) return false;
-  try {
-    const { ending, exitCode } = await parts.runProgram({
-      ...{
-        argv: desktopProgram(platform, title, body),
-        cwd,
-        outputMaxBytes: 1_000,
-        timeoutMs: NOTIFY_MS,
-        signal,
-      },
-      env: { ...minimalEnvironment(machine), ...Object.fromEntries(desktop) },
-    });
-    return ending === "ended" && exitCode === 0;
-  } catch {
-    return false;
-  }
-}
-
 async function showNotice(machine: Machine, { params, signal }: Wanted): Promise<Outcome> {
   const own = fieldsOf(params);
   const body = textOf(own.body, BODY_MAX_CHARS);
   const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
   if (body === "") return refuse("INVALID_REQUEST", "notify needs {title?, body}: body is a string");
-  const shown = await onDesktop(machine, title, body, signal);
+  const { parts, platform, cwd } = machine;
+  const shown = await showOnDesktop({ parts, platform, cwd, title, body }, signal);
   if (!shown) machine.show(`${title}: ${body}`);
   return { ok: true, payload: { shown: shown ? "desktop" : "terminal" } };
 }

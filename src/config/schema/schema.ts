@@ -8,6 +8,7 @@ import {
   PROVIDER_APIS,
   THINKING_LEVELS,
   VISIBILITY_MODES,
+  WAKES,
 } from "../../core/shapes/settings/settings.ts";
 import { logging } from "../logging.ts";
 import { mcp } from "../mcp.ts";
@@ -323,6 +324,25 @@ const cron = z
   .strictObject({ enabled: z.boolean().default(true).describe("Whether scheduled jobs run.") })
   .prefault({});
 
+const joined = z
+  .strictObject({
+    wake: z
+      .enum(WAKES)
+      .default("notify")
+      .describe(
+        "For a message to a window that cannot be woken: `notify` tells you; `resume` also continues the " +
+          "conversation without a window, as your user. `parley join --wake` overrides it.",
+      ),
+    notify: z
+      .string()
+      .regex(/^[a-z]+:.+$/, "must be like telegram:123")
+      .optional()
+      .describe(
+        "Chat that is told, like telegram:123. Default: the desktop, else the first of commands.owners.",
+      ),
+  })
+  .prefault({});
+
 const nodes = z
   .strictObject({
     enabled: z.boolean().default(true).describe("Whether devices can be paired and used."),
@@ -372,6 +392,7 @@ export const configSchema = z.strictObject({
   commands: z
     .strictObject({ owners: texts.default([]).describe("An owner, like telegram:123.") })
     .prefault({}),
+  joined,
   hooks: hooks.optional(),
   cron,
   nodes,

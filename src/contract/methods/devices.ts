@@ -1,7 +1,7 @@
-// Defines the methods for device tokens.
+// Owns the methods about tokens of devices and of joined windows.
 
 import { about, list, named, number, object, oneOf, text } from "../schema.ts";
-import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name } from "./parts.ts";
+import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name, WRITE } from "./parts.ts";
 
 const DEVICE_TOKEN = named(
   "DeviceTokenEntry",
@@ -41,5 +41,11 @@ export const DEVICE_METHODS = {
       },
     ),
     result: object({ ok: oneOf(true), deviceId: text(), revokedAtMs: number() }),
+  },
+  "session.token.revoke": {
+    scope: WRITE,
+    summary: "Revokes the tokens that `parley join` made for the windows of one program in one folder.",
+    params: object({ series: about(name, "The random id in these tokens.") }, { idempotencyKey }),
+    result: object({ ok: oneOf(true), series: text(), revokedAtMs: number() }),
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -32,7 +32,7 @@ export const LIST_LIMIT = { fallback: 50, min: 1, max: 200 };
 export const LIST_MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 export const HISTORY_LIMIT = { fallback: 50, min: 1, max: 1_000 };
 export const SEARCH_LIMIT = { fallback: 20, min: 1, max: 100 };
-export const INBOX_LIMIT = { fallback: 20, min: 1, max: 200 };
+export const INBOX_LIMIT = { fallback: 20, min: 0, max: 200 };
 /** Maximum wait of `sessions_inbox`, in seconds. */
 export const INBOX_WAIT_SECONDS = 300;
 export const INBOX_ACK_MAX = 200;
@@ -512,11 +512,12 @@ export const SESSION_TOOLS = {
       {},
       {
         limit: number(
-          `Maximum number of messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}.`,
+          `Most messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}. ` +
+            "0: only count those that nobody was given.",
         ),
-        after: text("Id of a message: return only messages after it."),
-        before: text("Id of a message: return only messages before it."),
-        waitSeconds: number(`Seconds to wait for a new message. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
+        after: text("A message id: only what came after it."),
+        before: text("A message id: only what came before it."),
+        waitSeconds: number(`Seconds to wait for something new. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
         ack: list(
           text(),
           `Ids of messages that you have read, at most ${INBOX_ACK_MAX}. An id may be repeated.`,
@@ -547,7 +548,7 @@ export const SESSION_TOOLS = {
         more: flag("True if there are newer messages."),
       },
       {
-        nextAfter: text("Argument `after` for the next page."),
+        nextAfter: text("For `after`: the next page. With `limit: 0`: the newest message, if none waits."),
         nextBefore: text("Argument `before` for the previous page."),
       },
     ),

@@ -22,9 +22,10 @@ import {
 } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { openExternal } from "../../flows/session/external.ts";
-import type { Caller } from "../auth.ts";
+import { type Caller, JOIN_AGAIN } from "../auth.ts";
 import type { BasicDeps } from "../call.ts";
 import { sessionOfPass, viewerAs } from "../pass.ts";
+import { isRevoked } from "../session-tokens.ts";
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const HANDLE_CHARS_MAX = 64;
@@ -129,10 +130,12 @@ async function withPass(
 async function onlyAs(
   deps: BasicDeps,
   caller: Caller,
-  key: string,
+  { sessionKey: key, series }: NonNullable<Caller["onlyAs"]>,
   { sessionKey, handle, agentId, clientName }: McpWishes,
 ): Promise<Result<McpClient>> {
   const { settings } = deps;
+  if (await isRevoked(deps.engine.store.db, series))
+    return fail("unauthorized", "the token of this session was revoked", { hint: JOIN_AGAIN });
   const parsed = parseKey(key);
   if (!parsed.ok || parsed.value.form !== "external")
     return fail("invalid_argument", `${quoted(key, 80)} is not the session of a program`);

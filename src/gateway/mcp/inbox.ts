@@ -17,7 +17,7 @@ import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { acknowledge, offered } from "../../flows/conversation/inbox-receipts.ts";
-import { hasUnread, marksOf } from "../../store/queries/runs/inbox-marks.ts";
+import { countUnoffered, hasUnread, marksOf } from "../../store/queries/runs/inbox-marks.ts";
 import { readInbox, runsOfInbox } from "../../store/queries/sessions/inbox.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
@@ -143,9 +143,10 @@ async function acknowledgeIn(
 }
 
 /** Whether a waiting call has something to return. */
-async function hasNews({ engine }: BasicDeps, session: Session, { after }: Wanted): Promise<boolean> {
+async function hasNews({ engine }: BasicDeps, session: Session, { after, limit }: Wanted): Promise<boolean> {
   const { db } = engine.store;
   const { key: sessionKey, sessionId } = session;
+  if (limit === 0) return (await countUnoffered(db, { sessionKey, sessionId })) > 0;
   if (after === undefined) return hasUnread(db, { sessionKey, sessionId });
   const page = await readInbox(db, { sessionId, limit: 1, after });
   return !page.ok || page.value.entries.length > 0;
@@ -202,7 +203,23 @@ export async function inboxOf(
     if (!noted.ok) return noted;
   }
   if (waitsForNews({ ...wanted })) await untilNews(deps, client, wanted, call.signal);
-  return pageOf(deps, client, wanted, call);
+  return wanted.limit === 0 ? countOf(deps, client) : pageOf(deps, client, wanted, call);
+}
+
+/** Counts the messages that nobody was given, and offers none. */
+async function countOf({ engine, settings }: BasicDeps, { viewer, session }: McpClient) {
+  const { db } = engine.store;
+  const { key: sessionKey, sessionId } = (await getSession(db, session.key)) ?? session;
+  const count = await countUnoffered(db, { sessionKey, sessionId });
+  const newest = count > 0 ? undefined : await readInbox(db, { sessionId, limit: 1 });
+  const nextAfter = newest?.ok ? newest.value.entries[0]?.message.id : undefined;
+  return ok({
+    sessionKey: shownKey({ db, settings }, viewer, sessionKey),
+    count,
+    messages: [],
+    ...optional({ nextAfter }),
+    more: count > 0,
+  });
 }
 
 async function pageOf(

@@ -14,7 +14,7 @@ export interface DeviceDeps extends BasicDeps {
   endDevice?(deviceId: string, role?: Caller["role"]): void;
 }
 
-export const deviceMethods: Methods<keyof typeof DEVICE_METHODS, DeviceDeps> = {
+export const deviceMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `device.${string}`>, DeviceDeps> = {
   "device.token.list": {
     async handle({ caller, deps }) {
       const may = needEverySession(caller, "device.token.list");

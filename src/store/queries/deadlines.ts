@@ -72,6 +72,12 @@ export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<
   return row?.due_at;
 }
 
+/** Whether there is a deadline of this kind with this key. */
+export async function hasDeadline(db: Db, kind: string, key: string): Promise<boolean> {
+  const query = db.selectFrom("deadlines").select("key").where("kind", "=", kind).where("key", "=", key);
+  return (await query.executeTakeFirst()) !== undefined;
+}
+
 /** Whether a deadline of this kind has a key that begins with `first` and a space. */
 export async function hasDeadlineOf(db: Db, kind: string, first: string): Promise<boolean> {
   const row = await db

@@ -154,3 +154,17 @@ test("after each commit, message.receipt is sent to the connections that may see
   await until(async () => states.includes(line("answered")));
   expect(states.slice(0, 4)).toEqual(["queued", "offered", "in_turn", "answered"].map(line));
 });
+
+test("limit 0 waits for and counts the messages that nobody was given, and offers none", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const peer = await openPeer(house, "version 1", DESK);
+  const counted = (more: Answer = {}) => peer.call("sessions_inbox", { limit: 0, ...more });
+  expect(await counted()).toMatchObject({ count: 0, messages: [], more: false });
+  const waiting = counted({ waitSeconds: 60 });
+  const sent = await sendAs(house, RESEARCH, KEY, "which port?");
+  expect(await waiting).toMatchObject({ count: 1, messages: [], more: true });
+  expect(await stateOf(house, sent.messageId)).toBe("queued");
+  await peer.call("sessions_inbox");
+  await reaches(house, sent.messageId, "offered");
+  expect(await counted()).toMatchObject({ count: 0, nextAfter: sent.messageId, more: false });
+});

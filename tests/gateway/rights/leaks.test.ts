@@ -181,6 +181,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "cron.remove": [{ id: jobId }],
     "device.token.list": [{}],
     "device.token.revoke": [{ deviceId: nodeId }],
+    "session.token.revoke": [{ series: "unknown" }],
     "node.pair.list": [{}],
     "node.list": [{}],
     "node.describe": [{ nodeId }],

@@ -61,18 +61,24 @@ function linesOf(item: AttentionItem, nowMs: number): string[] {
 interface InboxOptions {
   readonly hook?: ProgramId;
   readonly joined?: string;
+  readonly window?: number;
   readonly limit: number;
 }
 
 /** Prints the attention list, or runs as the hook of a joined program. */
 export async function showInbox(cli: Cli, args: readonly string[], options: InboxOptions): Promise<number> {
-  const { hook, joined, limit } = options;
+  const { hook, joined, window, limit } = options;
+  if (window !== undefined && joined !== undefined) {
+    const { wakeWindow } = await import("../inbox.ts");
+    return wakeWindow(cli, args, { window, joined });
+  }
   if (hook !== undefined && joined !== undefined) {
     const { tellInbox } = await import("../inbox.ts");
     return tellInbox(cli, args, { hook, joined });
   }
-  if (hook !== undefined || joined !== undefined) {
-    return cli.fail({ code: "usage", error: "--hook and --joined are valid only together" }, EXIT.usage);
+  if (hook !== undefined || joined !== undefined || window !== undefined) {
+    const error = "--joined needs --hook or --window, and each of them needs it";
+    return cli.fail({ code: "usage", error }, EXIT.usage);
   }
   return withLink(cli, async (link) => {
     const answer = await link.request("attention.list", { limit });

@@ -314,6 +314,10 @@ export interface McpSettings {
   readonly maxResultBytes: number;
 }
 
+/** How an idle window of a joined program is woken, if the program has no door for that. */
+export const WAKES = ["notify", "resume"] as const;
+export type Wake = (typeof WAKES)[number];
+
 /** Settings of nodes: commands and sessions that are allowed. */
 export interface NodeSettings {
   /** If false, no node can connect, and no agent has the tool. */
@@ -387,6 +391,12 @@ export interface Settings {
   };
   /** Owners by channel id, for example `telegram:123`. */
   readonly owners: readonly string[];
+  /** Of the windows of coding agents that joined on this machine. */
+  readonly joined: {
+    readonly wake: Wake;
+    /** A chat that is told of waiting messages, like `telegram:123`. */
+    readonly notify?: string;
+  };
   /** Enabled channel accounts. */
   readonly channels: readonly ChannelAccount[];
   readonly cron: {

@@ -117,19 +117,26 @@ export async function openMarks(db: Db, sessionKey: string): Promise<string[]> {
   return rows.map((row) => row.run_id);
 }
 
-/** Whether an inbox contains a message that its program has not acknowledged. */
-export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<boolean> {
-  const row = await db
+/** Selects the messages that an inbox shows. */
+const shownIn = (db: Db, inbox: Omit<Marked, "runId">) =>
+  db
     .selectFrom("inbox_marks as mark")
     .innerJoin("runs", "runs.run_id", "mark.run_id")
-    .select("mark.run_id")
     .where("mark.session_key", "=", inbox.sessionKey)
     .where("mark.session_id", "=", inbox.sessionId)
-    .where("mark.in_turn_at", "is", null)
-    .where("runs.state", "=", "ok")
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
+    .where("runs.state", "=", "ok");
+
+/** Whether an inbox contains a message that its program has not acknowledged. */
+export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<boolean> {
+  const query = shownIn(db, inbox).select("mark.run_id").where("mark.in_turn_at", "is", null);
+  return (await query.limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Counts the messages of an inbox that its program was never given. */
+export async function countUnoffered(db: Db, inbox: Omit<Marked, "runId">): Promise<number> {
+  const query = shownIn(db, inbox).where("mark.offered_at", "is", null);
+  const { n } = await query.select((eb) => eb.fn.countAll<number>().as("n")).executeTakeFirstOrThrow();
+  return Number(n);
 }
 
 /**

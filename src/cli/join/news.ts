@@ -1,0 +1,85 @@
+// Gives the new messages in the inbox of a window to its program.
+// NE1: a message counts as told once the output with it was written completely. If the process dies before
+//      that, the next one tells it: a message may be told twice, but is never lost.
+
+import { optional } from "../../core/optional.ts";
+import { findAddress } from "../address.ts";
+import type { Cli } from "../cli.ts";
+import type { Upstream } from "../mcp/upstream.ts";
+import { askInbox, type InboxMessage, type InboxPage } from "./ask-inbox.ts";
+import { claimNews, cursorOf, endClaim } from "./windows.ts";
+
+const ASK_MAX_MS = 8_000;
+
+/** The window that a process works for. */
+export interface Place {
+  readonly folder: string;
+  readonly number: number;
+  readonly token: string;
+}
+
+/** Returns the gateway with the token of a window; undefined: its address is unknown. */
+export async function upstreamOf(cli: Cli, { token }: Place): Promise<Upstream | undefined> {
+  const address = await findAddress(cli);
+  return address.ok ? { url: `${address.value.url.replace(/^ws/, "http")}/mcp`, token } : undefined;
+}
+
+/** Reads the inbox of a window; undefined: the gateway does not answer in time. */
+export async function readNews(
+  cli: Cli,
+  place: Place,
+  wanted: { readonly after: string | undefined; readonly waitSeconds?: number; readonly limit?: 0 },
+  stop: AbortSignal,
+): Promise<InboxPage | undefined> {
+  const { clock } = cli.parts.world;
+  const upstream = await upstreamOf(cli, place);
+  if (upstream === undefined) return undefined;
+  const late = new AbortController();
+  const limitMs = ASK_MAX_MS + (wanted.waitSeconds ?? 0) * 1_000;
+  const timer = clock.at(clock.now() + limitMs, () => late.abort());
+  try {
+    return await askInbox(upstream, wanted, AbortSignal.any([stop, late.signal]));
+  } finally {
+    timer.cancel();
+  }
+}
+
+/** Writes the messages for the model. */
+function wordsFor(messages: readonly InboxMessage[]): string {
+  const parts = messages.map(({ id, from, kind, text }) => {
+    const author = from === undefined ? kind : `session ${from}`;
+    return `Message ${id} from ${author}:\n${text}`;
+  });
+  const how = "Answer a session with the Parley tool sessions_send, its key as sessionKey.";
+  return ["New messages in your Parley inbox.", ...parts, how].join("\n\n");
+}
+
+interface Telling {
+  readonly stop: AbortSignal;
+  /** Time for messages to come. */
+  readonly waitSeconds?: number;
+  /** Writes the text. Resolves to false if it did not reach the program. */
+  write(text: string): Promise<boolean>;
+}
+
+/**
+ * Tells the messages after the cursor, and moves it behind them. `none`: there are none, another process
+ * tells them, or they could not be written. `away`: the gateway does not answer.
+ */
+export async function tellNews(
+  cli: Cli,
+  place: Place,
+  { stop, waitSeconds, write }: Telling,
+): Promise<"told" | "none" | "away"> {
+  const { folder, number } = place;
+  const { clock } = cli.parts.world;
+  const after = cursorOf(folder, number);
+  const page = await readNews(cli, place, { after, ...optional({ waitSeconds }) }, stop);
+  if (page === undefined) return "away";
+  const { messages, nextAfter } = page;
+  if (messages.length === 0 || nextAfter === undefined || nextAfter === after) return "none";
+  if (!(await claimNews(folder, number, after, clock))) return "none";
+  const written = await write(wordsFor(messages));
+  await endClaim(folder, number, written ? nextAfter : undefined, clock);
+  return written ? "told" : "none";
+}

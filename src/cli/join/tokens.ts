@@ -1,0 +1,66 @@
+// Makes the tokens of a joined program's windows from the user's own token, and renews and revokes them.
+
+import { readSessionToken, SESSION_TOKEN_MS, sessionToken } from "../../contract/session-token.ts";
+import { optional } from "../../core/optional.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { formatKey } from "../../core/shapes/session-key.ts";
+import { defaultAgent } from "../../core/shapes/settings/settings.ts";
+import { findAddress } from "../address.ts";
+import type { Cli } from "../cli.ts";
+import { openLink } from "../gateway-link.ts";
+import { type JoinRecord, WINDOWS_MAX, windowHandle, writeRecord } from "./record.ts";
+
+/** Tokens with less time left are renewed. */
+const RENEW_BELOW_MS = SESSION_TOKEN_MS / 2;
+const REVOKE_WITHIN_MS = 5_000;
+
+type Tokens = Pick<JoinRecord, "tokens" | "series">;
+
+/** Makes a token for each window. `series`: the one of earlier tokens of these windows. */
+export async function makeTokens(cli: Cli, handle: string, series?: string): Promise<Result<Tokens>> {
+  const address = await findAddress(cli);
+  if (!address.ok) return address;
+  const { token } = address.value;
+  if (token === "") {
+    return fail("unauthorized", "There is no token yet: the gateway generates one at its first start.", {
+      hint: "Start the gateway: npx parley",
+    });
+  }
+  const { loadSettings } = await import("../../config.ts");
+  const { env, home, world } = cli.parts;
+  const loaded = loadSettings({ env, home, ...optional({ configPath: cli.options.config }) });
+  if (!loaded.ok) return loaded;
+  const agentId = defaultAgent(loaded.value.settings).id;
+  const keys = Array.from({ length: WINDOWS_MAX }, (_, at) =>
+    formatKey({ form: "external", agentId, client: "mcp", id: windowHandle(handle, at + 1) }),
+  );
+  const grant = { series: series ?? world.ids.uuid(), until: world.clock.now() + SESSION_TOKEN_MS };
+  const tokens = keys.map((sessionKey) => sessionToken(token, { sessionKey, ...grant }));
+  return ok({ series: grant.series, tokens });
+}
+
+/** Extends tokens that expire soon, if they were made from the token that the gateway has now. */
+export async function renewTokens(cli: Cli, record: JoinRecord): Promise<JoinRecord> {
+  const claim = readSessionToken(record.tokens[0] ?? "");
+  const leftMs = (claim?.grant.until ?? 0) - cli.parts.world.clock.now();
+  const address = leftMs < RENEW_BELOW_MS ? await findAddress(cli) : undefined;
+  if (claim === undefined || address?.ok !== true) return record;
+  if (claim.sealBy(address.value.token) !== claim.seal) return record;
+  const made = await makeTokens(cli, record.handle, record.series);
+  if (!made.ok) return record;
+  const renewed = { ...record, ...made.value };
+  writeRecord(cli.parts, renewed);
+  return renewed;
+}
+
+/** Revokes the tokens at the gateway. Returns the reason for a failure. */
+export async function revokeTokens(cli: Cli, { series }: Tokens): Promise<string | undefined> {
+  const address = await findAddress(cli);
+  if (!address.ok) return address.error;
+  const { world } = cli.parts;
+  const link = await openLink(address.value, { reconnect: false, world, connectTimeoutMs: REVOKE_WITHIN_MS });
+  if (!link.ok) return link.error;
+  const revoked = await link.value.request("session.token.revoke", { series });
+  link.value.client.close();
+  return revoked.ok ? undefined : revoked.error;
+}

@@ -1,0 +1,294 @@
+// Wakes the window of a joined program when a message waits that nobody was given.
+// WK1: the process that waits was started by the owner's program: as its MCP server, or by its hook. The
+//      gateway starts no program, and a sender cannot choose one.
+// WK2: messages that wait together cause one attempt and at most one notification. The next attempt follows
+//      after all of them were read.
+// WK3: a program is started without a window only if the owner allowed it, never during a turn, and one at a
+//      time for each window.
+
+import { spawn } from "node:child_process";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
+import { optional } from "../../core/optional.ts";
+import type { HostProgramEnd } from "../../core/rules/node-exec.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { cut } from "../../core/text/cut.ts";
+import { pause } from "../../world/pause.ts";
+import type { Cli } from "../cli.ts";
+import { showOnDesktop } from "../desktop.ts";
+import { callTool } from "./ask-inbox.ts";
+import { type Place, readNews, tellNews, upstreamOf } from "./news.ts";
+import { NUDGE, PROGRAM } from "./programs.ts";
+import { type JoinRecord, joinedFolder, readRecord, startWords } from "./record.ts";
+import {
+  type Conversation,
+  continueWindow,
+  conversationOf,
+  cursorOf,
+  hasKeeper,
+  isContinued,
+  isOpen,
+  skipNews,
+  takeOver,
+} from "./windows.ts";
+
+/** Time in which the hooks of a turn that is ending, or of a start, tell the message. */
+const GRACE_MS = 3_000;
+/** Time from waking a window until a message counts as not taken. */
+const TAKEN_WITHIN_MS = 60_000;
+const LOOK_EVERY_MS = 1_000;
+const AGAIN_EVERY_MS = 10_000;
+/** Time limit of a program without a window. */
+const RUN_MAX_MS = 30 * 60_000;
+const QUEUE_MAX_MS = 30_000;
+/** A longer turn counts as interrupted. */
+const TURN_MAX_MS = 30 * 60_000;
+const OUTPUT_MAX_BYTES = 4_000;
+const REASON_MAX_CHARS = 300;
+const SOCKET_MAX_MS = 5_000;
+/** Variables by which a program recognises that it was started by itself. */
+const OF_PARENT = new RegExp(
+  "^(CLAUDECODE|CLAUDE_(PID|ENV_FILE|CODE_(ENTRYPOINT|SESSION|CHILD|MESSAGING))" +
+    "|QWEN_CODE_(MESSAGING|SESSION|AGENT|PROMPT|NO_RELAUNCH|PRIVATE)|GEMINI_(SESSION|CLI_NO_RELAUNCH))",
+);
+
+interface Waker extends Place {
+  readonly cli: Cli;
+  readonly record: JoinRecord;
+  readonly settings: Pick<Settings, "owners" | "joined">;
+  readonly stop: AbortSignal;
+}
+
+/** Returns the settings of joined programs; undefined: the configuration is invalid. */
+async function readSettings({ parts, options }: Cli): Promise<Waker["settings"] | undefined> {
+  const { loadSettings } = await import("../../config.ts");
+  const { env, home } = parts;
+  const loaded = loadSettings({ env, home, ...optional({ configPath: options.config }) });
+  return loaded.ok ? loaded.value.settings : undefined;
+}
+
+/**
+ * Starts a process that waits for messages also after the window was closed, if its program may be continued.
+ * It has the environment of the hook that starts it: programs pass less of theirs to an MCP server.
+ */
+export async function startKeeper(cli: Cli, handle: string, { folder, number }: Place): Promise<void> {
+  const record = readRecord(cli.parts.home, handle);
+  if (record === undefined || hasKeeper(folder, number)) return;
+  if ((record.wake ?? (await readSettings(cli))?.joined.wake) !== "resume") return;
+  const [node = "", ...words] = startWords(cli);
+  const args = [...words, "inbox", "--joined", handle, "--window", String(number)];
+  const child = spawn(node, args, { cwd: record.folder, detached: true, stdio: "ignore" });
+  child.once("error", (error) => cli.parts.world.log.debug({ err: error }, "a window could not be woken"));
+  child.unref();
+}
+
+const mayResume = ({ record, settings }: Waker): boolean =>
+  (record.wake ?? settings.joined.wake) === "resume";
+
+const isOpenNow = ({ folder, number }: Waker): boolean => isOpen(folder, number);
+
+function environment({ cli: { parts } }: Waker): Record<string, string> {
+  const known = Object.entries(parts.env).filter(
+    ([name, value]) => value !== undefined && !OF_PARENT.test(name),
+  );
+  return Object.fromEntries(known) as Record<string, string>;
+}
+
+/** Runs a command in the project. Returns the reason for a failure. */
+async function runIn(waker: Waker, argv: readonly string[], timeoutMs: number): Promise<string | undefined> {
+  const { cli, record, stop } = waker;
+  let end: HostProgramEnd;
+  try {
+    end = await cli.parts.runProgram({
+      ...{ argv, cwd: record.folder, env: environment(waker) },
+      ...{ outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs, signal: stop },
+    });
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    return `could not start \`${argv[0]}\`: ${missing ? "command not found" : (error as Error).message}`;
+  }
+  if (end.ending === "ended" && end.exitCode === 0) return undefined;
+  const said = (end.stderr.trim() || end.stdout.trim()).split("\n").at(-1) ?? "";
+  const how = end.ending === "ended" ? `exit code ${end.exitCode ?? end.signal}` : end.ending;
+  return `\`${argv[0]}\` failed (${how})${said === "" ? "" : `: ${cut(said, REASON_MAX_CHARS)}`}`;
+}
+
+/** Gives the messages to a window of Qwen Code, by the socket that it offers to its own processes. */
+async function tellBySocket(waker: Waker, { socket, token }: Conversation): Promise<string | undefined> {
+  const { clock, ids } = waker.cli.parts.world;
+  const write = (text: string): Promise<boolean> =>
+    new Promise((resolve) => {
+      const door = connect(socket ?? "");
+      const timer = clock.at(
+        clock.now() + SOCKET_MAX_MS,
+        () => door.destroy(new Error("no answer")),
+        "alive",
+      );
+      door.once("error", () => resolve(false));
+      door.once("close", () => {
+        timer.cancel();
+        resolve(true);
+      });
+      const message = { role: "user", content: text };
+      const frames = [
+        { msgV: 1, type: "auth", token },
+        { msgV: 1, msgId: ids.uuid(), type: "user", priority: "next", message },
+      ];
+      door.end(`${frames.map((frame) => JSON.stringify(frame)).join("\n")}\n`);
+      door.resume();
+    });
+  const done = await tellNews(waker.cli, waker, { stop: waker.stop, write });
+  return done === "told" ? undefined : "its window did not take the message";
+}
+
+/** Starts a turn in an open window, by the program's own door. Returns the reason for a failure. */
+async function wakeWindow(waker: Waker, conversation: Conversation | undefined): Promise<string | undefined> {
+  const { door } = PROGRAM[waker.record.program];
+  if (conversation === undefined) return "its hooks have not run in this window yet";
+  if (door === "queue") {
+    const argv = ["codex", "queue", "--thread", conversation.id, "--message", NUDGE];
+    return runIn(waker, argv, QUEUE_MAX_MS);
+  }
+  if (door === "socket" && conversation.socket !== undefined) return tellBySocket(waker, conversation);
+  return "it cannot be woken while it is idle";
+}
+
+/** Continues the conversation without a window. Returns the reason for a failure. */
+async function resume(waker: Waker, conversation: Conversation | undefined): Promise<string | undefined> {
+  const { folder, number, record } = waker;
+  if (conversation === undefined) return "there is no conversation to continue";
+  const done = continueWindow(folder, number);
+  try {
+    return await runIn(waker, PROGRAM[record.program].resume(conversation.id, NUDGE), RUN_MAX_MS);
+  } finally {
+    done();
+  }
+}
+
+/** Tells the owner: on the desktop, and in the named chat; without both, in the chat of the first owner. */
+async function tellOwner(waker: Waker, reason: string): Promise<void> {
+  const { cli, record, settings, stop } = waker;
+  const { parts } = cli;
+  const body = `A message waits for ${PROGRAM[record.program].name} in ${record.folder}: ${reason}.`;
+  const { platform } = parts.machine;
+  const notice = { parts, platform, cwd: record.folder, title: "Parley", body };
+  const shown = await showOnDesktop(notice, stop);
+  const place = record.notify ?? settings.joined.notify ?? (shown ? undefined : settings.owners[0]);
+  const upstream = place === undefined ? undefined : await upstreamOf(cli, waker);
+  if (place === undefined || upstream === undefined) return;
+  const at = place.indexOf(":");
+  const [channel, to] = [place.slice(0, at), place.slice(at + 1)];
+  await callTool(upstream, { name: "message", arguments: { channel, to, message: body } }, stop);
+}
+
+/** Counts the messages that nobody was given; undefined: the gateway is away. */
+async function countWaiting(waker: Waker, waitSeconds?: number): Promise<number | undefined> {
+  const wanted = { after: undefined, limit: 0 as const, ...optional({ waitSeconds }) };
+  return (await readNews(waker.cli, waker, wanted, waker.stop))?.count;
+}
+
+/** Resolves once no message waits, within a time. False: one still waits. */
+async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
+  const { clock } = waker.cli.parts.world;
+  const until = clock.now() + withinMs;
+  for (;;) {
+    if ((await countWaiting(waker)) === 0) return true;
+    if (waker.stop.aborted || clock.now() >= until) return false;
+    await pause(clock, LOOK_EVERY_MS, waker.stop, "alive");
+  }
+}
+
+/** Waits for the end of a turn, whose hook tells the messages. False: they were told. */
+async function untilIdle(waker: Waker): Promise<boolean> {
+  const { clock } = waker.cli.parts.world;
+  // A turn that a person interrupted has no end that a hook could report.
+  const until = clock.now() + TURN_MAX_MS;
+  const isBusy = () => isOpenNow(waker) && conversationOf(waker.folder, waker.number)?.busy === true;
+  while (isBusy() && !waker.stop.aborted && clock.now() < until)
+    await pause(clock, LOOK_EVERY_MS, waker.stop, "alive");
+  return !(await untilTaken(waker, GRACE_MS));
+}
+
+/** Moves the cursor past messages that the model has read by itself, so that no hook tells them again. */
+async function skipRead(waker: Waker, from: string | undefined): Promise<void> {
+  const { cli, folder, number, stop } = waker;
+  const page = await readNews(cli, waker, { after: undefined, limit: 0 }, stop);
+  if (page?.count !== 0 || page.nextAfter === undefined) return;
+  await skipNews(folder, number, { from, to: page.nextAfter }, cli.parts.world.clock);
+}
+
+/** Makes one attempt to bring the waiting messages to the model. Returns the reason for a failure. */
+async function attempt(waker: Waker): Promise<string | undefined> {
+  const { folder, number } = waker;
+  const from = cursorOf(folder, number);
+  if (PROGRAM[waker.record.program].door === "none" && !(await untilIdle(waker))) return undefined;
+  const conversation = conversationOf(folder, number);
+  if (isOpenNow(waker)) {
+    const refused = await wakeWindow(waker, conversation);
+    if (refused === undefined) {
+      const taken = await untilTaken(waker, TAKEN_WITHIN_MS);
+      if (taken) await skipRead(waker, from);
+      return taken ? undefined : "it was woken but has not read it yet";
+    }
+    if (!mayResume(waker) || conversation?.busy !== false) return refused;
+  }
+  const failed = await resume(waker, conversation);
+  if (failed !== undefined) return failed;
+  await skipRead(waker, from);
+  return (await countWaiting(waker)) === 0
+    ? undefined
+    : "it was continued without a window but did not read it";
+}
+
+/** Whether this process still has to wait for the window. */
+function isNeeded(waker: Waker, isOurs: () => boolean): boolean {
+  const { cli, record, stop } = waker;
+  if (stop.aborted || !isOurs()) return false;
+  const known = readRecord(cli.parts.home, record.handle);
+  return known?.series === record.series && (isOpenNow(waker) || mayResume(waker));
+}
+
+/** Waits for messages of one window, until it is closed or, if its program may be continued, left. */
+export async function wakeWhenIdle(
+  cli: Cli,
+  record: JoinRecord,
+  number: number,
+  stop: AbortSignal,
+): Promise<void> {
+  const { home, world } = cli.parts;
+  const settings = await readSettings(cli);
+  const token = record.tokens[number - 1];
+  if (settings === undefined || token === undefined) return;
+  const folder = join(joinedFolder(home), record.handle);
+  const isOurs = takeOver(folder, number, "waker");
+  const over = new AbortController();
+  const waker: Waker = {
+    ...{ cli, record, settings, folder, number, token },
+    stop: AbortSignal.any([stop, over.signal]),
+  };
+  const watch = async (): Promise<void> => {
+    while (isNeeded(waker, isOurs) || isContinued(folder, number))
+      await pause(world.clock, LOOK_EVERY_MS, waker.stop, "alive");
+    over.abort();
+  };
+  void watch();
+  const ownDoor = (): boolean => PROGRAM[record.program].door === "own" && isOpenNow(waker);
+  const rest = (ms: number): Promise<void> => pause(world.clock, ms, waker.stop, "alive");
+  while (!waker.stop.aborted) {
+    if (ownDoor() || isContinued(folder, number)) {
+      await rest(LOOK_EVERY_MS);
+      continue;
+    }
+    const count = await countWaiting(waker, INBOX_WAIT_SECONDS);
+    if (count === undefined || count === 0) {
+      await rest(count === undefined ? AGAIN_EVERY_MS : LOOK_EVERY_MS);
+      continue;
+    }
+    await rest(GRACE_MS);
+    if (ownDoor() || (await countWaiting(waker)) === 0 || waker.stop.aborted) continue;
+    const failed = await attempt(waker);
+    if (failed !== undefined) await tellOwner(waker, failed);
+    while (!waker.stop.aborted && (await countWaiting(waker)) !== 0) await rest(AGAIN_EVERY_MS);
+  }
+}

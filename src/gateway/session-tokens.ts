@@ -1,0 +1,30 @@
+// Owns the revoked tokens of joined windows. A revocation is a stored deadline: it can be forgotten when
+// every token of its series has expired.
+
+import type { DEVICE_METHODS } from "../contract/methods/devices.ts";
+import { SESSION_TOKEN_MS } from "../contract/session-token.ts";
+import { ok } from "../core/shapes/errors.ts";
+import { hasDeadline } from "../store/queries/deadlines.ts";
+import type { Db } from "../store/sql.ts";
+import type { Methods } from "./call.ts";
+
+/** Kind of the deadlines at which revocations are forgotten. The key is the series. */
+export const REVOKED_DEADLINE = "session_token";
+
+/** Whether the tokens of a series were revoked. */
+export const isRevoked = (db: Db, series: string): Promise<boolean> =>
+  hasDeadline(db, REVOKED_DEADLINE, series);
+
+export const sessionTokenMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `session.${string}`>> = {
+  "session.token.revoke": {
+    async handle({ deps, remember }, { series }) {
+      return deps.engine.commit(async (unit) => {
+        const dueAt = unit.now + SESSION_TOKEN_MS;
+        await deps.engine.setDeadline(unit, { kind: REVOKED_DEADLINE, key: series, dueAt });
+        const answer = { ok: true, series, revokedAtMs: unit.now } as const;
+        await remember(unit, answer);
+        return ok(answer);
+      });
+    },
+  },
+};

@@ -1,0 +1,121 @@
+// The hook of a joined program against a gateway that the test plays: how it asks, and when a message counts as
+// told.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { cleanup } from "../kit/engine/engine.ts";
+import { serveHttp } from "../kit/loopback.ts";
+import { LAUNCHER } from "../kit/process/fleet.ts";
+import { homeWith } from "../kit/process/gateway-process.ts";
+import { run, TOKEN } from "./kit.ts";
+
+const SLOW = { timeout: 30_000 };
+const LONG = "x".repeat(1024 * 1024);
+
+interface Scene {
+  readonly home: string;
+  /** Arguments of each call of the inbox. */
+  readonly asked: Record<string, unknown>[];
+  file(name: string): string;
+}
+
+/** A joined program with one open window, whose program is this process. */
+async function openScene(program: string, text: string): Promise<Scene> {
+  const asked: Record<string, unknown>[] = [];
+  const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    let body = "";
+    for await (const piece of incoming) body += String(piece);
+    const { params } = JSON.parse(body) as { params: { arguments: Record<string, unknown> } };
+    asked.push(params.arguments);
+    const isNew = params.arguments.after === undefined;
+    const messages = isNew ? [{ id: "m1", kind: "inter_session", from: "agent:main:main", text }] : [];
+    const page = JSON.stringify({ count: messages.length, messages, nextAfter: "m1" });
+    const result = { content: [{ type: "text", text: page }] };
+    outgoing.writeHead(200, { "content-type": "application/json" });
+    outgoing.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result }));
+  };
+  const { origin, close } = await serveHttp((incoming, outgoing) => void answer(incoming, outgoing));
+  cleanup(() => close());
+  const port = Number(new URL(origin).port);
+  const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
+  const folder = mkdtempSync(join(tmpdir(), "parley-hook-"));
+  await run(home, ["join", program, "--yes", "--session", "writer"], { folder });
+  const state = join(home, ".parley", "joined", "writer");
+  mkdirSync(state, { recursive: true });
+  writeFileSync(join(state, "1.json"), JSON.stringify({ bridge: process.pid, program: process.pid }));
+  return { home, asked, file: (name) => join(state, name) };
+}
+
+/** Starts the hook as this process's child. */
+function startHook({ home }: Scene, program: string, event: string, env = {}): ChildProcess {
+  const args = [LAUNCHER, "inbox", "--hook", program, "--joined", "writer"];
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  cleanup(() => {
+    child.kill("SIGKILL");
+  });
+  child.stdin?.on("error", () => {});
+  child.stdin?.end(JSON.stringify({ hook_event_name: event, session_id: "c1" }));
+  return child;
+}
+
+async function outputOf(child: ChildProcess): Promise<string> {
+  let text = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (piece: Buffer) => {
+      text += piece.toString();
+    });
+  await new Promise((resolve) => child.on("close", resolve));
+  return text;
+}
+
+test.each([
+  ["claude-code", "Stop", { CLAUDE_CODE_ENTRYPOINT: "cli" }, { waitSeconds: 300 }],
+  ["claude-code", "UserPromptSubmit", { CLAUDE_CODE_ENTRYPOINT: "cli" }, {}],
+  ["claude-code", "Stop", { CLAUDE_CODE_ENTRYPOINT: "sdk-cli" }, {}],
+  ["opencode", "", {}, { waitSeconds: 300 }],
+  ["codex", "Stop", {}, {}],
+  ["gemini", "AfterAgent", {}, {}],
+  ["qwen", "SessionStart", {}, {}],
+] as const)("%s, %s, %j: its hook asks the inbox with %j", async (program, event, env, wanted) => {
+  const scene = await openScene(program, "which port?");
+  expect(await outputOf(startHook(scene, program, event, env))).toContain("which port?");
+  expect(scene.asked).toEqual([wanted]);
+  expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m1");
+  expect(JSON.parse(readFileSync(scene.file("1.conversation"), "utf8"))).toMatchObject({ id: "c1" });
+});
+
+test("a message whose hook was killed while it wrote is told by the next hook", async () => {
+  const scene = await openScene("gemini", LONG);
+  const killed = startHook(scene, "gemini", "AfterAgent");
+  await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
+  killed.kill("SIGKILL");
+  await new Promise((resolve) => killed.on("exit", resolve));
+  expect(existsSync(scene.file("1.cursor"))).toBe(false);
+  expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toContain(LONG);
+  expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m1");
+  expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toBe("");
+});
+
+test("a message that a program did not read to its end is told by the next hook", async () => {
+  const scene = await openScene("gemini", LONG);
+  const unread = startHook(scene, "gemini", "AfterAgent");
+  unread.stdout?.destroy();
+  await new Promise((resolve) => unread.on("exit", resolve));
+  expect(existsSync(scene.file("1.cursor"))).toBe(false);
+  expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toContain(LONG);
+});
+
+test("a message is told once, although another hook asks while it is being written", async () => {
+  const scene = await openScene("gemini", LONG);
+  const first = startHook(scene, "gemini", "AfterAgent");
+  await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
+  expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toBe("");
+  expect(await outputOf(first)).toContain(LONG);
+});

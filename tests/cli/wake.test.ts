@@ -1,0 +1,285 @@
+// Windows of joined programs that are idle or closed when a message comes: real windows, hooks and gateway, and
+// programs that stand for the coding agents. `npm run woken:each` tries the real ones.
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { NUDGE } from "../../src/cli/join/programs.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { startTelegram } from "../kit/platforms/telegram/server.ts";
+import { LAUNCHER } from "../kit/process/fleet.ts";
+import { makeHome, run, runJson, startGateway } from "./kit.ts";
+import { Window } from "./window.ts";
+
+const SLOW = { timeout: 45_000, interval: 200 };
+const CONVERSATION = "0b9a2f0e-0000-4000-8000-000000000000";
+const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
+const TEST_MS = 120_000;
+
+/** Logs its arguments, then does what the file `behaviour.mjs` beside it says. */
+const PROGRAM = (folder: string): string => `#!${process.execPath}
+import { appendFileSync } from "node:fs";
+const words = [process.argv[1].split("/").at(-1), ...process.argv.slice(2)];
+appendFileSync(${JSON.stringify(join(folder, "calls"))}, JSON.stringify(words) + "\\n");
+await import(${JSON.stringify(join(folder, "behaviour.mjs"))});
+`;
+
+/** Runs the hook as a program does at the start of a turn, and keeps its output. */
+const hooks = (folder: string, program: string, event: string): string => `
+import { spawnSync } from "node:child_process";
+import { appendFileSync } from "node:fs";
+const input = JSON.stringify({ hook_event_name: "${event}", session_id: "${CONVERSATION}", prompt: process.argv.at(-1) });
+const args = [${JSON.stringify(LAUNCHER)}, "inbox", "--hook", "${program}", "--joined", "writer"];
+const { stdout } = spawnSync(process.execPath, args, { input, encoding: "utf8" });
+appendFileSync(${JSON.stringify(join(folder, "heard"))}, stdout + "\\n");
+`;
+
+interface Scene {
+  readonly home: string;
+  readonly folder: string;
+  /** Opens a window whose programs are the ones of the test. */
+  open(): Promise<Window>;
+  calls(): string[][];
+  heard(): string;
+  send(text: string): Promise<void>;
+}
+
+async function openScene(
+  program: string,
+  options: {
+    readonly programs?: readonly string[];
+    readonly behaviour?: string;
+    readonly join?: readonly string[];
+    readonly desktop?: boolean;
+    readonly config?: Record<string, unknown>;
+  } = {},
+): Promise<Scene> {
+  const { home } = await makeHome(options.config);
+  await startGateway(home);
+  const folder = mkdtempSync(join(tmpdir(), "parley-wake-"));
+  const bin = join(folder, "bin");
+  mkdirSync(bin);
+  const { programs = [], behaviour = "", desktop = true } = options;
+  for (const name of [...programs, "notify-send"])
+    writeFileSync(join(bin, name), PROGRAM(folder), { mode: 0o755 });
+  writeFileSync(join(bin, "package.json"), '{"type":"module"}');
+  writeFileSync(join(folder, "behaviour.mjs"), behaviour);
+  await run(home, ["join", program, "--yes", "--session", "writer", ...(options.join ?? [])], { folder });
+  // A process that waits for a closed window ends once its program has left.
+  cleanup(async () => {
+    await run(home, ["leave", program, "--yes"], { folder });
+  });
+  const textOf = (name: string): string =>
+    existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8") : "";
+  return {
+    home,
+    folder,
+    async open() {
+      const window = new Window(home, {
+        PATH: `${bin}:/usr/bin:/bin`,
+        ...(desktop ? { DISPLAY: ":0" } : {}),
+      });
+      window.startServer("writer");
+      await expect.poll(() => existsSync(join(home, ".parley/joined/writer/1.json")), SLOW).toBe(true);
+      await window.hook(program, "writer", "SessionStart", { session_id: CONVERSATION });
+      return window;
+    },
+    calls: () =>
+      textOf("calls")
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as string[]),
+    heard: () => textOf("heard"),
+    async send(message) {
+      const args = { sessionKey: "agent:main:mcp:writer", message, timeoutSeconds: 0 };
+      await runJson(home, ["tool", "sessions_send", JSON.stringify(args), "--as", "agent:research:main"]);
+    },
+  };
+}
+
+const isOpen = ({ home }: Scene): boolean => existsSync(join(home, ".parley/joined/writer/1.json"));
+
+async function close(scene: Scene, window: Window): Promise<void> {
+  window.close();
+  await expect.poll(() => isOpen(scene), SLOW).toBe(false);
+}
+
+test(
+  "an idle window of Codex gets one queued prompt for messages that wait together, and its hook tells them once",
+  async () => {
+    const scene = await openScene("codex", { programs: ["codex"] });
+    const window = await scene.open();
+    await scene.send("which port?");
+    await scene.send("which host?");
+    const queued = ["codex", "queue", "--thread", CONVERSATION, "--message", NUDGE];
+    await expect.poll(scene.calls, SLOW).toEqual([queued]);
+    const prompt = { session_id: CONVERSATION, prompt: NUDGE };
+    const told = await window.hook("codex", "writer", "UserPromptSubmit", prompt);
+    expect(told).toMatch(/"hookEventName":"UserPromptSubmit"[\s\S]*which port\?[\s\S]*which host\?/);
+    // A prompt that waited while the hook at the end of a turn told the messages starts no turn.
+    const again = await window.hook("codex", "writer", "UserPromptSubmit", prompt);
+    expect(again).toContain('{"decision":"block","reason":"Parley: the messages were shown already."}');
+    expect(scene.calls()).toEqual([queued]);
+  },
+  TEST_MS,
+);
+
+test(
+  "a window that cannot be woken: its owner is notified on the desktop, once for messages that wait together",
+  async () => {
+    const scene = await openScene("gemini");
+    const window = await scene.open();
+    await scene.send("which port?");
+    await scene.send("which host?");
+    const body = `A message waits for Gemini CLI in ${scene.folder}: it cannot be woken while it is idle.`;
+    const notice = ["notify-send", "--app-name=Parley", "--", "Parley", body];
+    await expect.poll(scene.calls, SLOW).toEqual([notice]);
+    const told = await window.hook("gemini", "writer", "BeforeAgent", { session_id: CONVERSATION });
+    expect(told).toMatch(/which port\?[\s\S]*which host\?/);
+    await scene.send("a later question");
+    // During a turn its end tells the message.
+    expect(await window.hook("gemini", "writer", "AfterAgent", { session_id: CONVERSATION })).toContain(
+      "a later question",
+    );
+    expect(scene.calls()).toEqual([notice]);
+  },
+  TEST_MS,
+);
+
+test.each([
+  ["without a desktop the first owner is told in a chat", []],
+  ["a named chat is told", ["--notify", "telegram:1001"]],
+] as const)(
+  "%s that a message waits, once",
+  async (_, join) => {
+    const server = await startTelegram();
+    cleanup(() => server.close());
+    server.addBot(BOT_TOKEN, "parley_test_bot");
+    server.addChat({ id: 1001, type: "private" });
+    const telegram = { apiRoot: server.url, botToken: BOT_TOKEN, allowFrom: ["1001"] };
+    const owners = join.length === 0 ? ["telegram:1001"] : [];
+    const config = { channels: { telegram }, commands: { owners } };
+    const scene = await openScene("gemini", { join, desktop: false, config });
+    await scene.open();
+    await scene.send("which port?");
+    const texts = () => server.sent.map(({ text }) => text);
+    const body = `A message waits for Gemini CLI in ${scene.folder}: it cannot be woken while it is idle.`;
+    await expect.poll(texts, SLOW).toEqual([body]);
+    expect(scene.calls()).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "wake resume: a closed conversation is continued once for messages that wait together, as its own session",
+  async () => {
+    const scene = await openScene("gemini", { programs: ["gemini"], join: ["--wake", "resume"] });
+    writeFileSync(join(scene.folder, "behaviour.mjs"), hooks(scene.folder, "gemini", "BeforeAgent"));
+    await close(scene, await scene.open());
+    await scene.send("which port?");
+    await scene.send("which host?");
+    await expect.poll(scene.heard, SLOW).toMatch(/which port\?[\s\S]*which host\?/);
+    expect(scene.calls()).toEqual([["gemini", "--resume", CONVERSATION, "-p", NUDGE]]);
+    const continued = join(scene.home, ".parley/joined/writer/1.continued");
+    await expect.poll(() => existsSync(continued), SLOW).toBe(false);
+    const window = await scene.open();
+    expect(await window.hook("gemini", "writer", "AfterAgent")).toBe("<code 0>");
+  },
+  TEST_MS,
+);
+
+test.each([
+  ["that is missing", [], "", "could not start `gemini`: command not found"],
+  [
+    "that fails",
+    ["gemini"],
+    'console.error("no key"); process.exit(3);',
+    "`gemini` failed (exit code 3): no key",
+  ],
+  ["that reads nothing", ["gemini"], "", "it was continued without a window but did not read it"],
+] as const)(
+  "wake resume with a program %s: the owner learns why, and the next window is told the message",
+  async (_, programs, behaviour, reason) => {
+    const scene = await openScene("gemini", { programs, behaviour, join: ["--wake", "resume"] });
+    await close(scene, await scene.open());
+    await scene.send("which port?");
+    const noticed = () => scene.calls().filter(([name]) => name === "notify-send");
+    await expect.poll(noticed, SLOW).toHaveLength(1);
+    expect(noticed()[0]?.at(-1)).toBe(`A message waits for Gemini CLI in ${scene.folder}: ${reason}.`);
+    const window = new Window(scene.home);
+    window.startServer("writer");
+    await expect.poll(() => isOpen(scene), SLOW).toBe(true);
+    expect(await window.hook("gemini", "writer", "SessionStart")).toContain("which port?");
+    expect(scene.calls().filter(([name]) => name === "gemini").length).toBeLessThan(2);
+  },
+  TEST_MS,
+);
+
+/** Answers each message of the inbox, as a model does that its hook has told them. */
+const answers = (home: string, folder: string, port: number): string => `
+import { appendFileSync, readFileSync } from "node:fs";
+const handle = process.cwd().endsWith("one") ? "one" : "two";
+const { tokens } = JSON.parse(readFileSync(${JSON.stringify(join(home, ".parley/joined"))} + "/" + handle + ".json", "utf8"));
+const call = async (name, args) => {
+  const response = await fetch("http://127.0.0.1:${port}/mcp", {
+    method: "POST",
+    headers: {
+      authorization: "Bearer " + tokens[0],
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+      "mcp-protocol-version": "2025-11-25",
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }),
+  });
+  const found = /\\{.*\\}/.exec(await response.text())[0];
+  return JSON.parse(JSON.parse(found).result.content[0].text);
+};
+const { messages } = await call("sessions_inbox", { limit: 1 });
+const { from, text } = messages.at(-1);
+const sent = await call("sessions_send", { sessionKey: from, message: text + "!", timeoutSeconds: 0 });
+appendFileSync(${JSON.stringify(join(folder, "calls"))}, JSON.stringify([handle, sent.status, sent.code ?? ""]) + "\\n");
+`;
+
+test(
+  "two conversations that wake and answer each other end at the hop limit of their chain",
+  async () => {
+    const { home, port } = await makeHome({ session: { agentToAgent: { maxHops: 4 } } });
+    await startGateway(home);
+    const root = mkdtempSync(join(tmpdir(), "parley-circle-"));
+    const bin = join(root, "bin");
+    mkdirSync(bin);
+    writeFileSync(join(bin, "package.json"), '{"type":"module"}');
+    writeFileSync(join(bin, "gemini"), PROGRAM(root), { mode: 0o755 });
+    writeFileSync(join(root, "behaviour.mjs"), answers(home, root, port));
+    for (const handle of ["one", "two"]) {
+      const folder = join(root, handle);
+      mkdirSync(folder);
+      await run(home, ["join", "gemini", "--yes", "--session", handle, "--wake", "resume"], { folder });
+      cleanup(async () => {
+        await run(home, ["leave", "gemini", "--yes"], { folder });
+      });
+      const window = new Window(home, { PATH: `${bin}:/usr/bin:/bin` });
+      window.startServer(handle);
+      const file = join(home, ".parley/joined", handle, "1.json");
+      await expect.poll(() => existsSync(file), SLOW).toBe(true);
+      await window.hook("gemini", handle, "SessionStart", { session_id: CONVERSATION });
+      window.close();
+      await expect.poll(() => existsSync(file), SLOW).toBe(false);
+    }
+    const args = { sessionKey: "agent:main:mcp:one", message: "ping", timeoutSeconds: 0 };
+    await runJson(home, ["tool", "sessions_send", JSON.stringify(args), "--as", "agent:main:mcp:two"]);
+    const sent = (): unknown[] => {
+      const text = existsSync(join(root, "calls")) ? readFileSync(join(root, "calls"), "utf8") : "";
+      const lines = text.split("\n").filter((line) => line !== "");
+      return lines.map((line) => JSON.parse(line)).filter(([name]) => name !== "gemini");
+    };
+    await expect.poll(sent, { timeout: 90_000, interval: 500 }).toEqual([
+      ["one", "accepted", ""],
+      ["two", "accepted", ""],
+      ["one", "accepted", ""],
+      ["two", "forbidden", "chain_limit"],
+    ]);
+  },
+  TEST_MS + 60_000,
+);

@@ -1,0 +1,55 @@
+// A process that stands for a window of a coding agent.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { cleanup } from "../kit/engine/engine.ts";
+import { LAUNCHER } from "../kit/process/fleet.ts";
+
+/** A process that stands for a window: it starts the MCP server and hooks, as a program does. */
+export class Window {
+  readonly #shell: ChildProcess;
+  readonly #home: string;
+  #said = "";
+
+  constructor(home: string, env: Record<string, string> = {}) {
+    this.#home = home;
+    // Commands come as lines of the shell's input, so the shell is the parent of both.
+    this.#shell = spawn("/bin/sh", [], {
+      env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    this.#shell.stdout?.on("data", (piece: Buffer) => {
+      this.#said += piece.toString();
+    });
+    cleanup(() => {
+      this.#shell.kill("SIGKILL");
+    });
+  }
+
+  startServer(handle: string): void {
+    const file = join(this.#home, `pipe-${handle}-${this.#shell.pid}`);
+    this.#shell.stdin?.write(
+      `mkfifo ${file}\n${this.#line(`mcp --joined ${handle}`)} <${file} >/dev/null & exec 9>${file}\n`,
+    );
+  }
+
+  /** Closes the window: its MCP server loses its input. */
+  close(): void {
+    this.#shell.stdin?.end();
+  }
+
+  /** Runs the hook and returns its output and exit code. */
+  async hook(program: string, handle: string, event: string, more: object = {}): Promise<string> {
+    const from = this.#said.length;
+    const input = `'${JSON.stringify({ hook_event_name: event, ...more })}'`;
+    const command = this.#line(`inbox --hook ${program} --joined ${handle}`);
+    this.#shell.stdin?.write(`printf '%s' ${input} | ${command} 2>&1; echo "<code $?>"\n`);
+    await expect.poll(() => this.#said.slice(from), { timeout: 30_000 }).toMatch(/<code \d+>/);
+    return this.#said.slice(from).trim();
+  }
+
+  #line(words: string): string {
+    return `'${process.execPath}' '${LAUNCHER}' ${words}`;
+  }
+}

@@ -26,6 +26,8 @@ export const IDEMPOTENCY = {
   "sessions.create": "required",
   "sessions.preview": "none",
   "sessions.earlier": "none",
+  "sessions.search": "none",
+  "chat.image": "none",
   "sessions.patch": "optional",
   "sessions.reset": "optional",
   "sessions.delete": "optional",

@@ -42,6 +42,7 @@ const CHECKED = {
 interface Scene {
   /** Id of a run in the main session that has ended. */
   readonly runId: string;
+  readonly messageId: string;
   readonly chainId: string;
   /** Ids of failed runs; each is the last run of its session. */
   readonly failed: { readonly retried: string; readonly dismissed: string };
@@ -69,6 +70,7 @@ const EXAMPLES: Examples = {
   "sessions.resolve": () => ({ label: "notes" }),
   "sessions.preview": () => ({ keys: [MAIN, "agent:main:unknown"] }),
   "chat.history": () => ({ sessionKey: MAIN, includeRuns: true }),
+  "chat.image": ({ messageId }) => ({ sessionKey: MAIN, messageId, index: 1 }),
   "chains.list": () => ({ includeSingle: true }),
   "chains.get": ({ chainId }) => ({ chainId }),
   "access.explain": () => ({ viewer: NOTES, target: MAIN }),
@@ -127,6 +129,7 @@ const EXAMPLES: Examples = {
   "chat.abort": () => ({ sessionKey: MAIN }),
   "sessions.reset": () => ({ key: MAIN }),
   "sessions.earlier": () => ({ key: MAIN }),
+  "sessions.search": () => ({ query: "hello" }),
   "sessions.delete": () => ({ key: NOTES }),
 };
 
@@ -162,8 +165,13 @@ async function openScene() {
     ...{ schedule: { kind: "at", atMs: 9_000_000_000_000 }, message: "m", name: "job" },
     ...{ deliver: { to: "main" }, thinking: "low", timeoutSeconds: 60 },
   });
-  const { runId } = await admin.request("chat.send", { sessionKey: MAIN, message: "good morning" });
+  const { runId } = await admin.request("chat.send", {
+    ...{ sessionKey: MAIN, message: "good morning" },
+    attachments: [{ mimeType: "image/png", content: "aGVsbG8=" }],
+  });
   await admin.request("agent.wait", { runId });
+  const { messages } = await admin.request("chat.history", { sessionKey: MAIN });
+  const messageId = messages.find(({ content }) => content[1]?.type === "image")?.id ?? "";
   const { chains } = await admin.request("chains.list", { includeSingle: true });
   const chainId = chains[0]?.chainId ?? "";
   const fails = async (label: string): Promise<string> => {
@@ -173,14 +181,13 @@ async function openScene() {
     return sent.runId;
   };
   const failed = { retried: await fails("one"), dismissed: await fails("two") };
-  const { key: asker } = await admin.request("sessions.create", { label: "asker" });
-  await admin.request("chat.send", { sessionKey: asker, message: "ask" });
-  const permissionId = await until(async () => {
-    const { permissions } = await admin.request("permissions.list", {});
-    return permissions[0]?.id;
-  });
-  const ids = { jobId: job.id, nodeId, codes, runId, chainId, failed, permissionId };
-  return { house, seen, admin, node, scene: ids };
+  return {
+    house,
+    seen,
+    admin,
+    node,
+    scene: { jobId: job.id, nodeId, codes, runId, messageId, chainId, failed },
+  };
 }
 
 /** Adds rows to the outbox, people who have written, and a bound chat. */

@@ -24,6 +24,12 @@ async function mainRow(house: House): Promise<ListedRow> {
   return row;
 }
 
+/** Reads the row that comes with the conversation. */
+async function openRow(house: House, token?: string): Promise<ListedRow | undefined> {
+  const client = await house.client(token === undefined ? {} : { token });
+  return (await client.request("chat.history", { sessionKey: MAIN, includeRuns: true })).now?.session;
+}
+
 async function say(house: House, message: string, idempotencyKey = message): Promise<void> {
   const client = await house.client();
   await client.agent({ message, sessionKey: MAIN, idempotencyKey }).done.catch(() => undefined);
@@ -47,6 +53,7 @@ test("a failed last turn stays in its row with the redacted reason, also after a
   });
   expect(failure?.reason).not.toContain(KEY);
   expect(failure?.reason?.length).toBeLessThanOrEqual(200);
+  expect((await openRow(house))?.failure).toEqual(failure);
   const { dir } = house;
   await house.stop();
   const again = await openHouse({ play: failsOn, dir });
@@ -71,6 +78,7 @@ test("I9: the reason names no session that the token does not cover", async () =
   const [row] = await listed(house, {}, "main");
   expect(row?.failure?.reason).toMatch(/ was asked by agent:main:main$/);
   expect(row?.failure?.reason).not.toContain("secret");
+  expect((await openRow(house, "main"))?.failure).toEqual(row?.failure);
 });
 
 test("a reset clears the failure, and so does a session's next work", async () => {

@@ -231,6 +231,21 @@ const PREVIEW = named(
   }),
 );
 
+export const SEARCH_LIMIT = { fallback: 20, min: 1, max: 100 };
+const QUERY_CHARS_MAX = 500;
+
+export const SEARCH_HIT = object(
+  {
+    sessionKey: text(),
+    sessionId: text(),
+    messageId: text(),
+    role: text(),
+    timestamp: number(),
+    excerpt: text("The text around the words; credentials are redacted."),
+  },
+  { earlier: about(oneOf(true), "The message is from before a reset.") },
+);
+
 const done = oneOf(true);
 
 export const SESSION_METHODS = {
@@ -309,6 +324,21 @@ export const SESSION_METHODS = {
       },
     ),
     result: object({ ts: number(), previews: list(PREVIEW) }),
+  },
+  "sessions.search": {
+    scope: READ,
+    summary: "Finds messages by their words in the transcripts of the sessions that the token covers.",
+    params: object(
+      { query: text("Words that the message contains.", { maxLength: QUERY_CHARS_MAX }) },
+      {
+        sessionKey: about(name, "Only this session."),
+        agentId: about(name, "Only sessions of this agent."),
+        limit: about(count(1), `Most hits. Default ${SEARCH_LIMIT.fallback}, at most ${SEARCH_LIMIT.max}.`),
+        cursor,
+      },
+    ),
+    result: object({ hits: list(SEARCH_HIT, "Newest first.") }, { nextCursor: text() }),
+    errors: NAMES_SESSION,
   },
   "sessions.patch": {
     scope: WRITE,

@@ -197,6 +197,15 @@ const WAIT_ANSWER = named(
 );
 export type WaitAnswer = Of<typeof WAIT_ANSWER>;
 
+const IMAGE = object(
+  {
+    sessionKey,
+    messageId: about(name, "Id of the message."),
+    index: integer("Position of the picture in the message's content, from 0.", { minimum: 0 }),
+  },
+  { sessionId: HISTORY.properties.sessionId },
+);
+
 export const TALK_METHODS = {
   "chat.history": {
     scope: READ,
@@ -204,6 +213,13 @@ export const TALK_METHODS = {
     params: HISTORY,
     result: HISTORY_PAGE,
     ignored: ["maxChars"],
+    errors: [...NAMES_SESSION, "message_not_found"],
+  },
+  "chat.image": {
+    scope: READ,
+    summary: "Reads a picture of a message. `chat.history` has only its type and size.",
+    params: IMAGE,
+    result: object({ mimeType: text(), content: text("Base64.") }),
     errors: [...NAMES_SESSION, "message_not_found"],
   },
   "chat.send": {

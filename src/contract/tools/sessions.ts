@@ -11,7 +11,7 @@ import { THINKING_LEVELS, type VisibilityMode } from "../../core/shapes/settings
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import type { UsageSum } from "../../core/shapes/usage.ts";
 import { NAMES_SESSION as NAMED } from "../methods/parts.ts";
-import { CONTEXT, ROW, ROW_OPTIONS, WORK } from "../methods/sessions.ts";
+import { CONTEXT, ROW, ROW_OPTIONS, SEARCH_HIT, SEARCH_LIMIT, WORK } from "../methods/sessions.ts";
 import {
   about,
   declared,
@@ -31,7 +31,6 @@ import { choice, done, OF_SESSIONS, REPEATABLE, type ToolEntry, word } from "./p
 export const LIST_LIMIT = { fallback: 50, min: 1, max: 200 };
 export const LIST_MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 export const HISTORY_LIMIT = { fallback: 50, min: 1, max: 1_000 };
-export const SEARCH_LIMIT = { fallback: 20, min: 1, max: 100 };
 export const INBOX_LIMIT = { fallback: 20, min: 0, max: 200 };
 /** Maximum wait of `sessions_inbox`, in seconds. */
 export const INBOX_WAIT_SECONDS = 300;
@@ -64,18 +63,6 @@ const LISTED_SESSION = object(
     transcriptPath: text("Path of the JSONL copy of the transcript."),
     messages: list(declared<Message>("Message"), "With `messageLimit`: the last messages."),
   },
-);
-
-const SEARCH_HIT = object(
-  {
-    sessionKey: text(),
-    sessionId: text(),
-    messageId: text(),
-    role: text(),
-    timestamp: number(),
-    excerpt: text("Text around the found words. Credentials are redacted."),
-  },
-  { earlier: about(oneOf(true), "Present if the message was written before a reset.") },
 );
 
 /** The announcement or answer that follows later. */

@@ -29,7 +29,7 @@ import {
   readHistory,
 } from "../../store/queries/transcripts/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { listedRow } from "./session-row.ts";
+import { failuresOf, listedRow } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
 /** Maximum bytes of one answer; a client continues from its end. */
@@ -147,8 +147,9 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
   const sees = createGate(settings, ctx.caller, "list");
   const activity = (await activityOf(db, [session.key])).get(session.key);
   const row = { session, ...(activity ?? { state: "idle" as const, queuedRuns: 0 }) };
+  const failure = (await failuresOf(ctx, [row], sees)).get(session.key);
   return {
-    session: listedRow(ctx.deps, row, sees),
+    session: { ...listedRow(ctx.deps, row, sees), ...optional({ failure }) },
     queue: lane
       .filter(({ state }) => state === "queued")
       .map((run) => queuedRun(run, ctx.deps.world.redactor, sees)),
@@ -231,4 +232,24 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
   });
 }
 
-export const historyMethods: Methods<"chat.history"> = { "chat.history": { handle: history } };
+async function image(
+  ctx: CallContext,
+  { sessionKey, messageId, index, sessionId }: ParamsOf<"chat.image">,
+): Promise<Result<PayloadOf<"chat.image">>> {
+  const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey });
+  if (!found.ok) return found;
+  const session = await conversationOf(ctx, found.value, sessionId);
+  if (!session.ok) return session;
+  const pace = ctx.deps.world.redactor.pace();
+  const wanted = { sessionId: session.value.sessionId, limit: 1, from: messageId, includeTools: true, pace };
+  const page = await readHistory(ctx.access.db, wanted);
+  if (!page.ok) return page;
+  const block = page.value.messages[0]?.content[index];
+  if (block?.type === "image") return ok({ mimeType: block.mimeType, content: block.data });
+  return fail("message_not_found", `message ${quoted(messageId, 64)} has no picture at ${index}`);
+}
+
+export const historyMethods: Methods<"chat.history" | "chat.image"> = {
+  "chat.history": { handle: history },
+  "chat.image": { handle: image },
+};

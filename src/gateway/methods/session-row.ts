@@ -7,8 +7,8 @@ import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import type { ListedSession } from "../../flows/session/list.ts";
-import type { EndedRun } from "../../store/queries/runs/run-facts.ts";
-import type { BasicDeps } from "../call.ts";
+import { type EndedRun, endsOf } from "../../store/queries/runs/run-facts.ts";
+import type { BasicDeps, CallContext } from "../call.ts";
 import { errorLine } from "../error-line.ts";
 
 /** Splits `<provider>/<model>`; the model's own name may contain slashes. */
@@ -75,7 +75,7 @@ export function listedRow(parts: RowParts, row: ListedSession, sees: (key: strin
 }
 
 /** Returns the failure of a session's last turn, or undefined if its run was deleted. */
-export function failureRow(
+function failureRow(
   parts: RowParts,
   run: EndedRun | undefined,
   sees: (key: string) => boolean,
@@ -84,4 +84,20 @@ export function failureRow(
   const { runId, endedAt, error } = run;
   const reason = error === undefined ? undefined : errorLine(parts, error, sees);
   return { runId, endedAt, code: endCodeOf(run) ?? "run_failed", ...optional({ reason }) };
+}
+
+/** Returns the failure of each session whose last turn failed, unless it works again. */
+export async function failuresOf(
+  { access, deps }: CallContext,
+  rows: readonly ListedSession[],
+  sees: (key: string) => boolean,
+): Promise<ReadonlyMap<string, ListedRow["failure"]>> {
+  const failed = rows.flatMap(({ session: { key, failedRun }, state }) =>
+    state === "idle" && failedRun !== undefined ? [{ key, failedRun }] : [],
+  );
+  const ends = await endsOf(
+    access.db,
+    failed.map(({ failedRun }) => failedRun),
+  );
+  return new Map(failed.map(({ key, failedRun }) => [key, failureRow(deps, ends.get(failedRun), sees)]));
 }

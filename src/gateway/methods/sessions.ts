@@ -3,7 +3,7 @@
 
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate, storePathFor } from "../../access/token.ts";
-import type { ListedRow, SESSION_METHODS } from "../../contract/methods/sessions.ts";
+import { type ListedRow, SEARCH_LIMIT, type SESSION_METHODS } from "../../contract/methods/sessions.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -26,14 +26,14 @@ import {
   visibleCounts,
 } from "../../flows/session/list.ts";
 import { createNamed } from "../../flows/session/open.ts";
+import { searchVisible } from "../../flows/session/search.ts";
 import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
-import { endsOf } from "../../store/queries/runs/run-facts.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { earlierConversations } from "../../store/queries/sessions/earlier-conversations.ts";
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { failureRow, listedRow, sessionRow, splitModel } from "./session-row.ts";
+import { failuresOf, listedRow, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
 
 export type SessionDeps = BasicDeps & LifecycleContext & Pick<SystemDeps, "models">;
@@ -104,22 +104,6 @@ async function waitsOf(
     if (sees(to) && known?.includes(to) === false) known.push(to);
   }
   return found;
-}
-
-/** Returns the failure of each session whose last turn failed, unless another turn is running. */
-async function failuresOf(
-  { access, deps }: CallContext,
-  rows: readonly ListedSession[],
-  sees: (key: string) => boolean,
-): Promise<ReadonlyMap<string, ListedRow["failure"]>> {
-  const failed = rows.flatMap(({ session: { key, failedRun }, state }) =>
-    state === "idle" && failedRun !== undefined ? [{ key, failedRun }] : [],
-  );
-  const ends = await endsOf(
-    access.db,
-    failed.map(({ failedRun }) => failedRun),
-  );
-  return new Map(failed.map(({ key, failedRun }) => [key, failureRow(deps, ends.get(failedRun), sees)]));
 }
 
 async function childrenOf(
@@ -251,6 +235,19 @@ function shownRow(ctx: CallContext, session: Session) {
   return sessionRow(ctx.deps, session, createGate(ctx.deps.settings, ctx.caller, "list"));
 }
 
+async function search(
+  ctx: CallContext<SessionDeps>,
+  { limit = SEARCH_LIMIT.fallback, ...asked }: ParamsOf<"sessions.search">,
+): Promise<Result<PayloadOf<"sessions.search">>> {
+  if (asked.cursor !== undefined && !/^\d{1,15}$/.test(asked.cursor)) return badCursor("sessions.search");
+  const { redactor } = ctx.deps.world;
+  const { readWorker } = ctx.deps.engine.store;
+  return searchVisible(
+    { ...ctx.access, viewer: ctx.viewer, redactor, readWorker, signal: ctx.signal },
+    { ...asked, limit: Math.min(limit, SEARCH_LIMIT.max) },
+  );
+}
+
 export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> = {
   "sessions.list": { handle: list },
   "sessions.resolve": { handle: resolve },
@@ -272,6 +269,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
     },
   },
   "sessions.earlier": { handle: earlier },
+  "sessions.search": { handle: search },
   "sessions.preview": {
     async handle(ctx, { keys, limit, maxChars }) {
       const count = Math.min(limit ?? PREVIEW_LIMIT_DEFAULT, PREVIEW_LIMIT_MAX);

@@ -188,3 +188,57 @@ test("an operator whose token covers an archived session can read it", async () 
   expect(ids(page)).toEqual(["m0", "m1"]);
   expect(page.now?.session.archivedAt).toBe(5);
 });
+
+test("chat.image reads a picture of a message, and nothing else", async () => {
+  const house = await openHouse();
+  const client = await house.client();
+  const content = Buffer.from("a picture").toString("base64");
+  const attachments = [{ mimeType: "image/png", content }];
+  const about = { sessionKey: "main", message: "look", idempotencyKey: "r1" };
+  await client.request("chat.send", { ...about, attachments });
+  await client.request("agent.wait", { runId: "r1" });
+  const { messages } = await client.request("chat.history", { sessionKey: "main" });
+  expect(messages[0]?.content[1]).toEqual({ type: "image", mimeType: "image/png", data: "", bytes: 9 });
+  const read = (messageId: string, index: number) =>
+    client.request("chat.image", { sessionKey: "main", messageId, index });
+  const id = messages[0]?.id ?? "";
+  expect(await read(id, 1)).toEqual({ mimeType: "image/png", content });
+  for (const [messageId, index] of [
+    [id, 0],
+    [id, 2],
+    ["other", 1],
+  ] as const)
+    await expect(read(messageId, index)).rejects.toMatchObject({ reason: "message_not_found" });
+  const elsewhere = { sessionKey: "agent:research:main", messageId: id, index: 1 };
+  await expect(client.request("chat.image", elsewhere)).rejects.toMatchObject({
+    reason: "message_not_found",
+  });
+});
+
+test("sessions.search finds messages of all sessions that the token covers, in pages", async () => {
+  const token = "covers-only-main-token";
+  const tokens = [{ token, role: "operator", scopes: ["operator.read"], sessions: [MAIN] }] as const;
+  const house = await openHouse({ gateway: { tokens } });
+  const client = await house.client();
+  for (const sessionKey of [MAIN, "agent:research:main"])
+    await client.agent({ sessionKey, message: "ripe tomatoes" }).done;
+  const search = async (limit: number, cursor?: string, by = client) =>
+    by.request("sessions.search", {
+      query: "tomato ripe",
+      limit,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+  const all = await search(10);
+  expect(all.hits.map(({ sessionKey, role }) => [sessionKey, role])).toEqual([
+    ["agent:research:main", "assistant"],
+    ["agent:research:main", "user"],
+    [MAIN, "assistant"],
+    [MAIN, "user"],
+  ]);
+  const first = await search(3);
+  const rest = await search(3, first.nextCursor);
+  expect([...first.hits, ...rest.hits]).toEqual(all.hits);
+  const scoped = await search(10, undefined, await house.client({ token }));
+  expect(scoped.hits).toEqual(all.hits.slice(2));
+  await expect(search(1, "x")).rejects.toMatchObject({ reason: "invalid_argument" });
+});

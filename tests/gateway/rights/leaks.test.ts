@@ -125,6 +125,11 @@ const ABOUT_ATTENTION = {
   "runs.dismiss": [{ runId: "a" }],
 } as const;
 
+const TRANSCRIPTS = {
+  "sessions.search": [{ query: "velvet" }, { query: "the", sessionKey: SEEN }],
+  "chat.image": [{ sessionKey: SEEN, messageId: "a", index: 0 }],
+} as const;
+
 /** Returns requests for each method, in this order: the last ones delete the rows that the others read. */
 function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
   const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
@@ -142,6 +147,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "sessions.resolve": [{ key: SEEN }, { label: "velvet label" }],
     "sessions.create": [{ agentId: "research", idempotencyKey: "c" }],
     "sessions.earlier": [{ key: SEEN }],
+    ...TRANSCRIPTS,
     "sessions.preview": [{ keys: [SEEN] }],
     "sessions.patch": [{ key: SEEN, thinkingLevel: "low" }],
     "chat.history": [

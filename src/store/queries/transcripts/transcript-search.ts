@@ -42,7 +42,7 @@ export interface SearchHit {
   readonly earlier?: true;
 }
 
-interface SearchPage {
+export interface SearchPage {
   readonly hits: SearchHit[];
   readonly nextCursor?: string;
 }

@@ -62,7 +62,11 @@ export const PAGE_VIEWS: readonly PageView[] = [
   },
   { name: "inbox", at: "inbox", shows: ".inbox-row", needs: "attention.list" },
   { name: "sessions", at: "sessions" },
-  { name: "conversation", at: `sessions/${MAIN}` },
+  { name: "conversation", at: `sessions/${MAIN}`, shows: ".entry" },
+  {
+    ...{ name: "jobs", at: `sessions/${MAIN}`, shows: ".jobs" },
+    enter: (page) => page.locator(".jobs").first().scrollIntoViewIfNeeded(),
+  },
   { name: "rich-text", at: ({ richKey }) => `sessions/${encodeURIComponent(richKey)}` },
   { name: "flow", at: "flow" },
   { name: "chain", at: ({ chainId }) => `flow/${chainId}` },

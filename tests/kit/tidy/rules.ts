@@ -64,6 +64,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@discordjs/rest": ["channels"],
   "@discordjs/ws": ["channels"],
   marked: ["ui", "channels"],
+  "sugar-high": ["ui"],
 };
 
 /** Layers that may import everything, and that no other layer may import. */

@@ -3,12 +3,12 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { type AnnouncementFacts, composeAnnouncement } from "../../../src/core/rules/announcement.ts";
 import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
 import { isTame } from "../../../src/core/text/tame-markdown.ts";
-import { filesOf, parsed, sessionOf, summaryOf, type ToolCall } from "../../../ui/src/conversation/calls.ts";
 import { itemsOf } from "../../../ui/src/conversation/items.ts";
-import { lastBlockAt } from "../../../ui/src/conversation/last-block.ts";
 import { originOf } from "../../../ui/src/conversation/origin.ts";
+import { lastBlockAt } from "../../../ui/src/conversation/text/last-block.ts";
 import {
   currentRun,
   type Message,
@@ -20,6 +20,14 @@ import {
   withNewer,
   withOlder,
 } from "../../../ui/src/conversation/thread.ts";
+import {
+  filesOf,
+  parsed,
+  sessionOf,
+  summaryOf,
+  type ToolCall,
+} from "../../../ui/src/conversation/work/calls.ts";
+import { jobResultOf } from "../../../ui/src/conversation/work/job-result.ts";
 import { assistantMessage, toolResult, userMessage } from "../../store/samples.ts";
 
 const RUN: Run = {
@@ -127,13 +135,19 @@ describe("the visible history", () => {
     ...{ sessionKey: "k", sessionId: "s", thinkingLevel: "off", messages, runs },
   });
   const shape = (items: ReturnType<typeof itemsOf>) =>
-    items.flatMap((item) =>
-      item.kind === "message"
-        ? [`${item.id}(${item.results.map(({ id }) => id).join()})`]
-        : item.kind === "end"
-          ? [item.id]
-          : [],
-    );
+    items.flatMap((item): string[] => {
+      if (item.kind === "work")
+        return item.steps.map((step) =>
+          step.kind === "call" ? `${step.messageId}(${step.result?.id ?? ""})` : `${step.messageId} thinks`,
+        );
+      if (item.kind === "quiet") return [`${item.turns} quiet`];
+      if (item.kind === "message") return [item.headed ? `${item.id} headed` : item.id];
+      return item.kind === "end" ? [item.silent ? `${item.id} silent` : item.id] : [];
+    });
+  const said = (id: string, text: string, runId: string): Message => ({
+    ...assistantMessage(id, text),
+    runId,
+  });
 
   test("IT1: a result is shown with the nearest call of its id, or alone if that call is not loaded", () => {
     const messages = [
@@ -144,7 +158,7 @@ describe("the visible history", () => {
       result("t2", "c1", "r2"),
     ];
     const runs = { r0: RUN, r1: RUN, r2: { ...RUN, kind: "append" as const } };
-    expect(shape(itemsOf(thread(messages, runs)))).toEqual(["x()", "end r0", "a1(t1)", "end r1", "a2(t2)"]);
+    expect(shape(itemsOf(thread(messages, runs)))).toEqual(["x(x)", "end r0", "a1(t1)", "end r1", "a2(t2)"]);
   });
 
   test("a line marks the end of the messages that the model sees only as a summary", () => {
@@ -162,7 +176,67 @@ describe("the visible history", () => {
     const after = { ...before, messages: [...before.messages, result("t", "c", "r1")] };
     const next = itemsOf(after, items);
     expect(next.find(({ id }) => id === "b")).toBe(items.find(({ id }) => id === "b"));
-    expect(next.find(({ id }) => id === "a")).not.toBe(items.find(({ id }) => id === "a"));
+    const work = (list: typeof items) => list.find(({ kind }) => kind === "work");
+    expect(work(next)).not.toBe(work(items));
+    const older = itemsOf({ ...after, messages: [call("z", "c0", "r1"), ...after.messages] }, next);
+    expect(work(older)).toMatchObject({
+      id: work(next)?.id,
+      steps: [{ messageId: "z" }, { messageId: "a" }],
+    });
+  });
+
+  test("IT3: one header per run, and one list of steps between two texts", () => {
+    const ask = (id: string, runId: string): Message => ({ ...userMessage(id, "go"), runId });
+    const thought: Message = {
+      ...assistantMessage("b", ""),
+      ...{ content: [{ type: "thinking", thinking: "hm" }], runId: "r1" },
+    };
+    const messages = [
+      ask("q", "r1"),
+      said("a", "I look.", "r1"),
+      thought,
+      call("c", "k1", "r1"),
+      result("t", "k1", "r1"),
+      call("d", "k2", "r1"),
+      said("e", "Found.", "r1"),
+      ask("q2", "r2"),
+      said("f", "Yes.", "r2"),
+    ];
+    const items = itemsOf(thread(messages, { r1: { ...RUN }, r2: { ...RUN } }));
+    expect(shape(items)).toEqual([
+      ...["q headed", "a headed", "b thinks", "c(t)", "d()", "e", "end r1"],
+      ...["q2 headed", "f headed", "end r2"],
+    ]);
+    expect(items.filter(({ kind }) => kind === "work")).toMatchObject([{ headed: false }]);
+  });
+
+  test("folds routine turns without a reply; keeps what a person or another agent has said", () => {
+    const asked = (id: string, provenance: object | undefined): Message =>
+      ({ ...userMessage(id, "anything new?"), runId: id, ...(provenance && { provenance }) }) as Message;
+    const turn = (id: string, provenance: object | undefined, reply = "REPLY_SKIP"): Message[] => [
+      asked(id, provenance),
+      said(`${id}'`, reply, id),
+    ];
+    const sent = { kind: "inter_session", sourceSessionKey: "k", sourceTool: "x", chainId: "c", hop: 1 };
+    const messages = [
+      ...["a", "b", "c"].flatMap((id) => turn(id, { kind: "cron" })),
+      ...turn("d", { kind: "cron" }, "Yes!"),
+      ...turn("e", { kind: "hook" }),
+      ...turn("f", sent),
+      ...turn("g", undefined),
+    ];
+    const runs = Object.fromEntries([..."abcdefg"].map((id) => [id, { ...RUN }]));
+    expect(shape(itemsOf(thread(messages, runs)))).toEqual([
+      ...["3 quiet", "d headed", "d' headed", "end d", "1 quiet"],
+      ...["f headed", "end f silent", "g headed", "end g silent"],
+    ]);
+    const { endedAt: _, ...open } = RUN;
+    const running: Run = { ...open, state: "running" };
+    expect(shape(itemsOf(thread(messages, { ...runs, c: running }))).slice(0, 3)).toEqual([
+      "2 quiet",
+      "c headed",
+      "c' headed",
+    ]);
   });
 });
 
@@ -198,6 +272,41 @@ test("OR1: the author of a message comes from its provenance and its run, never 
     expect(originOf(message, run, "main")).toMatchObject({ manner, who, marks });
   }
   expect(originOf(sent, RUN, "main").sessionKey).toBe("agent:b:main");
+});
+
+test("JR1: reads each announcement of a result that the runtime writes, and no other text", () => {
+  const facts = (more: Partial<AnnouncementFacts> = {}): AnnouncementFacts => ({
+    ...{ status: "ok", result: "done" },
+    stats: {
+      ...{ runtimeMs: 61_000, inputTokens: 1, outputTokens: 2, totalTokens: 3, costUsd: 0.5 },
+      ...{ sessionKey: "agent:a:subagent:x", sessionId: "s-1", transcriptPath: "/tmp/a · b.jsonl" },
+    },
+    ...more,
+  });
+  expect(jobResultOf(composeAnnouncement(facts({ notes: "slow" })))).toEqual({
+    ...{ status: "ok", result: "done", notes: "slow", facts: ["1 m 1 s", "$0.5000"] },
+    plumbing: [
+      ["tokens", "1 in, 2 out, 3 total"],
+      ["session", "agent:a:subagent:x"],
+      ["session id", "s-1"],
+      ["transcript", "/tmp/a · b.jsonl"],
+    ],
+  });
+  expect(
+    jobResultOf(composeAnnouncement(facts({ result: "a\n\nStatus: error\nNotes: none" }))),
+  ).toMatchObject({
+    ...{ status: "ok", notes: "" },
+    result: expect.stringMatching(/^a\n\n.+Status: error\n.+Notes: none$/),
+  });
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.string(), (result, notes) => {
+      const read = jobResultOf(composeAnnouncement(facts({ result, notes })));
+      expect(read).toMatchObject({ status: "ok", facts: ["1 m 1 s", "$0.5000"] });
+    }),
+    { numRuns: 50 },
+  );
+  for (const text of ["", "Status: ok", "Status: ok\nResult: x\nNotes: y", "Hi\nStatus: ok"])
+    expect(jobResultOf(text)).toBeUndefined();
 });
 
 test("CA1: calls and results of any form are read without an error, and their sessions and files are found", () => {

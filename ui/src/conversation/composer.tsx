@@ -11,7 +11,8 @@ import { ask, may, wordsOf } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
-import { draftOf, keepDraft } from "./drafts.ts";
+import { draftOf, handed, keepDraft } from "./drafts.ts";
+import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
 import { currentRun, type Thread } from "./thread.ts";
 
 type Row = NonNullable<Thread["now"]>["session"];
@@ -70,13 +71,20 @@ function useDraft(sessionKey: string, onSent: () => void) {
     setProblem(undefined);
     keepDraft(sessionKey, value);
   };
+  const pictures = picturesOf(sessionKey);
+  const canSend = text.trim() !== "" || pictures.length > 0;
   const send = async (): Promise<void> => {
-    if (sending || text.trim() === "") return;
+    if (sending || !canSend) return;
     setSending(true);
     setProblem(undefined);
     try {
-      await ask("chat.send", { sessionKey, message: text });
+      const attachments = pictures.map(({ mimeType, content }) => ({ mimeType, content }));
+      await ask("chat.send", {
+        ...{ sessionKey, message: text },
+        ...(attachments.length === 0 ? {} : { attachments }),
+      });
       write("");
+      keepPictures(sessionKey, []);
       onSent();
     } catch (error) {
       setProblem(wordsOf(error));
@@ -84,7 +92,11 @@ function useDraft(sessionKey: string, onSent: () => void) {
       setSending(false);
     }
   };
-  return { text, write, send, sending, problem };
+  const add = (files: readonly File[]): void => {
+    setProblem(undefined);
+    addPictures(sessionKey, files).catch((error: unknown) => setProblem(wordsOf(error)));
+  };
+  return { text, write, send, sending, problem, canSend, add };
 }
 
 function Buttons(props: {
@@ -135,8 +147,16 @@ function useGrowing(text: string) {
 }
 
 function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () => void }) {
-  const { text, write, send, sending, problem } = useDraft(thread.sessionKey, onSent);
+  const { sessionKey } = thread;
+  const { text, write, send, sending, problem, canSend, add } = useDraft(sessionKey, onSent);
   const field = useGrowing(text);
+  useEffect(() => {
+    const { value } = handed;
+    if (value?.sessionKey !== sessionKey) return;
+    handed.value = undefined;
+    write(text.trim() === "" ? value.text : `${text}\n${value.text}`);
+    field.current?.focus();
+  }, [handed.value]);
   const sendNow = (): void => {
     void send().then(() => field.current?.focus());
   };
@@ -148,12 +168,22 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
         event.preventDefault();
         sendNow();
       }}
+      onDragOver={(event) => {
+        if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+      }}
+      onDrop={(event) => {
+        const files = [...(event.dataTransfer?.files ?? [])];
+        if (files.length === 0) return;
+        event.preventDefault();
+        add(files);
+      }}
     >
       {problem !== undefined && (
         <p class="composer-problem" role="alert">
           <bdi>{safeText(problem)}</bdi>
         </p>
       )}
+      <Pictures sessionKey={sessionKey} />
       <textarea
         ref={field}
         rows={1}
@@ -163,6 +193,12 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
         value={text}
         readOnly={sending}
         onInput={(event) => write(event.currentTarget.value)}
+        onPaste={(event) => {
+          const files = [...(event.clipboardData?.files ?? [])];
+          if (files.length === 0) return;
+          event.preventDefault();
+          add(files);
+        }}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouch()) return;
           event.preventDefault();
@@ -170,8 +206,9 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
         }}
       />
       <div class="composer-row">
-        {may("operator.write") && <Choices thread={thread} row={row} />}
-        <Buttons thread={thread} row={row} canSend={text.trim() !== ""} sending={sending} onSend={sendNow} />
+        <Choices thread={thread} row={row} />
+        <PickPictures onFiles={add} />
+        <Buttons thread={thread} row={row} canSend={canSend} sending={sending} onSend={sendNow} />
       </div>
     </form>
   );

@@ -2,16 +2,18 @@
 
 import "./conversation.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { linkState } from "../gateway.ts";
+import { linkState, may } from "../gateway.ts";
 import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Composer } from "./composer.tsx";
+import { edit } from "./drafts.ts";
 import { Header } from "./header.tsx";
 import { type Item, itemsOf } from "./items.ts";
 import { MessageList } from "./list.tsx";
 import { type Fate, SessionReader } from "./reader.ts";
 import { Tail } from "./tail.tsx";
-import type { Thread } from "./thread.ts";
+import { Shown } from "./text/picture.tsx";
+import { type Thread, WINDOW_MAX } from "./thread.ts";
 
 const FATES: Readonly<Record<Fate, string>> = {
   reset: "This session was reset. A new conversation has started.",
@@ -52,7 +54,20 @@ function endedWords(items: readonly Item[]): string {
   return last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed.";
 }
 
-function Shown({ reader, thread }: { reader: SessionReader; thread: Thread }) {
+function Head(props: { thread: Thread; isEmpty: boolean; onOlder: () => void }) {
+  const { thread, isEmpty, onOlder } = props;
+  if (thread.nextBefore === undefined)
+    return <p class="beginning soft">{isEmpty ? "No messages yet" : "Start of the conversation"}</p>;
+  return (
+    <p class="beginning">
+      <button type="button" class="quiet" onClick={onOlder}>
+        Older messages
+      </button>
+    </p>
+  );
+}
+
+function Body({ reader, thread }: { reader: SessionReader; thread: Thread }) {
   const before = useRef<Item[]>([]);
   const items = useMemo(() => itemsOf(thread, before.current), [thread]);
   before.current = items;
@@ -73,19 +88,23 @@ function Shown({ reader, thread }: { reader: SessionReader; thread: Thread }) {
           jump={reader.jump.value.count}
           target={reader.jump.value.messageId}
           atNewest={thread.nextAfter === undefined}
+          full={thread.messages.length >= WINDOW_MAX}
           onFollow={(follows) => reader.follow(follows)}
+          onEdit={may("operator.write") ? (text) => edit(thread.sessionKey, text) : undefined}
           onNearStart={() => reader.older()}
           onNearEnd={() => reader.newer()}
-          head={
-            thread.nextBefore !== undefined ? (
-              <p class="loading">Loading older messages…</p>
+          head={<Head thread={thread} isEmpty={items.length === 0} onOlder={() => reader.older()} />}
+          tail={
+            thread.nextAfter === undefined ? (
+              <Tail reader={reader} agentId={agentId} />
             ) : (
-              <p class="beginning soft">
-                {items.length === 0 ? "No messages yet" : "Start of the conversation"}
+              <p class="beginning">
+                <button type="button" class="quiet" onClick={() => reader.newer()}>
+                  Newer messages
+                </button>
               </p>
             )
           }
-          tail={<Tail reader={reader} agentId={agentId} />}
         />
         <ToLatest reader={reader} />
         <p class="visually-hidden" role="status">
@@ -112,6 +131,13 @@ export function Conversation(props: { sessionKey: string; messageId?: string | u
   const { sessionKey, messageId } = props;
   const reader = useReader(sessionKey, messageId);
   const thread = reader.thread.value;
-  if (thread !== undefined) return <Shown reader={reader} thread={thread} />;
+  if (thread !== undefined) {
+    const { sessionKey: key, sessionId } = thread;
+    return (
+      <Shown.Provider value={{ sessionKey: key, sessionId }}>
+        <Body reader={reader} thread={thread} />
+      </Shown.Provider>
+    );
+  }
   return <Awaited problem={reader.problem.value} again={() => reader.news()} />;
 }

@@ -1,5 +1,6 @@
 // Owns the unsent text of each session, kept as long as the tab is open.
 
+import { signal } from "@preact/signals";
 import { inDemo } from "../demo/scene.ts";
 import { tabStorage } from "../token.ts";
 
@@ -22,4 +23,12 @@ export function keepDraft(sessionKey: string, text: string): void {
   } catch {
     // Storage is full: the draft lasts as long as the page.
   }
+}
+
+/** A text that the composer of this session is asked to take over. */
+export const handed = signal<{ readonly sessionKey: string; readonly text: string } | undefined>(undefined);
+
+/** Puts a text into the composer of a session, below what is there. */
+export function edit(sessionKey: string, text: string): void {
+  handed.value = { sessionKey, text };
 }

@@ -9,6 +9,7 @@ import { clockTime, counted } from "../parts/format.ts";
 import { useReading } from "../parts/reading.ts";
 import { Entry } from "./entry.tsx";
 import { itemsOf } from "./items.ts";
+import { Shown } from "./text/picture.tsx";
 import { threadOf } from "./thread.ts";
 
 const PAGE_MESSAGES = 200;
@@ -59,11 +60,13 @@ function Transcript(props: { sessionKey: string; sessionId: string; agentId: str
           Newest messages
         </button>
       )}
-      <ol class="earlier-messages">
-        {itemsOf(threadOf(value)).map((item) => (
-          <Entry key={item.id} item={item} agentId={agentId} marked={false} />
-        ))}
-      </ol>
+      <Shown.Provider value={{ sessionKey, sessionId }}>
+        <ol class="earlier-messages">
+          {itemsOf(threadOf(value)).map((item) => (
+            <Entry key={item.id} item={item} agentId={agentId} target={undefined} />
+          ))}
+        </ol>
+      </Shown.Provider>
     </>
   );
 }

@@ -1,17 +1,23 @@
-// Shows one item of a conversation: a message, the end of a run, a day.
+// Shows one item of a conversation: a text, an agent's work, the end of a run, a day, a fold of silent turns.
 
+import { useState } from "preact/hooks";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
-import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
-import { clockTime, duration, money, size, tokens } from "../parts/format.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
+import { clockTime, counted, duration, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
-import type { Item, ToolResult } from "./items.ts";
+import { holds, type Item, type TextItem } from "./items.ts";
 import { type Origin, originOf } from "./origin.ts";
-import { Prose } from "./text.tsx";
+import { Copy } from "./text/copy.tsx";
+import { Picture } from "./text/picture.tsx";
+import { Prose } from "./text/text.tsx";
 import type { Message, Run } from "./thread.ts";
-import { ToolCard } from "./tool-card.tsx";
+import { JobCard } from "./work/job-card.tsx";
+import { jobResultOf } from "./work/job-result.ts";
+import { Steps } from "./work/steps.tsx";
 
 const STATE_WORDS: Readonly<Record<string, string>> = { ok: "done", error: "failed", timeout: "timed out" };
 
@@ -41,11 +47,13 @@ function Author({ origin }: { origin: Origin }) {
   );
 }
 
-/** Author, marks and time of a message. */
-export function Byline({ origin, atMs }: { origin: Origin; atMs?: number }) {
+/** Author, marks, receipt and time of a message. */
+export function Byline(props: { origin: Origin; atMs?: number; receipt?: Run["receipt"] | undefined }) {
+  const { origin, atMs, receipt } = props;
   return (
     <div class="byline">
       <Author origin={origin} />
+      {receipt !== undefined && <span class="chip">{RECEIPT_WORDS[receipt]}</span>}
       {atMs !== undefined && (
         <Time class="soft" at={atMs}>
           {clockTime(atMs)}
@@ -55,78 +63,67 @@ export function Byline({ origin, atMs }: { origin: Origin; atMs?: number }) {
   );
 }
 
-type Block = Message["content"][number];
-interface Parts {
-  readonly message: Message;
-  readonly run: Run | undefined;
-  readonly results: readonly ToolResult[];
-  readonly agentId: string;
+function Part({ message, block }: { message: Message; block: Message["content"][number] }) {
+  if (block.type === "image")
+    return <Picture messageId={message.id} index={message.content.indexOf(block as never)} block={block} />;
+  if (block.type !== "text" || block.text.trim() === "") return null;
+  if (message.role === "assistant" && isSilent(block.text))
+    return <p class="soft">{`no reply (${block.text.trim()})`}</p>;
+  return <Prose text={block.text} />;
 }
 
-function Part({ block, message, run, results, agentId }: Parts & { block: Block }) {
-  switch (block.type) {
-    case "text":
-      if (block.text.trim() === "") return null;
-      if (message.role === "assistant" && isSilent(block.text))
-        return <p class="soft">{`no reply (${block.text.trim()})`}</p>;
-      return <Prose text={block.text} />;
-    case "thinking":
-      if (block.thinking.trim() === "") return null;
-      return (
-        <details class="thinking">
-          <summary class="soft">Thinking</summary>
-          <div class="plain-text" dir="auto">
-            {safeText(block.thinking)}
-          </div>
-        </details>
-      );
-    case "image":
-      return (
-        <span class="chip">
-          {safeLine(block.mimeType)}
-          {block.bytes ? `, ${size(block.bytes)}` : ""}
-        </span>
-      );
-    case "toolCall":
-      return (
-        <ToolCard
-          call={block}
-          result={results.find(({ toolCallId }) => toolCallId === block.id)}
-          calledAt={message.timestamp}
-          running={run !== undefined && run.endedAt === undefined}
-          agentId={agentId}
-        />
-      );
-  }
+/** Returns the result of a sub-agent that the runtime has written into a message. */
+function jobOf(message: Message) {
+  const provenance = message.role === "user" ? message.provenance : undefined;
+  if (provenance?.kind !== "inter_session" || provenance.sourceTool !== "sessions_spawn") return undefined;
+  const job = jobResultOf(textOf(message));
+  return job === undefined ? undefined : { job, sessionKey: provenance.sourceSessionKey };
 }
 
-function MessageEntry(props: Parts & { marked: boolean }) {
-  const { message, run, agentId, marked } = props;
+type OnEdit = ((text: string) => void) | undefined;
+
+/** Buttons of a text: shown while the pointer or the focus is there. */
+function Tools({ text, onEdit }: { text: string; onEdit: OnEdit }) {
+  return (
+    <div class="entry-tools">
+      {onEdit !== undefined && (
+        <button type="button" class="quiet" aria-label="Edit message" onClick={() => onEdit(text)}>
+          Edit
+        </button>
+      )}
+      <Copy text={() => text} name="message" />
+    </div>
+  );
+}
+
+function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; onEdit: OnEdit }) {
+  const { item, agentId, marked, onEdit } = props;
+  const { id, message, run, blocks, headed, last } = item;
   const origin = originOf(message, run, agentId);
+  const problem = message.role === "assistant" && last ? message.errorMessage : undefined;
+  const job = jobOf(message);
+  const text = blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
   return (
     <li
-      class={`entry entry-${origin.manner} ${marked ? "entry-marked" : ""}`}
-      data-id={message.id}
+      class={`entry entry-${origin.manner} ${headed ? "" : "entry-more"} ${marked ? "entry-marked" : ""}`}
+      data-id={id}
       aria-current={marked ? "true" : undefined}
     >
-      <Byline origin={origin} atMs={message.timestamp} />
-      {message.role === "user" && run?.receipt !== undefined && (
-        <span class="chip">{RECEIPT_WORDS[run.receipt]}</span>
-      )}
-      {message.role === "toolResult" ? (
-        <ToolCard
-          call={undefined}
-          result={message}
-          calledAt={message.timestamp}
-          running={false}
-          agentId={agentId}
+      {headed && job === undefined && (
+        <Byline
+          origin={origin}
+          atMs={message.timestamp}
+          receipt={message.role === "user" ? run?.receipt : undefined}
         />
-      ) : (
-        message.content.map((block, at) => <Part key={at} block={block} {...props} />)
       )}
-      {message.role === "assistant" && message.errorMessage !== undefined && (
+      {job !== undefined && <JobCard {...job} atMs={message.timestamp} />}
+      {text.trim() !== "" && <Tools text={text} onEdit={origin.manner === "own" ? onEdit : undefined} />}
+      {(job === undefined ? blocks : []).map((block, at) => (
+        <Part key={at} block={block} message={message} />
+      ))}
+      {problem !== undefined && (
         <p class="entry-error">
-          <bdi>{safeText(message.errorMessage)}</bdi>
+          <bdi>{safeText(problem)}</bdi>
         </p>
       )}
     </li>
@@ -134,7 +131,7 @@ function MessageEntry(props: Parts & { marked: boolean }) {
 }
 
 /** The outcome of a run, with time, tokens and cost. */
-function RunEnd({ id, run }: { id: string; run: Run }) {
+function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) {
   const { state, startedAt, endedAt, usage, model, code, error } = run;
   const facts = [
     ...(startedAt === undefined || endedAt === undefined ? [] : [duration(endedAt - startedAt)]),
@@ -143,7 +140,7 @@ function RunEnd({ id, run }: { id: string; run: Run }) {
   ];
   return (
     <li class="run-end" data-id={id}>
-      <State state={state} text={STATE_WORDS[state] ?? state} />
+      <State state={state} text={silent && state === "ok" ? "no reply" : (STATE_WORDS[state] ?? state)} />
       {facts.map((fact) => (
         <span key={fact}>{fact}</span>
       ))}
@@ -158,8 +155,49 @@ function RunEnd({ id, run }: { id: string; run: Run }) {
   );
 }
 
-/** `marked`: a link led the reader to this item. */
-export function Entry({ item, agentId, marked }: { item: Item; agentId: string; marked: boolean }) {
+/** Turns without a reply that nobody asked for in person: one line, which opens. */
+function Quiet(props: {
+  item: Extract<Item, { kind: "quiet" }>;
+  agentId: string;
+  target: string | undefined;
+}) {
+  const { item, agentId, target } = props;
+  const [chosen, setChosen] = useState<boolean>();
+  const open = chosen ?? holds(item, target);
+  const messages = item.items.flatMap((one) => (one.kind === "message" ? [one.message] : []));
+  const who = new Set(
+    messages.map((message) => {
+      const { who, marks } = originOf(message, undefined, agentId);
+      return [who, ...marks].join(" ");
+    }),
+  );
+  const [first, last] = [messages[0], messages.at(-1)].map((one) => clockTime(one?.timestamp ?? 0));
+  return (
+    <li class="quiet-turns" data-id={item.id}>
+      <details open={open} onToggle={(event) => setChosen(event.currentTarget.open)}>
+        <summary class="soft">
+          <span>{counted(item.turns, "silent turn")}</span>
+          <Name text={[...who].join(", ")} />
+          <span class="number">{first === last ? first : `${first} – ${last}`}</span>
+        </summary>
+        {open && (
+          <ol class="entries">
+            {item.items.map((one) => (
+              <Entry key={one.id} item={one} agentId={agentId} target={target} />
+            ))}
+          </ol>
+        )}
+      </details>
+    </li>
+  );
+}
+
+/**
+ * `target`: the message that a link led the reader to. `onEdit`: takes the text of a message of a person, to
+ * be sent again.
+ */
+export function Entry(props: { item: Item; agentId: string; target: string | undefined; onEdit?: OnEdit }) {
+  const { item, agentId, target, onEdit } = props;
   switch (item.kind) {
     case "day":
       return (
@@ -174,10 +212,24 @@ export function Entry({ item, agentId, marked }: { item: Item; agentId: string; 
         </li>
       );
     case "end":
-      return <RunEnd id={item.id} run={item.run} />;
-    case "message": {
-      const { message, run, results } = item;
-      return <MessageEntry message={message} run={run} results={results} agentId={agentId} marked={marked} />;
+      return <RunEnd id={item.id} run={item.run} silent={item.silent} />;
+    case "quiet":
+      return <Quiet item={item} agentId={agentId} target={target} />;
+    case "work": {
+      const { message, run, headed, steps } = item;
+      return (
+        <li class={`entry entry-agent ${headed ? "" : "entry-more"}`}>
+          {headed && <Byline origin={originOf(message, run, agentId)} atMs={message.timestamp} />}
+          <Steps
+            steps={steps}
+            running={run !== undefined && run.endedAt === undefined}
+            agentId={agentId}
+            target={target}
+          />
+        </li>
+      );
     }
+    case "message":
+      return <TextEntry item={item} agentId={agentId} marked={item.id === target} onEdit={onEdit} />;
   }
 }

@@ -1,16 +1,18 @@
 // The header of a conversation: name, state, tokens, cost and parent.
 
 import { useState } from "preact/hooks";
-import { has, may } from "../gateway.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { ask, has, may } from "../gateway.ts";
 import { money, tokens } from "../parts/format.ts";
+import { LastFailure } from "../parts/last-failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName } from "../parts/names.ts";
-import { say } from "../parts/notices.tsx";
+import { complain, say } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { Earlier } from "./earlier.tsx";
 import { Settings } from "./settings.tsx";
-import { lastChain, type Thread } from "./thread.ts";
+import { lastChain, type Now, type Thread } from "./thread.ts";
 
 async function copyKey(key: string): Promise<void> {
   try {
@@ -40,6 +42,32 @@ function Figures({ thread }: { thread: Thread }) {
   );
 }
 
+/** The state of the session. After a failed last turn: the reason, and a button to retry it. */
+function Doing({ row }: { row: Now["session"] }) {
+  const { failure, state, queuedRuns } = row;
+  const [retried, setRetried] = useState<string>();
+  if (failure === undefined)
+    return <State state={state} text={queuedRuns > 0 ? `${state}, ${queuedRuns} queued` : state} />;
+  const { runId } = failure;
+  const retry = (): void => {
+    setRetried(runId);
+    ask("runs.retry", { runId }).catch((error: unknown) => {
+      setRetried(undefined);
+      complain(error);
+    });
+  };
+  return (
+    <>
+      <LastFailure failure={failure} />
+      {may("operator.write") && has("runs.retry") && (
+        <button type="button" disabled={retried === runId} onClick={retry}>
+          Retry
+        </button>
+      )}
+    </>
+  );
+}
+
 export function Header({ thread }: { thread: Thread }) {
   const [open, setOpen] = useState(false);
   const [earlier, setEarlier] = useState(false);
@@ -58,12 +86,7 @@ export function Header({ thread }: { thread: Thread }) {
           />
         </h2>
         <div class="conversation-facts soft">
-          {row !== undefined && (
-            <State
-              state={row.state}
-              text={row.queuedRuns > 0 ? `${row.state}, ${row.queuedRuns} queued` : row.state}
-            />
-          )}
+          {row !== undefined && <Doing row={row} />}
           {row?.archivedAt !== undefined && <span class="chip">archived</span>}
           {row?.sendPolicy !== undefined && (
             <span class="chip tone-warn">
@@ -79,11 +102,11 @@ export function Header({ thread }: { thread: Thread }) {
           {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
           <button
             type="button"
-            class="quiet key-copy mono"
-            title="Copy the key"
+            class="quiet key-copy"
+            title={safeLine(thread.sessionKey)}
             onClick={() => void copyKey(thread.sessionKey)}
           >
-            <Name text={thread.sessionKey} />
+            Copy key
           </button>
         </div>
       </div>

@@ -1,39 +1,72 @@
-// Turns a window of messages into items to draw: days, messages with the results of their tool calls, ends of
-// runs.
+// Turns a window of messages into items to draw: days, texts, the work between two texts, ends of runs.
 // IT1: a result is shown with its call; alone if the call is not in the window.
 // IT2: an item whose parts did not change stays the same object, so it is not drawn again.
+// IT3: the texts and the work of one run follow one header.
 
+import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import type { Message, Run, Thread } from "./thread.ts";
+import type { ToolCall } from "./work/calls.ts";
 
 export type ToolResult = Extract<Message, { role: "toolResult" }>;
+
+/** A step of an agent's work. `messageId`: the message that it is part of. */
+export type Step = { readonly id: string; readonly messageId: string; readonly runId: string | undefined } & (
+  | { readonly kind: "thought"; readonly text: string }
+  | {
+      readonly kind: "call";
+      /** Undefined: the call is in an earlier part of the transcript. */
+      readonly call: ToolCall | undefined;
+      readonly result: ToolResult | undefined;
+      readonly calledAt: number;
+    }
+);
+
+export type TextItem = {
+  readonly kind: "message";
+  readonly id: string;
+  readonly message: Message;
+  readonly run: Run | undefined;
+  /** The part of the message's text that it shows. */
+  readonly blocks: Message["content"];
+  /** Shows the author. */
+  readonly headed: boolean;
+  /** It is the last part of its message. */
+  readonly last: boolean;
+};
 
 export type Item =
   /** A new day begins; or the model reads a summary in place of everything above this point. */
   | { readonly kind: "day" | "compaction"; readonly id: string; readonly atMs: number }
+  | TextItem
   | {
-      readonly kind: "message";
+      readonly kind: "work";
       readonly id: string;
+      readonly steps: readonly Step[];
+      /** The message of its first step. */
       readonly message: Message;
       readonly run: Run | undefined;
-      readonly results: readonly ToolResult[];
+      readonly headed: boolean;
     }
-  | { readonly kind: "end"; readonly id: string; readonly run: Run };
+  /** `silent`: the run chose not to reply. */
+  | { readonly kind: "end"; readonly id: string; readonly run: Run; readonly silent: boolean }
+  /** Turns that nobody asked for in person, and in which the agent chose not to reply. */
+  | { readonly kind: "quiet"; readonly id: string; readonly turns: number; readonly items: readonly Item[] };
 
 function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/** Maps messages to the results of their calls. A call id may occur again: the nearest result counts. */
-function pairResults(messages: readonly Message[]): Map<Message, ToolResult[]> {
-  const open = new Map<string, Message>();
-  const pairs = new Map<Message, ToolResult[]>();
+/** Maps calls to their results. A call id may occur again: the nearest result counts. */
+function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
+  const open = new Map<string, ToolCall>();
+  const pairs = new Map<ToolCall, ToolResult>();
   for (const message of messages) {
     if (message.role === "toolResult") {
-      const caller = open.get(message.toolCallId);
+      const call = open.get(message.toolCallId);
       open.delete(message.toolCallId);
-      if (caller !== undefined) pairs.set(caller, [...(pairs.get(caller) ?? []), message]);
+      if (call !== undefined) pairs.set(call, message);
     } else if (message.role === "assistant") {
-      for (const block of message.content) if (block.type === "toolCall") open.set(block.id, message);
+      for (const block of message.content) if (block.type === "toolCall") open.set(block.id, block);
     }
   }
   return pairs;
@@ -44,47 +77,208 @@ function isTold(run: Run): boolean {
   return run.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
 }
 
-function freshItems({ messages, runs, compactions = {} }: Thread): Item[] {
-  const pairs = pairResults(messages);
-  const paired = new Set<Message>([...pairs.values()].flat());
+function isSilentText(text: string): boolean {
+  return text.trim() !== "" && isSilent(text);
+}
+
+/** Collects the items of a window in order. */
+class Items {
+  readonly list: Item[] = [];
+  /** Runs whose agent chose not to reply. */
+  readonly #silent = new Set<string>();
+  readonly #runs: Thread["runs"];
+  readonly #pairs: Map<ToolCall, ToolResult>;
+  /** The run under whose header the next text of an agent stands. */
+  #speaker: string | undefined;
+
+  constructor({ messages, runs }: Thread) {
+    this.#runs = runs;
+    this.#pairs = pairResults(messages);
+  }
+
+  mark(kind: "day" | "compaction", messageId: string, atMs: number): void {
+    this.#speaker = undefined;
+    this.list.push({ kind, id: `${kind} ${messageId}`, atMs });
+  }
+
+  end(runId: string): void {
+    const run = this.#runs[runId];
+    if (run === undefined || !isTold(run)) return;
+    this.#speaker = undefined;
+    this.list.push({ kind: "end", id: `end ${runId}`, run, silent: this.#silent.has(runId) });
+  }
+
+  add(message: Message): void {
+    if (message.role === "toolResult") this.#orphan(message);
+    else if (message.role === "assistant") this.#answer(message);
+    else {
+      this.#speaker = undefined;
+      this.#text(message, message.content, true);
+    }
+  }
+
+  #run({ runId }: Message): Run | undefined {
+    return runId === undefined ? undefined : this.#runs[runId];
+  }
+
+  #text(message: Message, blocks: Message["content"], last: boolean, part = 0): void {
+    const id = part === 0 ? message.id : `${message.id}:${part}`;
+    const headed = this.#headed(message);
+    this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last });
+  }
+
+  /** Returns true for the first item of an agent's run, and takes note of the run. */
+  #headed(message: Message): boolean {
+    if (message.role === "user") return true;
+    const { runId } = message;
+    const headed = runId === undefined || runId !== this.#speaker;
+    this.#speaker = runId;
+    return headed;
+  }
+
+  #step(message: Message, step: Step): void {
+    const last = this.list.at(-1);
+    if (last?.kind === "work" && last.message.runId === message.runId) {
+      this.list[this.list.length - 1] = { ...last, steps: [...last.steps, step] };
+      return;
+    }
+    const headed = this.#headed(message);
+    const run = this.#run(message);
+    this.list.push({ kind: "work", id: `work ${step.id}`, steps: [step], message, run, headed });
+  }
+
+  #orphan(result: ToolResult): void {
+    const { id, runId, timestamp: calledAt } = result;
+    const step = { kind: "call", id, messageId: id, runId, call: undefined, result, calledAt } as const;
+    this.#step(result, step);
+  }
+
+  /** Adds an agent's message: texts in between, and steps of its work. */
+  #answer(message: Extract<Message, { role: "assistant" }> & { runId?: string }): void {
+    const { id: messageId, runId, content, timestamp: calledAt } = message;
+    const run = this.#run(message);
+    let texts = 0;
+    content.forEach((block, at) => {
+      const id = `${messageId}:${at}`;
+      if (block.type === "toolCall") {
+        const result = this.#pairs.get(block);
+        this.#step(message, { kind: "call", id, messageId, runId, call: block, result, calledAt });
+      } else if (block.type === "thinking") {
+        const text = block.thinking;
+        if (text.trim() !== "") this.#step(message, { kind: "thought", id, messageId, runId, text });
+      } else if (isSilentText(block.text) && runId !== undefined && run !== undefined && isTold(run)) {
+        this.#silent.add(runId);
+      } else if (block.text.trim() !== "") {
+        const last = content.slice(at + 1).every(({ type }) => type !== "text");
+        this.#text(message, [block], last, texts);
+        texts += 1;
+      }
+    });
+    if (message.errorMessage !== undefined && texts === 0) this.#text(message, [], true);
+  }
+}
+
+/** Returns true for a turn that no person and no other agent asked for. */
+function isRoutine(message: Message): boolean {
+  const kind = message.role === "user" ? message.provenance?.kind : undefined;
+  return kind !== undefined && kind !== "inter_session";
+}
+
+function runOf(item: Item): Run | undefined {
+  return item.kind === "message" || item.kind === "work" || item.kind === "end" ? item.run : undefined;
+}
+
+/** Returns the length of a routine turn without a reply that begins at `from`; 0: there is none. */
+function quietTurnAt(items: readonly Item[], from: number): number {
+  const first = items[from];
+  if (first?.kind !== "message" || first.run === undefined || !isRoutine(first.message)) return 0;
+  const length = items.slice(from).findIndex((item) => item.kind === "end" || runOf(item) !== first.run) + 1;
+  const end = items[from + length - 1];
+  if (end?.kind !== "end" || end.run !== first.run || end.run.state !== "ok" || !end.silent) return 0;
+  return items.slice(from + 1, from + length).every(({ kind }) => kind !== "message") ? length : 0;
+}
+
+/** Folds routine turns without a reply that follow one another. */
+function folded(items: readonly Item[]): Item[] {
+  const shown: Item[] = [];
+  for (let at = 0; at < items.length; ) {
+    const first = items[at] as Item;
+    let turns = 0;
+    let end = at;
+    for (let length = quietTurnAt(items, end); length > 0; length = quietTurnAt(items, end)) {
+      turns += 1;
+      end += length;
+    }
+    if (turns === 0) shown.push(first);
+    else shown.push({ kind: "quiet", id: `quiet ${first.id}`, turns, items: items.slice(at, end) });
+    at = Math.max(end, at + 1);
+  }
+  return shown;
+}
+
+function freshItems(thread: Thread): Item[] {
+  const { messages, compactions = {} } = thread;
+  const paired = new Set<Message>(pairResults(messages).values());
   const lastOf = new Map(messages.map(({ runId, id }) => [runId, id]));
-  const items: Item[] = [];
+  const items = new Items(thread);
   let day = "";
   for (const message of messages) {
     const { id, timestamp, runId } = message;
-    const run = runId === undefined ? undefined : runs[runId];
     if (!paired.has(message)) {
-      if (dayOf(timestamp) !== day) items.push({ kind: "day", id: `day ${id}`, atMs: timestamp });
+      if (dayOf(timestamp) !== day) items.mark("day", id, timestamp);
       day = dayOf(timestamp);
       const compactedAt = compactions[id];
-      if (compactedAt !== undefined)
-        items.push({ kind: "compaction", id: `compaction ${id}`, atMs: compactedAt });
-      items.push({ kind: "message", id, message, run, results: pairs.get(message) ?? [] });
+      if (compactedAt !== undefined) items.mark("compaction", id, compactedAt);
+      items.add(message);
     }
-    if (runId !== undefined && run !== undefined && lastOf.get(runId) === id && isTold(run)) {
-      items.push({ kind: "end", id: `end ${runId}`, run });
-    }
+    if (runId !== undefined && lastOf.get(runId) === id) items.end(runId);
   }
-  return items;
+  return items.list;
+}
+
+function isSameStep(a: Step, b: Step): boolean {
+  if (a.id !== b.id) return false;
+  return a.kind === "call" ? b.kind === "call" && a.result === b.result : b.kind === "thought";
 }
 
 function isSame(a: Item, b: Item): boolean {
   if ("atMs" in a && "atMs" in b) return a.kind === b.kind && a.atMs === b.atMs;
-  if (a.kind === "end" && b.kind === "end") return a.run === b.run;
-  if (a.kind !== "message" || b.kind !== "message") return false;
-  return (
-    a.message === b.message &&
-    a.run === b.run &&
-    a.results.length === b.results.length &&
-    a.results.every((result, at) => result === b.results[at])
-  );
+  if (a.kind === "end" && b.kind === "end") return a.run === b.run && a.silent === b.silent;
+  if (a.kind === "quiet" && b.kind === "quiet")
+    return a.items.length === b.items.length && a.items.every((item, at) => item === b.items[at]);
+  if (a.kind === "message" && b.kind === "message")
+    return a.message === b.message && a.run === b.run && a.headed === b.headed;
+  if (a.kind !== "work" || b.kind !== "work" || a.run !== b.run || a.headed !== b.headed) return false;
+  const steps = b.steps;
+  return a.steps.length === steps.length && a.steps.every((step, at) => isSameStep(step, steps[at] as Step));
 }
 
-/** Returns the items of a window. `before`: the previous items, whose objects are reused. */
+/** Returns all items, also those inside others. */
+function flat(items: readonly Item[]): readonly Item[] {
+  return items.flatMap((item) => (item.kind === "quiet" ? [item, ...item.items] : [item]));
+}
+
+/** Returns the items of a window. `before`: the previous items, whose objects and ids are reused. */
 export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
-  const known = new Map(before.map((item) => [item.id, item]));
-  return freshItems(thread).map((item) => {
+  const known = new Map(flat(before).map((item) => [item.id, item]));
+  const works = new Map<string, string>();
+  for (const item of known.values())
+    if (item.kind === "work") for (const { id } of item.steps) works.set(id, item.id);
+  const reused = (fresh: Item): Item => {
+    // Work keeps its id when it grows at either end, so that what is open in it stays open.
+    const workId =
+      fresh.kind === "work" ? fresh.steps.map(({ id }) => works.get(id)).find(Boolean) : undefined;
+    const item = workId === undefined ? fresh : { ...fresh, id: workId };
     const old = known.get(item.id);
     return old !== undefined && isSame(old, item) ? old : item;
-  });
+  };
+  return folded(freshItems(thread).map(reused)).map(reused);
+}
+
+/** Returns true if an item shows this message, or hides it until it is opened. */
+export function holds(item: Item, messageId: string | undefined): boolean {
+  if (messageId === undefined) return false;
+  if (item.kind === "quiet") return item.items.some((one) => holds(one, messageId));
+  if (item.kind !== "work") return item.id === messageId;
+  return item.steps.some((step) => step.messageId === messageId);
 }

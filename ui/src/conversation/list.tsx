@@ -5,7 +5,7 @@
 
 import { Component, type ComponentChild, createRef, type VNode } from "preact";
 import { Entry } from "./entry.tsx";
-import type { Item } from "./items.ts";
+import { holds, type Item } from "./items.ts";
 
 /** Distance from the end that counts as at the end. CSS pixels. */
 const END_PX = 48;
@@ -21,8 +21,12 @@ interface ListProps {
   readonly target: string | undefined;
   /** Whether the window reaches the newest message. */
   readonly atNewest: boolean;
+  /** Whether reading a page at one end drops messages at the other. */
+  readonly full: boolean;
   /** Called when the reader reaches or leaves the end. */
   readonly onFollow: (follows: boolean) => void;
+  /** Takes the text of a person's message to be sent again. Undefined: the reader may not send. */
+  readonly onEdit: ((text: string) => void) | undefined;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;
   /** Shown below the messages. */
@@ -34,19 +38,6 @@ interface ListProps {
 interface EntryPosition {
   readonly id: string;
   readonly top: number;
-}
-
-/** Copies the code of a block. Without access to the clipboard the code is selected instead. */
-async function copyCode(button: HTMLElement): Promise<void> {
-  const pre = button.closest(".code-block")?.querySelector("pre");
-  if (pre == null) return;
-  try {
-    await navigator.clipboard.writeText(pre.textContent ?? "");
-    button.textContent = "Copied";
-  } catch {
-    window.getSelection()?.selectAllChildren(pre);
-    button.textContent = "Selected";
-  }
 }
 
 export class MessageList extends Component<ListProps> {
@@ -99,7 +90,9 @@ export class MessageList extends Component<ListProps> {
   }
 
   #find(id: string): HTMLElement | null {
-    return this.#box.current?.querySelector<HTMLElement>(`[data-id="${CSS.escape(id)}"]`) ?? null;
+    const name = CSS.escape(id);
+    const found = `[data-id="${name}"], [data-message="${name}"]`;
+    return this.#box.current?.querySelector<HTMLElement>(found) ?? null;
   }
 
   /** Scrolls the visible entries back to their earlier position. */
@@ -156,8 +149,12 @@ export class MessageList extends Component<ListProps> {
   #look(): void {
     const box = this.#box.current;
     if (box === null) return;
-    if (box.scrollTop < NEAR_PX) this.props.onNearStart();
-    if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX) this.props.onNearEnd();
+    const nearStart = box.scrollTop < NEAR_PX;
+    const nearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
+    // A full window that is folded into few rows would drop each page for the next one, without an end.
+    if (nearStart && nearEnd && this.props.full) return;
+    if (nearStart) this.props.onNearStart();
+    if (nearEnd) this.props.onNearEnd();
   }
 
   /** Returns the earlier node of an unchanged item, so that Preact skips comparing it. */
@@ -165,8 +162,15 @@ export class MessageList extends Component<ListProps> {
     const known = this.#nodes.get(item);
     if (known !== undefined) return known;
     const { agentId, target } = this.props;
-    const marked = item.id === target;
-    const node = <Entry key={item.id} item={item} agentId={agentId} marked={marked} />;
+    const node = (
+      <Entry
+        key={item.id}
+        item={item}
+        agentId={agentId}
+        target={holds(item, target) ? target : undefined}
+        onEdit={this.props.onEdit}
+      />
+    );
     this.#nodes.set(item, node);
     return node;
   }
@@ -177,7 +181,6 @@ export class MessageList extends Component<ListProps> {
     if (drawnFor !== this.#drawnFor) for (const item of items) this.#nodes.delete(item);
     this.#drawnFor = drawnFor;
     return (
-      // biome-ignore lint/a11y/useKeyWithClickEvents: the click is a button's inside
       <section
         ref={this.#box}
         class="scroller"
@@ -185,10 +188,6 @@ export class MessageList extends Component<ListProps> {
         tabIndex={0}
         aria-label="Messages"
         onScroll={this.#scrolled}
-        onClick={(event) => {
-          const { target } = event;
-          if (target instanceof HTMLElement && target.matches(".copy-code")) void copyCode(target);
-        }}
       >
         <div ref={this.#content} class="scroller-content">
           {head}

@@ -11,13 +11,14 @@ import { Byline } from "./entry.tsx";
 import type { Live } from "./live.ts";
 import { originOf } from "./origin.ts";
 import type { SessionReader } from "./reader.ts";
-import { GrowingProse } from "./text.tsx";
+import { GrowingProse } from "./text/text.tsx";
 import { currentRun, type Now, type Thread } from "./thread.ts";
 
-function Speaking({ live, agentId }: { live: Live; agentId: string }) {
+/** `headed`: the header of its run is not shown above. */
+function Speaking({ live, agentId, headed }: { live: Live; agentId: string; headed: boolean }) {
   return (
-    <li class="entry entry-agent entry-live">
-      <Byline origin={{ manner: "agent", who: agentId, marks: [] }} />
+    <li class={`entry entry-agent entry-live ${headed ? "" : "entry-more"}`}>
+      {headed && <Byline origin={{ manner: "agent", who: agentId, marks: [] }} />}
       <GrowingProse text={live.text} />
     </li>
   );
@@ -79,14 +80,20 @@ export function Tail({ reader, agentId }: { reader: SessionReader; agentId: stri
       ? ""
       : lives.flatMap((live) => (isWritten(value, live) ? live.runId : [])).join(" ");
   }).value.split(" ");
-  if (thread === undefined || thread.nextAfter !== undefined) return null;
+  if (thread === undefined) return null;
+  const last = thread.messages.at(-1);
   const running = currentRun(thread);
   const queue = thread.now?.queue ?? [];
   const heard = reader.live.list.value.filter(({ runId }) => !written.includes(runId));
   return (
     <ol class="entries entries-tail" aria-label="In progress">
       {heard.map((live) => (
-        <Speaking key={live.runId} live={live} agentId={agentId} />
+        <Speaking
+          key={live.runId}
+          live={live}
+          agentId={agentId}
+          headed={last?.runId !== live.runId || last.role === "user"}
+        />
       ))}
       {heard.length === 0 && running !== undefined && (
         <Working

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
 import { settled } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { counts, want } from "./model.ts";
@@ -15,6 +16,8 @@ import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
 const TYPED_MS = 200;
 /** Largest number of sessions that the gateway counts. */
 const COUNTED_MAX = 1_000;
+
+const MessageSearch = lazy(async () => (await import("../conversation/search.tsx")).MessageSearch);
 
 const KINDS: readonly Option<Wish["kind"]>[] = [
   ["", "Any kind"],
@@ -119,6 +122,7 @@ function Filters() {
 
 export function Bar() {
   const [making, setMaking] = useState(false);
+  const [searching, setSearching] = useState(false);
   return (
     <div class="session-bar">
       <div class="session-bar-line">
@@ -133,7 +137,21 @@ export function Bar() {
       <div class="session-bar-line">
         <Filters />
       </div>
-      <Only />
+      <div class="session-bar-line">
+        <Only />
+        {has("sessions.search") && (
+          <button
+            type="button"
+            class="quiet session-messages"
+            aria-label="Search messages"
+            title="Find words in the messages of all sessions"
+            onClick={() => setSearching(true)}
+          >
+            Messages
+          </button>
+        )}
+      </div>
+      {searching && <MessageSearch onClose={() => setSearching(false)} />}
       {making && <NewSession onClose={() => setMaking(false)} />}
     </div>
   );

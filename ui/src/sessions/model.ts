@@ -28,13 +28,16 @@ const LEVELS_MAX = 8;
 
 type Counts = NonNullable<PayloadOf<"sessions.list">["counts"]>;
 
-/** The list as it is drawn. `moved` is true if rows may have moved since the last time. */
+/** The drawn list. `moved`: rows may have moved since the last one. `loading`: nothing is read yet. */
 interface Picture {
   readonly lines: readonly ForestLine[];
   readonly moved: boolean;
+  readonly loading?: boolean;
 }
 
-export const picture = signal<Picture>({ lines: [], moved: false });
+const UNREAD: Picture = { lines: [], moved: false, loading: true };
+
+export const picture = signal<Picture>(UNREAD);
 /** Number of sessions that match each filter. */
 export const counts = signal<Counts | undefined>(undefined);
 /** Number of rows that will move, appear or disappear when rows are no longer held in place. */
@@ -49,15 +52,32 @@ const news = new Set<string>();
 let isReadingNews = false;
 /** Key of the session that is open in the conversation view. */
 let revealed: string | undefined;
+/** Its row, if the list had not read it when it was opened. */
+let pinned: ListedRow | undefined;
+/** The key of its topmost ancestor, or its own. */
+let pinnedRoot = "";
 /** Reasons to hold the rows in place, for example a pointer over them or a recent key press. */
 const holders = new Set<string>();
+
+/** Adds the open session on top if the loaded part of the list does not reach it. */
+function withPinned(lines: ForestLine[]): readonly ForestLine[] {
+  if (pinned === undefined || pinned.key !== revealed || isFiltered.value) return lines;
+  // The branch of a listed ancestor opens instead.
+  if (forest.row(pinnedRoot) !== undefined) return lines;
+  const { key } = pinned;
+  const row = forest.row(key) ?? pinned;
+  if ((forest.branch(TOP)?.keys.length ?? 0) === 0 || lines.some((line) => line.key === key)) return lines;
+  const place = { level: 1, parent: TOP, position: 1, size: -1 } as const;
+  return [{ kind: "row", key, row, ...place, open: undefined, gone: false }, ...lines];
+}
 
 function draw(moved: boolean): void {
   const top = forest.branch(TOP);
   // The old rows remain visible until the first page of the new list arrives.
   if (top?.busy === true && top.keys.length === 0 && picture.value.lines.length > 0) return;
   unsettled.value = forest.unsettled();
-  picture.value = { lines: forest.lines((key) => open.has(key)), moved };
+  const lines = forest.lines((key) => open.has(key));
+  picture.value = { lines: withPinned(lines), moved };
 }
 
 function filters(): ParamsOf<"sessions.list"> {
@@ -231,11 +251,13 @@ async function openAbove(key: string): Promise<void> {
   while (at !== undefined && above.length < LEVELS_MAX) {
     const row: ListedRow | undefined = forest.row(at) ?? (await rowOf(at));
     if (mine !== generation || revealed !== key) return;
+    if (at === key) pinned = row;
+    pinnedRoot = at;
     at = row?.spawnedBy;
     if (at === undefined || above.includes(at)) break;
     above.push(at);
   }
-  if (forest.flat || above.every((one) => open.has(one))) return;
+  if (forest.flat || above.every((one) => open.has(one))) return draw(false);
   for (const one of above) {
     open.add(one);
     // This branch may be outside the visible part, and only visible branches are read automatically.
@@ -324,6 +346,7 @@ effect(() => {
     filter("");
     forest = new Forest(false);
     counts.value = undefined;
-    picture.value = { lines: [], moved: false };
+    pinned = undefined;
+    picture.value = UNREAD;
   });
 });

@@ -188,8 +188,9 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
 }
 
 function Body({ selected }: { selected: string | undefined }) {
-  const { lines } = picture.value;
+  const { lines, loading } = picture.value;
   const [first] = lines;
+  if (loading) return <p class="loading">Loading…</p>;
   if (first === undefined) return <p class="empty">{isFiltered.value ? "No matches" : "No sessions yet"}</p>;
   if (first.kind === "more") return <Awaited problem={first.problem} again={() => readMore(first.parent)} />;
   return <Tree lines={lines} selected={selected} />;

@@ -2,7 +2,8 @@
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { tick } from "../clock.ts";
-import { age, ago, clockTime, money, tokens } from "../parts/format.ts";
+import { age, money, tokens } from "../parts/format.ts";
+import { LastFailure } from "../parts/last-failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName, shortKey } from "../parts/names.ts";
 import { State } from "../parts/state.tsx";
@@ -42,22 +43,9 @@ function Waits({ keys }: { keys: readonly string[] }) {
   );
 }
 
-function Failed({ failure }: { failure: NonNullable<ListedRow["failure"]> }) {
-  const { endedAt, code, reason = code } = failure;
-  const words = `failed ${ago(endedAt, tick.value)}: ${reason}`;
-  return (
-    <span class="session-failed">
-      <State
-        state="failed"
-        text={<Name text={words} title={`${clockTime(endedAt, true)}, ${code}: ${reason}`} />}
-      />
-    </span>
-  );
-}
-
 function Doing({ row }: { row: ListedRow }) {
   const { state, queuedRuns, failure, waitingOn = [] } = row;
-  if (failure !== undefined) return <Failed failure={failure} />;
+  if (failure !== undefined) return <LastFailure failure={failure} />;
   if (state === "idle") return row.jobs === undefined ? <State state={state} /> : null;
   const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";
   if (state === "queued") return <State state={state} text={`queued ${queuedRuns}`} />;

@@ -4,14 +4,16 @@
 //      and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
 
 import { Lexer, type Token, type Tokens } from "marked";
-import { head } from "../../../src/core/text/cut.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
-import { isTame } from "../../../src/core/text/tame-markdown.ts";
+import { head } from "../../../../src/core/text/cut.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
+import { isTame } from "../../../../src/core/text/tame-markdown.ts";
 import { lastBlockAt } from "./last-block.ts";
 
 const LINK = /^(?:https?:|mailto:)/i;
 const LANGUAGE_MAX_CHARS = 40;
 const TITLE_MAX_CHARS = 500;
+/** Longer code is not coloured. */
+const COLOURED_MAX_CHARS = 6_000;
 
 /** The character references that people and models write; others stay as they are. */
 const REFERENCES: Readonly<Record<string, string>> = {
@@ -63,10 +65,19 @@ function linkTo(href: string, content: readonly (Node | string)[]): (Node | stri
   return [link];
 }
 
+/** Colours a code. Without the highlighter it stays plain. */
+async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
+  const { highlighted } = await import("./highlight.ts").catch(() => ({ highlighted: undefined }));
+  const nodes = highlighted?.(text, language);
+  if (nodes !== undefined) code.replaceChildren(...nodes);
+}
+
 function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   const language = lang.slice(0, LANGUAGE_MAX_CHARS);
   const pre = scrolling(made("pre"), language === "" ? "Code" : `Code, ${language}`);
-  pre.append(made("code", "", text));
+  const code = made("code", "", text);
+  pre.append(code);
+  if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
   const copy = made("button", "quiet copy-code", "Copy");
   copy.type = "button";
   const top = made("div", "code-head");

@@ -1,10 +1,13 @@
 // Shows long text: markdown, plain text and JSON, each cut before it slows the page down.
 
+import "./text.css";
 import type { Signal } from "@preact/signals";
+import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { head } from "../../../src/core/text/cut.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
-import { size } from "../parts/format.ts";
+import { head } from "../../../../src/core/text/cut.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
+import { size } from "../../parts/format.ts";
+import { Copy, copyCode } from "./copy.tsx";
 import { GrowingText, markdown } from "./markdown.ts";
 
 /** Characters of a message that are shown at first, and added by each "Show more". */
@@ -21,6 +24,14 @@ function More({ left, onMore }: { left: number; onMore: () => void }) {
   );
 }
 
+function MarkdownBox({ within }: { within: RefObject<HTMLDivElement | null> }) {
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the click is a button's inside
+    // biome-ignore lint/a11y/noStaticElementInteractions: the click is a button's inside
+    <div ref={within} class="prose" dir="auto" onClick={(event) => void copyCode(event)} />
+  );
+}
+
 /** Text of a person or a model. */
 export function Prose({ text }: { text: string }) {
   const box = useRef<HTMLDivElement>(null);
@@ -31,7 +42,7 @@ export function Prose({ text }: { text: string }) {
   }, [text, shown]);
   return (
     <>
-      <div ref={box} class="prose" dir="auto" />
+      <MarkdownBox within={box} />
       {left > 0 && <More left={left} onMore={() => setShown(shown + TEXT_STEP_CHARS)} />}
     </>
   );
@@ -45,7 +56,7 @@ export function GrowingProse({ text }: { text: Signal<string> }) {
     const growing = new GrowingText(box.current);
     return text.subscribe((value) => growing.show(value));
   }, [text]);
-  return <div ref={box} class="prose" dir="auto" />;
+  return <MarkdownBox within={box} />;
 }
 
 /** Arguments, results and other text of programs, unchanged. */
@@ -57,6 +68,7 @@ export function Code({ text, name }: { text: string; name: string }) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
       <div class="code-text" tabIndex={0} role="group" aria-label={name}>
+        <Copy text={() => text} name={name.toLowerCase()} />
         <pre>{safeText(head(text, shown))}</pre>
       </div>
       {left > 0 && <More left={left} onMore={() => setShown(shown + CODE_STEP_CHARS)} />}

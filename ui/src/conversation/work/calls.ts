@@ -1,9 +1,9 @@
 // Summarises a tool call in one line, and finds the sessions and files that it names. Pure.
 // CA1: calls and results are data of models and programs: any shape is read without an error.
 
-import { type Fields, fieldsOf } from "../../../src/core/json.ts";
-import { cut } from "../../../src/core/text/cut.ts";
-import type { Message } from "./thread.ts";
+import { type Fields, fieldsOf } from "../../../../src/core/json.ts";
+import { cut } from "../../../../src/core/text/cut.ts";
+import type { Message } from "../thread.ts";
 
 export type ToolCall = Extract<
   Extract<Message, { role: "assistant" }>["content"][number],

@@ -1,0 +1,82 @@
+// The header of a conversation and the way to it, in a real browser against a real gateway: the last failure,
+// retry, deep links, loading.
+
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { openLine } from "../line.ts";
+import { manySessions, NEWEST, row, seedSessions } from "../sessions/seed.ts";
+
+const MAIN = "agent:main:main";
+const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
+const REASON = "401 <b>no such key</b> \u202eyek";
+
+describeInBrowser("the header of a conversation", () => {
+  test("says when and why the last turn failed, and retries it, on desktop and phone", async () => {
+    let works = false;
+    const house = await openHouse({
+      play: () => {
+        if (!works) throw new Error(REASON);
+        return "It works.";
+      },
+    });
+    const client = await house.client();
+    await client.agent({ sessionKey: MAIN, message: "do it" }).done.catch(() => undefined);
+    for (const viewport of [undefined, PHONE]) {
+      works = false;
+      const { page } = await visit(house.http, {
+        ...{ token: TOKEN, at: at(MAIN) },
+        ...(viewport === undefined ? {} : { viewport }),
+      });
+      const facts = page.locator(".conversation-facts");
+      const failure = facts.getByText(
+        /^failed (just now|\d+ (s|min) ago): 401 <b>no such key<\/b> \\u\{202e\}yek/,
+      );
+      await failure.waitFor();
+      expect(await facts.getByText("idle").count()).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      works = true;
+      await facts.getByRole("button", { name: "Retry" }).focus();
+      await page.keyboard.press("Enter");
+      await page.getByText("It works.").last().waitFor();
+      await facts.getByText("idle").waitFor();
+      expect(await failure.count()).toBe(0);
+      works = false;
+      await client.agent({ sessionKey: MAIN, message: "do it again" }).done.catch(() => undefined);
+      await failure.waitFor();
+    }
+  });
+
+  test("a link to a session far down the list shows its row, selected", async () => {
+    const house = await openHouse();
+    const seeds = manySessions(400, NEWEST);
+    await seedSessions(house.store, seeds);
+    const { key = "", label } = seeds.findLast(({ spawnedBy }) => spawnedBy === undefined) ?? {};
+    const { page } = await visit(house.http, { token: TOKEN, at: at(key) });
+    const found = row(page, new RegExp(`^${label}\\b`));
+    await found.waitFor();
+    expect(await found.getAttribute("aria-selected")).toBe("true");
+    const inSight = await found.evaluate((one) => one.getBoundingClientRect().top < window.innerHeight);
+    expect(inSight).toBe(true);
+    // Another choice takes it away again.
+    await row(page, /^conversation 1\b/)
+      .getByRole("link")
+      .click();
+    await found.waitFor({ state: "detached" });
+  });
+
+  test("a list that is on its way says so, and not that there are no sessions", async () => {
+    const house = await openHouse();
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN, at: "operations/status" });
+    await page.locator("main:not(:has(.loading))").waitFor();
+    line.hold();
+    await page.evaluate("location.hash = '#/sessions'");
+    const list = page.getByRole("region", { name: "Sessions" });
+    await list.getByText("Loading…").waitFor();
+    expect(await page.getByText("No sessions yet").count()).toBe(0);
+    line.release();
+    await row(page, /^main/).waitFor();
+  });
+});

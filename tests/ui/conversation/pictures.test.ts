@@ -1,0 +1,98 @@
+// Pictures of an unsent message, and messages that are edited and sent again, in a real browser.
+
+import { expect, test } from "vitest";
+import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+
+const MAIN = "agent:main:main";
+const AT = `sessions/${encodeURIComponent(MAIN)}`;
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const file = (name: string, mimeType = "image/png") => ({
+  name,
+  mimeType,
+  buffer: Buffer.from(PNG, "base64"),
+});
+
+/** Answers with the number of pictures. */
+const counts: Play = ({ run: { input } }) => `${input.images?.length ?? 0} pictures: ${input.text}`;
+
+describeInBrowser("a message", () => {
+  test("takes pictures that are picked, pasted and dropped, shows them, and sends them", async () => {
+    const house = await openHouse({ play: counts });
+    for (const viewport of [undefined, PHONE]) {
+      const { page } = await visit(house.http, {
+        ...{ token: TOKEN, at: AT },
+        ...(viewport === undefined ? {} : { viewport }),
+      });
+      const field = page.getByRole("textbox", { name: "Message" });
+      await field.waitFor();
+      const pick = async (...files: ReturnType<typeof file>[]) => {
+        const chooser = page.waitForEvent("filechooser");
+        await page.getByRole("button", { name: "Add picture" }).click();
+        await (await chooser).setFiles(files);
+      };
+      const give = (type: "paste" | "drop", name: string) =>
+        field.evaluate(
+          (element, { type, name, png }) => {
+            const bytes = Uint8Array.from(atob(png), (char) => char.charCodeAt(0));
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([bytes], name, { type: "image/png" }));
+            const about = { bubbles: true, cancelable: true };
+            element.dispatchEvent(
+              type === "paste"
+                ? new ClipboardEvent("paste", { ...about, clipboardData: transfer })
+                : new DragEvent("drop", { ...about, dataTransfer: transfer }),
+            );
+          },
+          { type, name, png: PNG },
+        );
+      await pick(file("notes.txt", "text/plain"));
+      await page.getByText("notes.txt is no picture.").waitFor();
+      await pick(file("a.png"), file("b.png"));
+      const shown = page.getByRole("list", { name: "Pictures" }).getByRole("img");
+      await expect.poll(() => shown.count()).toBe(2);
+      expect(await page.getByText("notes.txt").count()).toBe(0);
+      await give("paste", "c.png");
+      await expect.poll(() => shown.count()).toBe(3);
+      await give("drop", "d.png");
+      await expect.poll(() => shown.count()).toBe(4);
+      await page.getByRole("button", { name: "Remove b.png" }).click();
+      expect(await shown.evaluateAll((found) => found.map((one) => one.getAttribute("alt")))).toEqual([
+        ...["a.png", "c.png", "d.png"],
+      ]);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      await page.getByRole("button", { name: "Send", exact: true }).click();
+      await page.getByText("3 pictures:").last().waitFor();
+      await expect.poll(() => shown.count()).toBe(0);
+      const sent = page.locator(".entry-own").last();
+      const seen = sent.getByRole("button", { name: /^Enlarge picture, image\/png, \d+ B$/ });
+      await expect.poll(() => seen.count()).toBe(3);
+      const widths = seen
+        .locator("img")
+        .evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth));
+      expect(await widths).toEqual([1, 1, 1]);
+    }
+  });
+
+  test("of a person is edited and sent again, below what is in the field", async () => {
+    const house = await openHouse({ play: counts });
+    const client = await house.client();
+    await client.agent({ sessionKey: MAIN, message: "count them" }).done;
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    const field = page.getByRole("textbox", { name: "Message" });
+    const edit = page.getByRole("button", { name: "Edit message" });
+    await edit.waitFor();
+    expect(await edit.count()).toBe(1);
+    await edit.focus();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => field.inputValue()).toBe("count them");
+    await page.keyboard.type(" all");
+    await page.keyboard.press("Enter");
+    await page.getByText("0 pictures: count them all").waitFor();
+    await field.fill("first this");
+    await edit.first().click();
+    await expect.poll(() => field.inputValue()).toBe("first this\ncount them");
+  });
+});

@@ -1,0 +1,118 @@
+// Owns the pictures of an unsent message: pasted, dropped or picked, kept for each session until they are
+// sent or the page is closed.
+
+import { signal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { hello } from "../gateway.ts";
+import { size } from "../parts/format.ts";
+
+/** The gateway takes no others. */
+const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const PICTURES_MAX = 16;
+const PICTURE_MAX_BYTES = 10 * 1024 * 1024;
+/** Room in a request for everything but the pictures. */
+const REQUEST_REST_BYTES = 64 * 1024;
+
+interface Picture {
+  readonly id: number;
+  readonly name: string;
+  readonly mimeType: string;
+  /** Base64. */
+  readonly content: string;
+}
+
+const held = signal<ReadonlyMap<string, readonly Picture[]>>(new Map());
+let count = 0;
+
+/** Returns the unsent pictures of a session. A component that calls it is redrawn when they change. */
+export function picturesOf(sessionKey: string): readonly Picture[] {
+  return held.value.get(sessionKey) ?? [];
+}
+
+export function keepPictures(sessionKey: string, pictures: readonly Picture[]): void {
+  held.value = new Map(held.value).set(sessionKey, pictures);
+}
+
+function read(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ""));
+    reader.onerror = () => reject(new Error(`Could not read ${file.name}.`));
+    reader.readAsDataURL(file);
+  });
+}
+
+/** Returns why a file can't be sent; undefined: it can. */
+function problemOf({ name, type, size: bytes }: File): string | undefined {
+  if (!TYPES.includes(type)) return `${name} is no picture. Send PNG, JPEG, GIF or WebP.`;
+  return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
+}
+
+/** Adds files to the unsent pictures. Throws with the reason if one of them can't be sent. */
+export async function addPictures(sessionKey: string, files: readonly File[]): Promise<void> {
+  const problem = files.map(problemOf).find((one) => one !== undefined);
+  if (problem !== undefined) throw new Error(problem);
+  const added = await Promise.all(
+    files.map(async (file): Promise<Picture> => {
+      count += 1;
+      return { id: count, name: file.name, mimeType: file.type, content: await read(file) };
+    }),
+  );
+  const all = [...picturesOf(sessionKey), ...added];
+  if (all.length > PICTURES_MAX) throw new Error(`A message takes at most ${PICTURES_MAX} pictures.`);
+  const most = (hello.value?.policy.maxPayload ?? Number.POSITIVE_INFINITY) - REQUEST_REST_BYTES;
+  if (all.reduce((sum, { content }) => sum + content.length, 0) > most)
+    throw new Error(`The pictures of a message must be smaller than ${size((most * 3) / 4)} together.`);
+  keepPictures(sessionKey, all);
+}
+
+/** The unsent pictures, each with a button to remove it. */
+export function Pictures({ sessionKey }: { sessionKey: string }) {
+  const pictures = picturesOf(sessionKey);
+  if (pictures.length === 0) return null;
+  return (
+    <ul class="pictures" aria-label="Pictures">
+      {pictures.map(({ id, name, mimeType, content }) => (
+        <li key={id}>
+          <img src={`data:${mimeType};base64,${content}`} alt={name} />
+          <button
+            type="button"
+            aria-label={`Remove ${name}`}
+            onClick={() =>
+              keepPictures(
+                sessionKey,
+                pictures.filter((one) => one.id !== id),
+              )
+            }
+          >
+            ×
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Opens the file picker. */
+export function PickPictures({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        accept={TYPES.join(",")}
+        multiple
+        hidden
+        onChange={({ currentTarget }) => {
+          onFiles([...(currentTarget.files ?? [])]);
+          // The same file may be picked again.
+          currentTarget.value = "";
+        }}
+      />
+      <button type="button" class="quiet pick-pictures" onClick={() => input.current?.click()}>
+        Add picture
+      </button>
+    </>
+  );
+}

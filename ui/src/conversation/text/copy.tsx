@@ -1,0 +1,38 @@
+// Copies text to the clipboard. Without access to the clipboard the text is selected instead.
+
+import { useRef, useState } from "preact/hooks";
+
+/** Copies a text; `shown`: the element that shows it. Returns the word for the button. */
+async function copied(text: string, shown: Element | null | undefined): Promise<string> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return "Copied";
+  } catch {
+    if (shown != null) window.getSelection()?.selectAllChildren(shown);
+    return "Selected";
+  }
+}
+
+/** Handles clicks in rendered markdown: a code block's button copies its code. */
+export async function copyCode({ target }: Event): Promise<void> {
+  if (!(target instanceof HTMLElement) || !target.matches(".copy-code")) return;
+  const pre = target.closest(".code-block")?.querySelector("pre");
+  if (pre != null) target.textContent = await copied(pre.textContent ?? "", pre);
+}
+
+/** Copies a text that stands beside the button. `name`: what it copies, for screen readers. */
+export function Copy({ text, name }: { text: () => string; name: string }) {
+  const [word, setWord] = useState("Copy");
+  const button = useRef<HTMLButtonElement>(null);
+  return (
+    <button
+      ref={button}
+      type="button"
+      class="quiet copy"
+      aria-label={word === "Copy" ? `Copy ${name}` : word}
+      onClick={() => void copied(text(), button.current?.parentElement).then(setWord)}
+    >
+      {word}
+    </button>
+  );
+}

@@ -1,0 +1,30 @@
+// Colours code: splits it into spans with a class for each kind of token. Loaded with the first code block
+// that names a known language.
+// HL1: the spans joined are the code; the code is only ever text.
+
+import { parse } from "sugar-high/core";
+import { lang, languages } from "sugar-high/lang";
+
+/** Kinds of tokens with a colour of their own. */
+const COLOURED = ["keyword", "string", "comment", "class", "entity"];
+/** Languages whose property names stand out. */
+const KEYED = ["json", "yaml", "toml", "css"];
+
+/** Returns the nodes of a code; undefined: its language is not known. */
+export function highlighted(code: string, language: string): Node[] | undefined {
+  const id = lang(language);
+  if (id === undefined || id === "plaintext") return undefined;
+  const { lines } = parse(code, languages.find((one) => one.id === id)?.config);
+  const nodes = lines.flatMap(({ tokens }, at) => {
+    const line = tokens.map(({ type, value }): Node => {
+      const text = document.createTextNode(value);
+      if (!COLOURED.includes(type) && !(type === "property" && KEYED.includes(id))) return text;
+      const span = document.createElement("span");
+      span.className = `hl-${type}`;
+      span.append(text);
+      return span;
+    });
+    return at === 0 ? line : [document.createTextNode("\n"), ...line];
+  });
+  return nodes.map(({ textContent }) => textContent).join("") === code ? nodes : undefined;
+}

@@ -1,0 +1,151 @@
+// Shows a step of an agent's work as one line that opens: a thought, or a tool call with its arguments and
+// result.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
+import { defaults } from "../../gateway.ts";
+import { clockTime, duration, size } from "../../parts/format.ts";
+import { Name, SessionLink } from "../../parts/name.tsx";
+import { State } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import type { Step, ToolResult } from "../items.ts";
+import { Picture } from "../text/picture.tsx";
+import { Code } from "../text/text.tsx";
+import { filesOf, parsed, sessionOf, summaryOf } from "./calls.ts";
+
+type CallStep = Extract<Step, { kind: "call" }>;
+
+export function resultText(result: ToolResult): string {
+  return result.content
+    .map((block) => (block.type === "text" ? block.text : `[${block.mimeType}, ${size(block.bytes ?? 0)}]`))
+    .join("\n");
+}
+
+/** Formats JSON for reading, with real line breaks in its texts. */
+function laidOut(value: unknown): string {
+  return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
+    char === "n" ? "\n" : pair,
+  );
+}
+
+function pretty(text: string): string {
+  const value = parsed(text);
+  return value === undefined ? text : laidOut(value);
+}
+
+/** Returns the session key of a name. An agent calls its own main session `main`. */
+export function keyFor(name: string, agentId: string): string {
+  return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
+}
+
+/** The status of a call; its duration if it succeeded. */
+function Outcome({ step, running }: { step: CallStep; running: boolean }) {
+  const { result, calledAt } = step;
+  if (result === undefined)
+    return running ? <State state="running" /> : <State state="aborted" text="no result" />;
+  if (result.isError) return <State state="failed" />;
+  return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
+}
+
+/** A line that opens. Its content is drawn only while it is open. */
+function Row(props: { class?: string; line: ComponentChildren; inside: () => ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class={props.class} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{props.line}</summary>
+      {open && <div class="step-inside">{props.inside()}</div>}
+    </details>
+  );
+}
+
+/** The session and the files that a call names. */
+function About({ step, agentId }: { step: CallStep; agentId: string }) {
+  const { call, result } = step;
+  const text = result === undefined ? undefined : resultText(result);
+  const session = call && sessionOf(call, text);
+  const files = call === undefined ? [] : filesOf(call, text);
+  if (session === undefined && files.length === 0) return null;
+  return (
+    <div class="step-about">
+      {session !== undefined && (
+        <span>
+          → <SessionLink sessionKey={keyFor(session, agentId)} />
+        </span>
+      )}
+      {files.map(({ name, bytes }) => (
+        <span key={name} class="chip">
+          <Name text={name} />
+          {bytes !== undefined && ` ${size(bytes)}`}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function Inside({ call, result }: CallStep) {
+  return (
+    <>
+      {call !== undefined && Object.keys(call.arguments).length > 0 && (
+        <Code name="Arguments" text={laidOut(call.arguments)} />
+      )}
+      {result !== undefined && (
+        <div class={result.isError ? "tool-error" : undefined}>
+          <Code name={result.isError ? "Error" : "Result"} text={pretty(resultText(result))} />
+          {result.content.map(
+            (block, index) =>
+              block.type === "image" && (
+                <Picture key={index} messageId={result.id} index={index} block={block} />
+              ),
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** `running`: the run of the call has not ended. */
+export function CallRow({ step, running, agentId }: { step: CallStep; running: boolean; agentId: string }) {
+  const { call, result, calledAt } = step;
+  const line = (
+    <>
+      <span class="tool-name mono">
+        <Name text={call?.name ?? result?.toolName ?? "tool"} />
+      </span>
+      <bdi class="tool-summary soft">{call === undefined ? "" : safeLine(summaryOf(call))}</bdi>
+      <Outcome step={step} running={running} />
+      <Time class="step-time soft number" at={calledAt}>
+        {clockTime(calledAt)}
+      </Time>
+    </>
+  );
+  return (
+    <div class="tool">
+      <Row line={line} inside={() => <Inside {...step} />} />
+      <About step={step} agentId={agentId} />
+    </div>
+  );
+}
+
+/** Characters of a thought in its line. */
+const THOUGHT_LINE_CHARS = 160;
+
+export function ThoughtRow({ text }: { text: string }) {
+  const line = (
+    <>
+      <span class="tool-name soft">Thinking</span>
+      <bdi class="tool-summary soft">{safeLine(text.trim().slice(0, THOUGHT_LINE_CHARS))}</bdi>
+    </>
+  );
+  return (
+    <Row
+      class="thinking"
+      line={line}
+      inside={() => (
+        <div class="plain-text" dir="auto">
+          {safeText(text)}
+        </div>
+      )}
+    />
+  );
+}

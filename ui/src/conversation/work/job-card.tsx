@@ -1,0 +1,60 @@
+// Shows the result of a sub-agent as a card: its label, how it ended, its text; keys and ids on request.
+
+import { safeText } from "../../../../src/core/text/safe-text.ts";
+import { clockTime } from "../../parts/format.ts";
+import { Name, SessionLink } from "../../parts/name.tsx";
+import { State } from "../../parts/state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { Prose } from "../text/text.tsx";
+import type { jobResultOf } from "./job-result.ts";
+
+const WORDS: Readonly<Record<string, string>> = {
+  ok: "done",
+  error: "failed",
+  timeout: "timed out",
+  aborted: "stopped",
+};
+
+export function JobCard(props: {
+  job: NonNullable<ReturnType<typeof jobResultOf>>;
+  sessionKey: string;
+  atMs: number;
+}) {
+  const { job, sessionKey, atMs } = props;
+  const { status, result, notes, facts, plumbing } = job;
+  return (
+    <div class="job-card">
+      <div class="byline">
+        <SessionLink sessionKey={sessionKey} />
+        <State state={status} text={WORDS[status] ?? status} />
+        {facts.map((fact) => (
+          <span key={fact} class="soft number">
+            <Name text={fact} />
+          </span>
+        ))}
+        <Time class="soft" at={atMs}>
+          {clockTime(atMs)}
+        </Time>
+      </div>
+      {result === "" ? <p class="soft">No result text</p> : <Prose text={result} />}
+      {notes !== "" && (
+        <p class={status === "ok" ? "soft" : "entry-error"}>
+          <bdi>{safeText(notes)}</bdi>
+        </p>
+      )}
+      <details class="plumbing">
+        <summary class="soft">Details</summary>
+        <dl class="facts">
+          {plumbing.map(([name, value]) => (
+            <>
+              <dt key={name}>{name}</dt>
+              <dd key={value} class="mono">
+                <Name text={value} />
+              </dd>
+            </>
+          ))}
+        </dl>
+      </details>
+    </div>
+  );
+}

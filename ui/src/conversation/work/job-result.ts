@@ -1,0 +1,51 @@
+// Reads the announcement of a sub-agent's result (core/rules/announcement.ts writes it). Pure.
+// JR1: a text of any other form is no announcement: it is shown as it is.
+
+interface JobResult {
+  /** How the job ended: ok, error, timeout, aborted, unknown. */
+  readonly status: string;
+  readonly result: string;
+  readonly notes: string;
+  /** For everybody: time and cost. */
+  readonly facts: readonly string[];
+  /** For those who look for it: tokens, key, id, path. */
+  readonly plumbing: readonly (readonly [name: string, value: string])[];
+}
+
+const NOTHING = "(none)";
+const PLUMBING = ["tokens", "session id", "session", "transcript"];
+
+function sectionOf(label: string, lines: readonly string[]): string {
+  const [first = "", ...rest] = lines;
+  const text = [first.slice(label.length + 1).trim(), ...rest].join("\n").trim();
+  return text === NOTHING ? "" : text;
+}
+
+/** Splits the line of statistics. A path may contain the separator. */
+function statsOf(line: string): Pick<JobResult, "facts" | "plumbing"> {
+  const facts: string[] = [];
+  const plumbing: [string, string][] = [];
+  for (const part of line.slice("Stats: ".length).split(" · ")) {
+    const name = PLUMBING.find((one) => part.startsWith(`${one} `));
+    const last = plumbing.at(-1);
+    if (name !== undefined) plumbing.push([name, part.slice(name.length + 1)]);
+    else if (last?.[0] === "transcript") last[1] += ` · ${part}`;
+    else facts.push(part.replace(/^(?:runtime|cost) /, "").replace(/(\d)([hms])/g, "$1 $2"));
+  }
+  return { facts, plumbing };
+}
+
+export function jobResultOf(text: string): JobResult | undefined {
+  const lines = text.split("\n");
+  const status = /^Status: ([a-z]+)$/.exec(lines[0] ?? "")?.[1];
+  const notesAt = lines.findIndex((line) => line.startsWith("Notes:"));
+  const stats = lines.at(-1);
+  if (status === undefined || lines[1]?.startsWith("Result:") !== true || notesAt < 0) return undefined;
+  if (stats?.startsWith("Stats: ") !== true) return undefined;
+  return {
+    status,
+    result: sectionOf("Result", lines.slice(1, notesAt)),
+    notes: sectionOf("Notes", lines.slice(notesAt, -1)),
+    ...statsOf(stats),
+  };
+}

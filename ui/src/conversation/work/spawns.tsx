@@ -1,0 +1,198 @@
+// Shows the sub-agents that one run has spawned as a table: label, state, time, cost, and the result on
+// request.
+
+import { useState } from "preact/hooks";
+import type { ListedRow } from "../../../../src/contract/client/web.ts";
+import { isSilent } from "../../../../src/core/rules/turn-rules.ts";
+import { textOf } from "../../../../src/core/shapes/message.ts";
+import { tick } from "../../clock.ts";
+import { ask } from "../../gateway.ts";
+import { Awaited } from "../../parts/failure.tsx";
+import { counted, duration, money } from "../../parts/format.ts";
+import { Name, SessionLink } from "../../parts/name.tsx";
+import { nameOf } from "../../parts/names.ts";
+import { useNews, useReading } from "../../parts/reading.ts";
+import { State, type Tone } from "../../parts/state.tsx";
+import type { Step } from "../items.ts";
+import { Code, Prose } from "../text/text.tsx";
+import { keyFor, resultText } from "./call-row.tsx";
+import { sessionOf } from "./calls.ts";
+
+type CallStep = Extract<Step, { kind: "call" }>;
+
+/** Keys in one request: the gateway's limit. */
+const KEYS_MAX = 200;
+/** Among these is a sub-agent's last text. */
+const LAST_MESSAGES = 8;
+
+/** Returns true if a step spawns a sub-agent. */
+export function isSpawn(step: Step): step is CallStep {
+  return step.kind === "call" && step.call?.name === "sessions_spawn";
+}
+
+function childOf({ call, result }: CallStep, agentId: string): string | undefined {
+  if (call === undefined || result === undefined || result.isError) return undefined;
+  const key = sessionOf(call, resultText(result));
+  return key === undefined ? undefined : keyFor(key, agentId);
+}
+
+interface JobState {
+  readonly kind: "running" | "done" | "failed" | "gone";
+  readonly words: string;
+  readonly tone: Tone;
+}
+
+/** Returns the state of a job. `row`: undefined while it is not known; null: it is deleted or not visible. */
+function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boolean): JobState | undefined {
+  const { result } = step;
+  if (result === undefined)
+    return running
+      ? { kind: "running", words: "starting", tone: "busy" }
+      : { kind: "gone", words: "not started", tone: "warn" };
+  if (result.isError) return { kind: "failed", words: "refused", tone: "bad" };
+  if (row === undefined) return undefined;
+  if (row === null) return { kind: "gone", words: "deleted", tone: "quiet" };
+  if (row.failure !== undefined) {
+    const { code, reason = code } = row.failure;
+    return { kind: "failed", words: `failed: ${reason}`, tone: "bad" };
+  }
+  if (row.state !== "idle")
+    return { kind: "running", words: row.state, tone: row.state === "waiting" ? "waiting" : "busy" };
+  if (row.abortedLastRun) return { kind: "done", words: "stopped", tone: "warn" };
+  return { kind: "done", words: "done", tone: "good" };
+}
+
+function Result({ step, sessionKey }: { step: CallStep; sessionKey: string | undefined }) {
+  const { value, problem, again } = useReading(sessionKey ?? step.id, async () => {
+    if (sessionKey === undefined) return undefined;
+    const { messages } = await ask("chat.history", { sessionKey, limit: LAST_MESSAGES });
+    const texts = messages.flatMap((one) => (one.role === "assistant" ? [textOf(one)] : []));
+    return texts.findLast((text) => !isSilent(text)) ?? "";
+  });
+  if (sessionKey === undefined)
+    return <Code name="Error" text={step.result === undefined ? "" : resultText(step.result)} />;
+  if (value === undefined) return <Awaited problem={problem} again={again} />;
+  return value === "" ? <p class="soft">No text yet</p> : <Prose text={value} />;
+}
+
+function Job(props: {
+  step: CallStep;
+  sessionKey: string | undefined;
+  row: ListedRow | null | undefined;
+  state: JobState | undefined;
+  marked: boolean;
+}) {
+  const { step, sessionKey, row, state, marked } = props;
+  const [open, setOpen] = useState(false);
+  const { label, task } = step.call?.arguments ?? {};
+  const given = [label, task].find((one) => typeof one === "string" && one.trim() !== "") as
+    | string
+    | undefined;
+  const name = given ?? (sessionKey === undefined ? "sub-agent" : nameOf(sessionKey));
+  const running = state?.kind === "running";
+  const endedAt = running || row == null ? tick.value : row.updatedAt;
+  return (
+    <>
+      <tr data-id={step.id} data-message={step.messageId} class={marked ? "entry-marked" : undefined}>
+        <th scope="row">
+          {sessionKey === undefined || row === null ? (
+            <Name text={name} />
+          ) : (
+            <SessionLink sessionKey={sessionKey} name={name} />
+          )}
+        </th>
+        <td class="job-state">
+          {state !== undefined && (
+            <State
+              state={state.kind}
+              tone={state.tone}
+              text={<Name text={state.words} title={state.words} />}
+            />
+          )}
+        </td>
+        <td class="number">{row == null ? "" : duration(Math.max(0, endedAt - row.createdAt))}</td>
+        <td class="number">{row == null ? "" : money(row.cost)}</td>
+        <td>
+          {step.result !== undefined && row !== null && (
+            <button
+              type="button"
+              class="quiet job-open"
+              aria-expanded={open}
+              aria-label={`${open ? "Hide result" : "Result"} of ${name}`}
+              onClick={() => setOpen(!open)}
+            >
+              {open ? "Hide" : "Result"}
+            </button>
+          )}
+        </td>
+      </tr>
+      {open && (
+        <tr class="job-result">
+          <td colSpan={5}>
+            <Result step={step} sessionKey={sessionKey} />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+export function Spawns(props: {
+  steps: readonly CallStep[];
+  running: boolean;
+  agentId: string;
+  target: string | undefined;
+}) {
+  const { steps, running, agentId, target } = props;
+  const children = steps.map((step) => childOf(step, agentId));
+  const keys = children.filter((key) => key !== undefined).slice(0, KEYS_MAX);
+  const { value, again } = useReading(keys.join("\n"), async () =>
+    keys.length === 0
+      ? { sessions: [] }
+      : ask("sessions.list", { keys, limit: KEYS_MAX, includeArchived: true }),
+  );
+  useNews("sessions", again, ({ key }) => keys.includes(key));
+  const rows = value && new Map(value.sessions.map((row) => [row.key, row]));
+  const jobs = steps.map((step, at) => {
+    const sessionKey = children[at];
+    const row = rows === undefined || sessionKey === undefined ? undefined : (rows.get(sessionKey) ?? null);
+    return { step, sessionKey, row, state: stateOf(step, row, running) };
+  });
+  const cost = jobs.reduce((sum, { row }) => sum + (row?.cost ?? 0), 0);
+  const counts = (["running", "done", "failed"] as const)
+    .map((kind) => ({ kind, count: jobs.filter(({ state }) => state?.kind === kind).length }))
+    .filter(({ count }) => count > 0);
+  return (
+    <div class="jobs">
+      <p class="jobs-sum">
+        <strong>{counted(steps.length, "job")}</strong>
+        {counts.map(({ kind, count }) => (
+          <span key={kind} class={kind === "failed" ? "steps-failed" : "soft"}>{`${count} ${kind}`}</span>
+        ))}
+        {cost > 0 && <span class="soft">{money(cost)}</span>}
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
+      <div class="scroll-x" tabIndex={0} role="group" aria-label="Jobs">
+        <table>
+          <thead>
+            <tr>
+              <th>Job</th>
+              <th>State</th>
+              <th class="number">Time</th>
+              <th class="number">Cost</th>
+              <th>
+                <span class="visually-hidden">Result</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {jobs.map((job) => (
+              <Job key={job.step.id} {...job} marked={job.step.messageId === target} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}

@@ -48,7 +48,8 @@ const TABLE = "\\.(?:each|skipIf|runIf)(?:<[^(]*>)?\\((?:[^()]|\\([^()]*\\))*\\)
 function exists({ file, title }: Proof): boolean {
   if (file === "" || !existsSync(ROOT + file)) return false;
   const escaped = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  return new RegExp(`^\\s*test(${TABLE})?\\(\\s*["'\`]${escaped}["'\`]`, "m").test(read(file));
+  const begun = `(?:test|both)(?:\\.deep)?(${TABLE})?\\(`;
+  return new RegExp(`^\\s*${begun}\\s*["'\`]${escaped}["'\`]`, "m").test(read(file));
 }
 
 test("each defence in docs/THREATS.md is proved by an existing test", () => {

@@ -15,10 +15,10 @@ import type { Session } from "../core/shapes/session.ts";
 import { displayKey } from "../core/shapes/session-key.ts";
 import type { AcpRuntime, AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
-import { askPermission, type PermissionParts } from "../flows/permission.ts";
 import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
+import { askPermission, type PermissionParts } from "./permission.ts";
 
 /** Dependencies of ACP agents' turns; created by the first of them. */
 export interface AcpHost {

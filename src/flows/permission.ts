@@ -1,4 +1,4 @@
-// Stores the permission requests of agents, with a note in the chat that the work came from, and their answers.
+// Stores permission requests of agents and their answers, and writes a note into the chat of the work.
 // PD2: a request is decided once: the first answer counts, in whatever process it arrives.
 
 import { spawnChainOf } from "../access/spawn-chain.ts";

@@ -182,7 +182,7 @@ test("folders with the same name get different sessions, and a session name is u
   expect(handle(first.out)).not.toBe(handle(second.out));
   await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: one });
   const taken = await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: two });
-  expect(taken.err).toContain("is used by gemini");
+  expect(taken.err).toContain("already uses the name reviewer");
 });
 
 test("the token of a session is valid for MCP requests of that session only", async () => {

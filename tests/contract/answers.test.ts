@@ -181,13 +181,14 @@ async function openScene() {
     return sent.runId;
   };
   const failed = { retried: await fails("one"), dismissed: await fails("two") };
-  return {
-    house,
-    seen,
-    admin,
-    node,
-    scene: { jobId: job.id, nodeId, codes, runId, messageId, chainId, failed },
-  };
+  const { key: asker } = await admin.request("sessions.create", { label: "asker" });
+  await admin.request("chat.send", { sessionKey: asker, message: "ask" });
+  const permissionId = await until(async () => {
+    const { permissions } = await admin.request("permissions.list", {});
+    return permissions[0]?.id;
+  });
+  const ids = { jobId: job.id, nodeId, codes, runId, messageId, chainId, failed, permissionId };
+  return { house, seen, admin, node, scene: ids };
 }
 
 /** Adds rows to the outbox, people who have written, and a bound chat. */

@@ -100,14 +100,14 @@ describeInBrowser("the inbox", () => {
     await row.getByText('"/etc"').first().waitFor();
     await row.getByRole("button", { name: "Approve" }).click();
     expect(await first).toBe("allow");
-    await page.getByText("Nothing needs you.").waitFor();
-    await reader.page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
+    await reader.page.getByText("Nothing needs your attention.").waitFor();
 
     const second = ask("send a mail");
     await rowIn(page, "Needs you", "send a mail").waitFor();
     await other.page.getByRole("button", { name: "Deny" }).click();
     expect(await second).toBe("deny");
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
   });
 
   test("a failed delivery is retried, and another is dismissed after a confirmation", async () => {

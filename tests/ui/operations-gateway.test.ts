@@ -7,6 +7,7 @@ import { LogTail } from "../../src/world/log-tail.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { test } from "../kit/deep.ts";
+import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const TOKENS: TokenSettings[] = [
@@ -107,7 +108,16 @@ describeInBrowser("the gateway's own work", () => {
     const { page } = await visit(first.house.http, { token: TOKEN, at: "operations/log", allow });
     await expect.poll(() => messages(page)).toEqual(["the old one"]);
     const { dir, port } = first.house;
-    await first.house.stop();
+    let isStopped = false;
+    const stopping = first.house.stop().finally(() => {
+      isStopped = true;
+    });
+    // The gateway cuts off a connection that stays open, but only when the held clock advances.
+    await until(async () => {
+      await first.world.advance(1_000);
+      return isStopped;
+    });
+    await stopping;
     const second = await held({ dir, gateway: { port } });
     second.say(30, "the new one");
     await expect.poll(() => messages(page)).toEqual(["the new one"]);

@@ -32,7 +32,8 @@ async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
 function lineOf({ unit }: CommandContext, question: PermissionQuestion): string {
   const { id, agentId, title, detail } = question;
   const shown = detail === undefined ? "" : `; ${excerpt(unit, detail, 200)}`;
-  return `- ${code(unit, shortPermissionId(id))} ${code(unit, agentId)}: ${excerpt(unit, title, 300)}${shown}`;
+  const head = `- ${code(unit, shortPermissionId(id))} ${code(unit, agentId)}`;
+  return `${head}: ${excerpt(unit, title, 300)}${shown}`;
 }
 
 /** Runs `/approvals`. */
@@ -59,7 +60,8 @@ async function answer(context: CommandContext, decision: PermissionDecision): Pr
   const answered = await answerPermission(unit, { id, decision, by }, (key) => covered.has(key));
   if (!answered.ok) return why(answered);
   const { agentId, title } = answered.value;
-  return `${decision === "allow" ? "Allowed" : "Denied"} for ${code(unit, agentId)}: ${excerpt(unit, title, 300)}`;
+  const done = decision === "allow" ? "Allowed" : "Denied";
+  return `${done} for ${code(unit, agentId)}: ${excerpt(unit, title, 300)}`;
 }
 
 export const allow = (context: CommandContext): Promise<string> => answer(context, "allow");

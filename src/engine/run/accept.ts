@@ -175,6 +175,18 @@ function refusedBy(
   });
 }
 
+/** Checks the limits of the chain for a turn, or for a message to an inbox. */
+async function withinChainLimits(
+  tx: Tx,
+  { chain: known, flow }: AcceptRequest,
+  chain: { chainId: string; hop: number },
+  { kind, isForInbox, limits }: { kind: Run["kind"]; isForInbox: boolean; limits: AcceptLimits },
+): Promise<Result<void>> {
+  if (kind === "turn") return chainAllows(tx, chain, limits, known === undefined);
+  // A message for an inbox runs no model here, but may wake a program that answers.
+  return isForInbox && flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
+}
+
 /** Accepts a run in a transaction. A failure undoes the whole transaction. */
 export async function acceptIn(
   unit: Unit,
@@ -199,11 +211,7 @@ export async function acceptIn(
   // An external session has no model. The message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
   const isForInbox = session.external && request.input.injected !== true;
-  // A message for an inbox runs no model here, but may wake a program that answers.
-  const isSend = isForInbox && request.flow?.step === "round1";
-  const near = isSend ? hopAllows(chain, limits) : ok(undefined);
-  const isNew = request.chain === undefined;
-  const allowed = kind === "turn" ? await chainAllows(tx, chain, limits, isNew) : near;
+  const allowed = await withinChainLimits(tx, request, chain, { kind, isForInbox, limits });
   if (!allowed.ok) return allowed;
   const run: Run = {
     runId: runId ?? unit.newOrderedId(),

@@ -19,6 +19,7 @@ const EVERY = { kind: "every", everyMs: 3_600_000 } as const;
 /** The params of each method, without the agent id. */
 const NEEDED: Partial<Record<MethodName, object>> = {
   "sessions.list": {},
+  "sessions.search": { query: "x" },
   "sessions.resolve": { label: "x" },
   "sessions.create": { idempotencyKey: "k" },
   agent: { message: "hi", idempotencyKey: "k" },

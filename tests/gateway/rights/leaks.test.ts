@@ -120,6 +120,8 @@ const ABOUT_CHANNELS = {
 } as const;
 
 const ABOUT_ATTENTION = {
+  "permissions.list": [{}],
+  "permissions.answer": [{ id: "x", decision: "deny" }],
   "attention.list": [{}, { limit: 1 }],
   "runs.retry": [{ runId: "a" }],
   "runs.dismiss": [{ runId: "a" }],
@@ -166,8 +168,6 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "deliveries.retry": [{ id: "d" }],
     "deliveries.dismiss": [{ id: "d" }],
     ...ABOUT_ATTENTION,
-    "permissions.list": [{}],
-    "permissions.answer": [{ id: "x", decision: "deny" }],
     "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
     "chains.get": [{ chainId }, { chainId: hiddenChain }],
     "access.explain": [{ viewer: SEEN, target: SEEN }],

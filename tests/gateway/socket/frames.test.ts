@@ -202,6 +202,7 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
 function rightValue({ type, enum: one, properties = {}, required = [] }: Schema): unknown {
   if (type === "array") return ["x"];
   if (type === "boolean") return true;
+  if (type === "integer") return 1;
   return type === "object" ? rightFields(properties, required) : (one?.[0] ?? "x");
 }
 

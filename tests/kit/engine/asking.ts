@@ -4,7 +4,7 @@ import type { PermissionDecision } from "../../../src/core/shapes/permission.ts"
 import { agentIdInKey } from "../../../src/core/shapes/session-key.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
-import { askPermission } from "../../../src/flows/permission.ts";
+import { askPermission } from "../../../src/execute/permission.ts";
 import type { World } from "../../../src/world.ts";
 
 interface Asked {

@@ -50,9 +50,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "successors-in-a-later-unit",
     breaks: "I2: a crash after the end of a run loses what follows from it",
     file: "src/engine/run/finish.ts",
-    from: "  await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);",
+    from: "  await parts.successors.runEnded(parts.acceptor, unit, run, answered);",
     to: `  const engine = parts.acceptor as unknown as { commit(work: (later: Unit) => Promise<void>): Promise<void> };
-  const follow = (later: Unit) => parts.successors.runEnded(parts.acceptor, later, endedRun, answered);
+  const follow = (later: Unit) => parts.successors.runEnded(parts.acceptor, later, run, answered);
   unit.after(() => void engine.commit(follow).catch(() => {}));`,
   },
   {

@@ -4,7 +4,6 @@
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { openLine } from "../line.ts";
 import { manySessions, NEWEST, row, seedSessions } from "../sessions/seed.ts";
 
 const MAIN = "agent:main:main";
@@ -68,15 +67,26 @@ describeInBrowser("the header of a conversation", () => {
 
   test("a list that is on its way says so, and not that there are no sessions", async () => {
     const house = await openHouse();
-    const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: "operations/status" });
-    await page.locator("main:not(:has(.loading))").waitFor();
-    line.hold();
-    await page.evaluate("location.hash = '#/sessions'");
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    let release = (): void => {};
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      const held: (string | Buffer)[] = [];
+      let isHeld = true;
+      release = () => {
+        isHeld = false;
+        for (const message of held) server.send(message);
+      };
+      socket.onMessage((message) => {
+        if (isHeld && String(message).includes('"sessions.list"')) held.push(message);
+        else server.send(message);
+      });
+    });
+    await page.reload();
     const list = page.getByRole("region", { name: "Sessions" });
     await list.getByText("Loading…").waitFor();
     expect(await page.getByText("No sessions yet").count()).toBe(0);
-    line.release();
+    release();
     await row(page, /^main/).waitFor();
   });
 });

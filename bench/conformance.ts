@@ -161,7 +161,7 @@ async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
 /** Calls a tool through a program that is an MCP client. */
 type OwnTool = (name: string, args: Record<string, unknown>) => Promise<unknown>;
 
-/** Brings messages to the session of an MCP client into every state. */
+/** Sends messages to the session of an MCP client, and takes them through every state. */
 async function tryInbox(ground: Ground, handle: string, own: OwnTool): Promise<Reached> {
   await own("sessions_inbox", {});
   const listed = await ground.client.request("sessions.list", { search: handle });

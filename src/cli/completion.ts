@@ -79,7 +79,10 @@ interface Parts {
 
 const HELP: OptionOffer = { word: "--help", text: "Show help", flags: ["--help", "-h"] };
 
-/** Returns `case` branches for bash and zsh that follow one word before the cursor. */
+/**
+ * Returns `case` branches for bash and zsh that process one of the words before the cursor: a subcommand, or
+ * an option that takes a value.
+ */
 function stepLines({ nodes, global }: Parts): string[] {
   const takes = (options: readonly OptionOffer[]) => options.filter(({ value }) => value !== undefined);
   const patterns = (path: string, { flags }: OptionOffer) =>

@@ -82,7 +82,8 @@ function commonOf(file: ConfigFile, account: AccountInFile<"telegram">, accountI
     allowFrom: account.allowFrom ?? [],
     groupPolicy: account.groupPolicy ?? "allowlist",
     groupAllowFrom: account.groupAllowFrom ?? [],
-    // If `open` is set, and for senders in groupAllowFrom, the account's own rule applies.
+    // For a group without an entry here (allowed by groupPolicy `open`, or for an owner or a sender in
+    // groupAllowFrom), the account's own settings apply.
     groups,
     requireMention,
     inbound: {

@@ -130,7 +130,7 @@ async function weighsMore(processes: Tree["processes"], bytesMax: number): Promi
   return (await exactMemory(processes, bytesMax)) > bytesMax;
 }
 
-/** Returns the checks of one run besides time and disk. */
+/** Returns a function that checks the limits of a run other than time and disk: processes and memory. */
 function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
   // One more, because the first process is Parley's shell, not the program's.
   const threadsMax = needs.processesMax + 1;

@@ -117,7 +117,7 @@ function leaveClawState({ home }: Ground): void {
   );
 }
 
-/** Fakes the machine's service manager, for which every service runs. */
+/** Fakes the machine's service manager: it reports parley's service as running. */
 async function services(ground: Ground): Promise<void> {
   await ground.stop();
   ground.program(
@@ -235,7 +235,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     env: { PARLEY_TOKEN: "a-token-that-all-of-them-have" },
     words: {
       "postgres://parley:secret@127.0.0.1:5432/parley": ({ env }) => env.PARLEY_DATABASE_URL ?? "",
-      // The document says ten seconds, in which a reader changes terminals.
+      // The document waits ten seconds, so that a reader can switch terminals. A test needs only two.
       "wait 10 seconds": () => "wait 2 seconds",
     },
     lasting: { "npx parley gateway --port": /another terminal/ },

@@ -1,5 +1,5 @@
-// Servers of tests on the loopback address: they get ports, and close with all connections. Needs no test
-// runner.
+// Starts servers for tests on the loopback address and finds free ports. Closing a server also closes its
+// connections. Does not depend on the test runner.
 
 import { once } from "node:events";
 import { createServer as createHttpServer, type RequestListener } from "node:http";

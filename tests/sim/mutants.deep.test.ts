@@ -10,7 +10,7 @@ import { tellAll } from "./workers.ts";
 
 /** Maximum number of stories in the search for a mutant. */
 const STORIES_MAX = 2_000;
-/** Number of mutants for which stories search at the same time. */
+/** Number of mutants that are searched for in parallel. */
 const HUNTS = 2;
 const PATIENCE_MS = 900_000;
 

@@ -64,8 +64,8 @@ describe("the clocks change", () => {
   });
 });
 
-describe("every and at", () => {
-  test("every is due at its anchor and after each interval, whenever it is computed", async () => {
+describe("`every` and `at`", () => {
+  test("an `every` schedule is due at its anchor and after each interval, whenever it is computed", async () => {
     const schedule = await read({ kind: "every", everyMs: 900_000, anchorMs: NOW + 60_000 });
     expect(await nextDate(schedule, NOW)).toBe(NOW + 60_000);
     expect(await nextDate(schedule, NOW + 60_000)).toBe(NOW + 960_000);
@@ -80,7 +80,7 @@ describe("every and at", () => {
     });
   });
 
-  test("at is due once", async () => {
+  test("an `at` schedule is due exactly once", async () => {
     const schedule = await read({ kind: "at", atMs: NOW + 1 });
     expect(await nextDates(schedule, NOW, 5)).toEqual([NOW + 1]);
     expect(await nextDate(schedule, NOW + 1)).toBeUndefined();

@@ -87,7 +87,7 @@ test.each(["webchat", "internal"])(
   },
 );
 
-test("RP2: a rule can deny the job's own session", async () => {
+test("RP2: if the send policy of the job's own session is `deny`, the job's reply is not delivered", async () => {
   const { app, outbox } = await fired(() => "The report.", {}, { cronPolicy: "deny" });
   expect(outbox).toMatchObject([{ state: "skipped", code: "send_denied" }]);
   expect(app.sent).toEqual([]);

@@ -203,7 +203,7 @@ quick(describeInBrowser)("rights", () => {
     await card.getByText("no such session").waitFor();
   });
 
-  test("the access check is hidden without its scope, and refuses a session that the token does not cover", async () => {
+  test("the access check is hidden from a token without its scope, and refuses a session that the token does not cover", async () => {
     const house = await open();
     const reader = await visit(house.http, { token: "reader", at: "operations/rights" });
     await reader.page.getByRole("region", { name: "Tools of a session" }).waitFor();

@@ -34,7 +34,7 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
 }
 
 describeInBrowser("the demo", () => {
-  test("an unused gateway offers the demo with one click; it runs on a separate store, and leads back", async () => {
+  test("an unused gateway starts the demo with one click; the demo has a separate store, and a button returns to the gateway", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
     await field(page).fill("for my own gateway");

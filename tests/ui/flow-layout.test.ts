@@ -178,7 +178,7 @@ test("AR1: the overview has one arc for each pair of sessions and kind, thicker 
   ]);
 });
 
-test("AR2: sessions with many partners are in the middle; of too many sessions the busiest are shown, the others counted", () => {
+test("AR2: sessions with many partners are in the middle; above a maximum, only the busiest are shown, and the rest counted", () => {
   const talks = Array.from({ length: 60 }, (_, at) => ({
     kind: "send" as const,
     from: A,

@@ -22,7 +22,10 @@ export class HiddenStream {
     this.#holds = holds;
   }
 
-  /** True if a closing tag came without an opening one. */
+  /**
+   * True if text that was already shown had to be withdrawn, because a closing tag came without an opening
+   * one.
+   */
   get withdrew(): boolean {
     return this.#withdrew;
   }

@@ -70,7 +70,7 @@ export class Marks {
     await this.write();
   }
 
-  /** Records that an event is settled, so its messages are stored. */
+  /** Records that an event is settled, which means that its messages are stored. */
   async settled(sequence: number): Promise<void> {
     if (this.#session !== undefined && sequence > this.#session.sequence) {
       this.#session = { ...this.#session, sequence };

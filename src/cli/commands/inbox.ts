@@ -173,7 +173,7 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
   }
 }
 
-/** Waits for messages of a window and wakes it, until the window is closed or, if allowed, left. */
+/** Waits for messages to a window and wakes it, until the window is closed (see `wakeWhenIdle`). */
 export async function wakeWindow(
   cli: Cli,
   _args: readonly string[],

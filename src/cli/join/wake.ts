@@ -249,7 +249,10 @@ function isNeeded(waker: Waker, isOurs: () => boolean): boolean {
   return known?.series === record.series && (isOpenNow(waker) || mayResume(waker));
 }
 
-/** Waits for messages of one window, until it is closed or, if its program may be continued, left. */
+/**
+ * Waits for messages to one window, and wakes it. Ends when the window is closed; with `resume`, which
+ * continues its conversation without a window, it ends when the program leaves.
+ */
 export async function wakeWhenIdle(
   cli: Cli,
   record: JoinRecord,

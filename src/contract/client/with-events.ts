@@ -9,7 +9,10 @@ import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
 import type { ReconnectingClient } from "./reconnecting.ts";
 import type { EventOptions, GatewayClient, GatewayEvent } from "./types.ts";
 
-/** Returns the canonical key for `main` or another spelling, with the rules of the connected gateway. */
+/**
+ * Converts a session key in any accepted spelling, such as `main`, to its canonical form, by the rules of the
+ * connected gateway.
+ */
 function sessionKeyFor(text: string, { snapshot }: HelloOk): string {
   const { defaultAgentId, mainKey, scope } = snapshot.sessionDefaults;
   const rules = { defaultAgentId, mainKey, scope: scope === "global" ? scope : "per-sender" } as const;

@@ -415,8 +415,8 @@ export const SESSION_TOOLS = {
   session_status: {
     description:
       "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
-      "Default: your own session. With runId: the state or outcome of one run. With messageId: state of a " +
-      "message that you sent or got has come: queued, offered, in_turn (its reader has it in context), " +
+      "Default: your own session. With runId: the state or outcome of one run. With messageId: the state " +
+      "of a message that you sent or got: queued, offered, in_turn (its reader has it in context), " +
       "answered, declined, expired, failed.",
     params: openObject(
       {},
@@ -472,7 +472,7 @@ export const SESSION_TOOLS = {
     ),
     result: either(
       CHILDREN,
-      object({ status: done, ...WAITED }, { note: text("Note that there are no unfinished sub-agents.") }),
+      object({ status: done, ...WAITED }, { note: text("Says that no sub-agent is unfinished.") }),
       object({ status: oneOf("timeout"), error: text(), ...WAITED }),
       object({
         status: done,
@@ -486,14 +486,14 @@ export const SESSION_TOOLS = {
   },
   sessions_inbox: {
     description:
-      "Read what other sessions wrote to you, oldest first: messages, results of your sub-agents, and how " +
-      "a message of yours came out after you stopped waiting. " +
+      "Read what other sessions wrote to you, oldest first: messages, results of your sub-agents, and the " +
+      "outcome of your messages whose answer you stopped waiting for. " +
       "Without `after` and `before`: the newest ones. " +
-      "To hear only what is new, give `after` the `nextAfter` of the answer before. " +
-      "`more` says that something newer is left. With `waitSeconds` the call returns as soon as there is " +
-      "something new: after `after`, else a message that you have not acknowledged. " +
-      "Give `ack` the ids of the messages that you have read: their senders learn it. " +
-      "For older messages, give `before` the `nextBefore` of an answer. " +
+      "For only the new ones, set `after` to the `nextAfter` of the previous answer. " +
+      "`more` is true if there are newer ones. With `waitSeconds` the call returns as soon as there is " +
+      "something new: anything later than `after` or, without `after`, a message that you have not " +
+      "acknowledged. Set `ack` to the ids of the messages that you have read; their senders are told. " +
+      "For older messages, set `before` to the `nextBefore` of an answer. " +
       "Answer with sessions_send to the `replyTo` of a message.",
     params: openObject(
       {},

@@ -67,7 +67,7 @@ export function isBusy(state: LaneState): boolean {
   return state.kind === "claiming" || state.kind === "executing";
 }
 
-/** Returns whether the lane is being claimed and may go before lanes that are last. */
+/** Returns whether the lane is being claimed and precedes lanes that start after all others (`isLast`). */
 export function isAhead(state: LaneState): boolean {
   return state.kind === "claiming" && state.lane?.isLast !== true;
 }

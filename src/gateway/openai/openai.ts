@@ -93,7 +93,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Reads the headers and the body. The body of a caller without the right is not read. */
+/** Reads the headers and the body. */
 async function readHttpRequest(
   c: Context<Env>,
   api: OpenAiApi,
@@ -211,6 +211,7 @@ class OpenAiDoor {
   }
 
   async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
+    // The scope is checked first, so that the body of a caller without it is never read.
     const refused = this.#allowed(c, "operator.write");
     if (refused !== undefined) return refused;
     const taken = await this.#accepted(c, api);

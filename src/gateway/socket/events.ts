@@ -150,7 +150,8 @@ export class Translator {
 
   #ended(event: Of<"run_ended">): OutEvent[] {
     const { runId, state, flowStep, chainId, startedAt, endedAt, code } = event;
-    // A run that ended ok without starting only appended its input: nobody waits for its reply.
+    // A run that ends with `ok` but never started has only appended its input to the transcript. It has no
+    // reply that somebody waits for.
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
     const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);

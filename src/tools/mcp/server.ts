@@ -124,7 +124,7 @@ export class Server {
     patience: Patience,
   ): Promise<CallEnd> {
     if (this.#calls >= CALLS_MAX)
-      return { kind: "unsent", error: `${CALLS_MAX} of its calls wait for answers`, link: "same" };
+      return { kind: "unsent", error: `it has ${CALLS_MAX} unanswered calls, the maximum`, link: "same" };
     this.#calls += 1;
     try {
       const first = await this.#callOnce(tool, args, patience);

@@ -112,7 +112,7 @@ describe("steer", () => {
     expect(await endOf(app.engine, first.runId)).toMatchObject({ reply: "heard first and second" });
   });
 
-  test("ST3: if the run that has read a message ends without an answer of its model, the message's run does not succeed", async () => {
+  test("ST3: a steered message does not succeed if the run that read it ends before its model answers", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     model.hold("first 1");

@@ -206,7 +206,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("a message whose answer is the reply to a waiting sender is answered at once", async () => {
+  test("a message that answers a waiting sender is itself marked as answered at once, and so is the question", async () => {
     const app = await open({
       plays: { [MAIN]: async (actor) => JSON.stringify(await actor.send(DESK, "?", 600)) },
     });

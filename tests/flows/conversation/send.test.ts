@@ -198,7 +198,7 @@ describe("the result table of sessions_send", () => {
     expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined, "round1"]);
   });
 
-  test("an operator on behalf of a session waits without a run, and gets the same result", async () => {
+  test("an operator who sends on behalf of a session waits without a run, and gets the same result", async () => {
     const app = await openFlowApp({ plays: { [RESEARCH]: () => "for the operator" } });
     expect(await app.send(MAIN, RESEARCH, "hi", 5)).toMatchObject({
       status: "ok",

@@ -105,7 +105,8 @@ test.deep(
     };
     for (let count = 0; count < 100; count += 1) upload(10);
     expect((await fromGithub(house, push("one"))).status).toBe(202);
-    // Refused bodies return their share. The rest is smaller than one body of maximum size.
+    // A refused upload frees its part of the shared memory limit. The accepted uploads leave less of it free
+    // than one body of maximum size needs.
     const large = Array.from({ length: 68 }, () => upload(1024 * 1024 - 1));
     const whole = push("x".repeat(1024 * 1024 - 170));
     const send = async () => (await fromGithub(house, whole, { "x-github-delivery": "large" })).status;

@@ -20,7 +20,10 @@ export const REVISION_OF: Record<Speaker, string> = {
   "version 2, newest revision": "2026-07-28",
 };
 
-/** Interval at which a waiting inbox is read again even without a hint. */
+/**
+ * Interval at which the gateway reads the inbox again while a client waits for it, in case no event tells of
+ * a new message.
+ */
 export const INBOX_LOOK_MS = 10_000;
 
 export type Answer = Record<string, unknown>;

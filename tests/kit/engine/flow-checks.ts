@@ -61,8 +61,8 @@ export async function checkJobs(db: Db): Promise<number> {
     expect(job.state, `job of ${job.target_key}`).toBe("ended");
     const own = await db.selectFrom("runs").select("run_id").where("flow_id", "=", job.flow_id).execute();
     const ownIds = own.map((row) => row.run_id);
-    // The requester itself starts a sub-agent's first run and its announce turn; these are no results from
-    // below.
+    // Only runs whose source is the child bring its result. If the requester is a sub-agent itself, the source
+    // of its first run and of its announce turn is its own requester.
     const told = (byLane.get(job.requester_key) ?? []).filter((run) => isTold(run, job.target_key));
     const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
     const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));

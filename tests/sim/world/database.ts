@@ -20,7 +20,7 @@ export interface Database {
   open(log: Log, gather?: () => Promise<void>): Promise<Connection>;
   /** Returns committed rows. `values` replace the question marks of the query. */
   look(query: string, ...values: readonly (string | number)[]): Promise<readonly Row[]>;
-  /** Resolves when all operations that end without a further step have ended. */
+  /** Resolves when every operation that can finish without a further step of the story has finished. */
   idle(): Promise<void>;
   /** Deletes the database with its contents. */
   remove(): Promise<void>;

@@ -71,8 +71,8 @@ function atTheDisk(): boolean {
 }
 
 /**
- * Resolves when nothing more happens without a timer. `disk`: also waits for real files. The process that
- * plays the stories has one thread for files (`run.ts`), so that they finish in order.
+ * Resolves when all work that needs no timer is done. `disk`: also waits for file operations. `workers.ts`
+ * limits the process to one file thread, so these operations finish in order.
  */
 export async function rest(disk: boolean): Promise<void> {
   do await new Promise((resolve) => setImmediate(resolve));

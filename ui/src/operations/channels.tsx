@@ -38,8 +38,8 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
 };
 
 /**
- * Texts before the time until the next attempt. An MCP server is started only on demand, so no time is
- * planned.
+ * Labels in front of the remaining time. An MCP server has no planned attempt: it is not started during that
+ * time, and afterwards only on demand.
  */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 

@@ -60,7 +60,7 @@ function processLines(processes: readonly StoreProcess[], nowMs: number): string
 function factLines(facts: StoreFacts, nowMs: number): string[] {
   const { kind, place, schema, holds, use, processes } = facts;
   const { version, known } = schema;
-  const others = version === known ? "" : ` (this program writes ${known})`;
+  const others = version === known ? "" : ` (this program uses schema version ${known})`;
   const waiting = holds === undefined ? undefined : unfinished(holds.tally);
   return [
     `${kind === "embedded" ? "Embedded store" : "PostgreSQL store"} in ${place}`,

@@ -314,7 +314,10 @@ export interface McpSettings {
   readonly maxResultBytes: number;
 }
 
-/** How an idle window of a joined program is woken, if the program has no door for that. */
+/**
+ * Reaction to a message for a window that cannot be woken. `notify`: the owner is notified. `resume`: the
+ * conversation is continued without a window; if that fails, the owner is notified.
+ */
 export const WAKES = ["notify", "resume"] as const;
 export type Wake = (typeof WAKES)[number];
 

@@ -64,7 +64,10 @@ const SECRET_NAME =
   "|(?:api|access|account|private|secret|signing|encryption)[_-]?key)";
 const NAME_CHARS_MAX = 16;
 const NAME_END = new RegExp(`${SECRET_NAME}$`, "i");
-/** Matches JSON fields whose whole value is a credential. In prose, these words could start a sentence. */
+/**
+ * Matches names of JSON fields and variables whose whole value is a credential. Not applied to prose, where
+ * words like `cookie` can start a sentence.
+ */
 const SECRET_FIELD = new RegExp(`(?:${SECRET_NAME}|authorization|cookie)$`, "i");
 const AUTH_SCHEME = /^["']?(?:basic|bearer|token|bot)[ \t]{1,3}/i;
 const AUTH_SCHEME_MAX = 12;

@@ -5,7 +5,10 @@ import type { Story } from "../../story.ts";
 import type { Row } from "../../world/database.ts";
 import type { Books, RunBook } from "./books.ts";
 
-/** Only the runtime writes these lines: it marks such lines in a child's own text. */
+/**
+ * Returns the statuses that a text reports. A line that begins with `Status:` is always the runtime's: it
+ * marks such lines in a child's text, so that they do not match.
+ */
 function statusesIn(text: string): string[] {
   return [...text.matchAll(/^Status: (\w+)$/gm)].map((match) => match[1] ?? "");
 }

@@ -158,7 +158,7 @@ test("bad example: a forbidden import is found, also of a type, of a package, a 
   ]);
 });
 
-test("bad example: a cycle of imports is found, also of types", () => {
+test("bad example: an import cycle is found, also if it contains type imports", () => {
   const files = {
     "src/core/a.ts": "import type { B } from './b.ts';",
     "src/core/b.ts": "export { C as B } from './c.ts';",

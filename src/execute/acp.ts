@@ -1,4 +1,5 @@
-// Executes a claimed run as a turn of an ACP agent: its program, introduction, session tools and permissions.
+// Executes a claimed run as a turn of an ACP agent: names its program, writes its introduction, offers the
+// session tools and answers its requests for permission.
 // A session that requires a sandbox is refused, because the program can't run in one. During the turn, calls
 // that the program makes with its session's pass belong to this run.
 

@@ -31,8 +31,8 @@ export interface Caller extends TokenRights {
   /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
   /**
-   * Set for the pass of an ACP agent's program: the session whose tools it may call. A pass has no other
-   * rights.
+   * Set if the caller is an ACP agent's program, which authenticates with a pass: the only session whose
+   * tools it may call. A pass gives no other rights.
    */
   readonly actsAs?: string;
   /** Set for the token of an external session: the only session as which it may make MCP requests. */

@@ -30,7 +30,10 @@ export interface ImportOptions extends LoadOptions {
   readonly dryRun: boolean;
   /** Names of accepted settings, or `all`. Default: none. */
   readonly accept?: readonly string[];
-  /** Asks about each other setting that needs acceptance. If absent, these settings are removed. */
+  /**
+   * Asks about every setting that must be accepted and is not in `accept`. If absent, these settings are
+   * removed.
+   */
   readonly ask?: (setting: TrustedSetting) => Promise<Result<boolean>>;
   readonly world: World;
   /** Stops the import between two sessions. */

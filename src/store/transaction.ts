@@ -99,7 +99,10 @@ export type LastWork = (tx: Tx) => Promise<void>;
 
 const lastWork = new WeakMap<Tx, LastWork[]>();
 
-/** Lets `atCommit` note work for a transaction. Returns the list of the notes, which the caller does. */
+/**
+ * Starts the list to which `atCommit` adds work for a transaction. Returns the list; the caller must do this
+ * work.
+ */
 export function notesOf(tx: Tx): readonly LastWork[] {
   const notes: LastWork[] = [];
   lastWork.set(tx, notes);

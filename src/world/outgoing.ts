@@ -91,7 +91,10 @@ const systemLookup: Lookup = (name, options, looked) =>
 
 const httpFor = (url: string) => (url.startsWith("https:") ? secureHttp() : plainHttp());
 
-/** Returns an agent that keeps connections to the host of an address, or opens a new one each time. */
+/**
+ * Returns the HTTP agent for requests to a URL. Depending on `options`, it reuses connections or opens one
+ * for each request.
+ */
 export function agentFor(url: string, options: AgentOptions): PlainAgent | SecureAgent {
   return new (httpFor(url).Agent)(options);
 }

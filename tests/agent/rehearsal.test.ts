@@ -201,7 +201,7 @@ test("a request of another session is executed, and a question of another sessio
   expect((await say("hello", { agentId: "research", context })).text).toBe("Hello from research.");
 });
 
-test("a conversation has one question back and one answer, then ends", async () => {
+test("a conversation has one follow-up question and one answer to it, then ends", async () => {
   const reply = (turn: number) => ({ context: replyContext({ self, other: requester, turn, turnsMax: 5 }) });
   const long = "I would start with the riskiest part of the plan and test that.";
   expect((await say(long, reply(2))).text).toContain("What would you check first");

@@ -116,7 +116,7 @@ test("without a terminal, channels add lists the missing values as an error", as
   expect(several.err).not.toContain("phoneNumberId");
 });
 
-test("--set takes the values that the guide asks for as text, and parses lists and booleans of other keys as JSON", async () => {
+test("--set keeps answers to the guide's questions as text; for other keys it parses lists and booleans as JSON", async () => {
   const { home } = await makeHome();
   const set = [
     "number=+491701234567",

@@ -271,7 +271,7 @@ test("SY1: every word of the command is quoted for systemd, also the last one", 
   expect(newline).toMatchObject({ code: 1, err: expect.stringContaining("control character") });
 });
 
-test("on macOS the service is a launch agent: valid XML, with keys that Node reads", async () => {
+test("on macOS the service is a launch agent: its file is valid XML and names a key file that Node can read", async () => {
   const { service, home, keys } = place([]);
   const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
   const machine = { platform: "darwin", userId: 501, launcher };

@@ -71,7 +71,7 @@ interface Stage {
 async function openStage(): Promise<Stage> {
   const world = fakeWorld();
   const ground = await openCluster(embeddedGround);
-  // Processes also need the clock to stop, so it advances automatically at the end of the test.
+  // Processes cannot stop while the clock stands still, so it advances automatically at the end of the test.
   let isOver = false;
   cleanup(() => {
     isOver = true;

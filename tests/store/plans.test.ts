@@ -347,7 +347,7 @@ test("unfinished runs of a lane are found by their state, however many runs have
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("the query of the attention list begins with sessions, and the count of running sessions with unfinished runs", async () => {
+test("the attention list's query reads sessions first; the count of running sessions reads unfinished runs first", async () => {
   const planOf = async (work: (tx: Tx) => Promise<unknown>): Promise<string> => {
     await planned(work);
     return queries.flatMap(stepsOf).join("\n");

@@ -64,7 +64,7 @@ test("if a folder is replaced by a link during a write, the target of the link s
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
 
-test("X3: a write replaces a link in place of its file, not the link's target", async () => {
+test("X3: if a link has taken the place of a file, a write replaces the link and leaves its target unchanged", async () => {
   const seen = await place();
   swap("folder/a.txt", () => symlinkSync(join(base, "outside/a.txt"), at("folder/a.txt")));
   expect(await replaceFile(seen, "changed", "id")).toEqual({ ok: true, value: undefined });

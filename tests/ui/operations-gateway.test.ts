@@ -34,7 +34,7 @@ const paths = (page: Page) =>
   page.locator(".plot-line").evaluateAll((found) => found.map((one) => one.getAttribute("d")).join(" "));
 
 describeInBrowser("the gateway's own work", () => {
-  test("PL1: metrics are plots with the current value, the value at any time by mouse and keyboard, and a table", async () => {
+  test("PL1: each metric is a plot with its current value and a table; mouse and keyboard show the value at any time", async () => {
     const { house, world } = await held();
     const client = await house.client();
     for (let at = 0; at < 12; at += 1) {

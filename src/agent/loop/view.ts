@@ -196,7 +196,8 @@ function resultFor(
     const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: NOTE_TIMESTAMP };
     return { ...base, toolCallId: id, toolName: call.name, content, isError: true };
   }
-  // One result may fill a quarter of the window: the window has four characters a token, a result one.
+  // One result may fill a quarter of the context window. A token has about four characters, so this is one
+  // character for each token of the window.
   const charsMax = Math.max(1_000, model.settings.contextWindow);
   const content = result.content.map((block) =>
     block.type === "text" && block.text.length > charsMax

@@ -1,6 +1,6 @@
 // Settles Discord's events one after the other, in the order of their arrival.
-// DQ1: an event that could not be settled is dropped, for example if storing it failed. The sequence number
-//      stays before this event, so Discord sends it again (I2).
+// DQ1: if an event could not be settled, for example because storing it failed, no later event is settled.
+//      The sequence number stays before this event, so Discord sends it again (I2).
 // DQ2: the queue is limited. If it is full, the connection is closed and resumed later.
 
 /** Maximum number of events that wait to be settled. */

@@ -252,7 +252,8 @@ function wordsOf(
   const isOurs = command !== undefined && (command.to === undefined || isSame(command.to, reader));
   const name = isOurs ? reader.menu.get(command.name) : undefined;
   if (name === undefined) return { text: lines(spokenWords(content, reader), note), mentioned };
-  // A menu command with a different name, like `/start`, has other arguments: do not pass them on.
+  // If the name in the menu differs from ours, like `/start` for `help`, the arguments have another meaning:
+  // do not pass them on.
   const isRenamed = command?.name !== name.replaceAll("-", "_");
   const text = isRenamed ? `/${name}` : `/${name} ${command?.rest ?? ""}`.trim();
   // In a group, Telegram's menu adds the bot's name to a command. A command without it may be for any bot.

@@ -119,8 +119,8 @@ const claudeCode: Program = {
       },
     ];
   },
-  // Without a person at the terminal it waits for its hooks.
   door: "own",
+  // Only in a window: without one, Claude Code waits for its background hooks before it exits.
   waits: (env, event) => env.CLAUDE_CODE_ENTRYPOINT === "cli" && !startsTurn(event),
   tell: (text, event) => (startsTurn(event) ? contextAt(event, text) : { stderr: text, code: 2 }),
   resume: (id, prompt) => ["claude", "-p", "--resume", id, prompt],

@@ -49,7 +49,7 @@ export function safeText(text: string): string {
   return text.toWellFormed().replaceAll("\r", "").replace(UNSAFE, escaped);
 }
 
-/** Escapes a text for one line: keys, labels, cells of a table. */
+/** Escapes a text that is shown in one line, for example a key, a label or a table cell. */
 export function safeLine(text: string): string {
   return safeText(text).replaceAll("\n", "\\n").replaceAll("\t", " ");
 }

@@ -138,7 +138,10 @@ class Part {
     return cut;
   }
 
-  /** Records each end of a line that fits. A line that does not fit is cut after a word, or else anywhere. */
+  /**
+   * Records the end of every line that fits. A line that does not fit is cut after a word, or anywhere if
+   * there is no such place.
+   */
   private walkLines(): Cut | undefined {
     const { text } = this;
     let fence = this.opened;

@@ -305,7 +305,7 @@ export class Lanes {
     });
   }
 
-  /** Acts on a committed claim. */
+  /** Continues after the claim is committed: executes the claimed run, or wakes lanes that may start now. */
   async #follow(sessionKey: string, outcome: Claim): Promise<void> {
     const { slots, shared } = this.#parts;
     if (outcome.kind === "run") {

@@ -154,7 +154,7 @@ async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefine
   const runId = await awaitedMessage(unit.tx, awaited);
   const asked = runId === undefined ? undefined : await getRun(unit.tx, runId);
   if (asked?.flow === undefined) return undefined;
-  // Returns false if the sender gave up since the query above.
+  // `answerWaits` returns false if the sender has given up since the query above.
   if (!(await answerWaits(unit.tx, asked.runId, unit.now))) return undefined;
   const { flowId } = asked.flow;
   await noteReply(unit.tx, flowId, text, true);

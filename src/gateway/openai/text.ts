@@ -1,6 +1,6 @@
 // Splits the live text of a run into the pieces of a stream, which can only grow.
-// TX1: sent text is never taken back: if a message starts again, the stream continues where both texts agree,
-// else the new text follows after a blank line.
+// TX1: sent text is never taken back. If a message starts again with the same text, the stream continues
+// after it. If the new text differs, all of it follows after a blank line.
 // TX2: the start of a possible credential is held back, so that it can be redacted whole (I14).
 
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";

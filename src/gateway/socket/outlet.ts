@@ -93,7 +93,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
   /** Whether this many characters can be written now. */
   const mayWrite = (chars: number): boolean => {
     if (socket.readyState !== socket.OPEN) return false;
-    // Bytes that are held here do not show that the reader is slow.
+    // Write held bytes first: they count as buffered, but do not show that the reader is slow.
     if (chars >= SMALL_CHARS || socket.bufferedAmount >= HOLDING_BYTES) sendHolding();
     // Checked before the write, so that one large answer never disconnects an idle reader.
     if (socket.bufferedAmount > limits.maxBufferedBytes) {

@@ -1,7 +1,7 @@
 // Keeps the state of runs that the translation of events needs: their event numbers and their flow steps.
-// RT1: numbers rise within a run, also over a restart of the gateway. Between gateways that share a store
-// they are taken from the database's clock, which all of them use.
-// Ended runs are kept for a while only.
+// RT1: numbers rise within a run, also over a restart of the gateway. If several gateways share a store, they
+// take the numbers from the database's clock, so that they agree.
+// Ended runs are kept only for a while.
 
 import { evictOldest } from "../../core/bounded.ts";
 import { isQuietStep } from "../../core/rules/turn-rules.ts";

@@ -88,7 +88,7 @@ export class Notifier {
   /** Number of messages lost since the last one that was sent. */
   #lostCount = 0;
   #lostInAll = 0;
-  /** Error that caused the latest loss. */
+  /** Error that caused the latest loss of messages. */
   #lostFor: unknown;
 
   constructor(side: SideConnection, connecting: Connecting, sender: string) {

@@ -132,7 +132,7 @@ function keepOld(dir: string): string {
   const folder = mkdtempSync(join(dir, "damaged-"));
   const old = (ending: string): string => join(dir, `${STORE_FILE}${ending}`);
   const kept = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
-  // The old database also keeps its name until the new store is renamed to it, so the store never disappears.
+  // The old database also keeps its name until the new one is renamed over it, so a store always exists.
   if (existsSync(old(""))) {
     try {
       linkSync(old(""), kept(""));

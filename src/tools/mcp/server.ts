@@ -19,7 +19,10 @@ import type { Link, OutsideWorld } from "./transport.ts";
 
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
-/** Longest pause that callers wait for; after a longer one the server counts as down. */
+/**
+ * Longest pause before a restart that callers wait for. If the rest of the pause is longer, their calls fail
+ * at once.
+ */
 const PAUSE_WAITED_MAX_MS = 1_500;
 /** If the server ends after this uptime, it is restarted without backoff. */
 const HEALTHY_MS = 60_000;

@@ -33,8 +33,8 @@ export class StdioLink implements Link {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   /**
-   * With this property and `pid`, the library knows that it talks to a program, and treats a silent one as
-   * old.
+   * The library takes a transport with `stderr` and `pid` for a child process. If a child process does not
+   * answer the first request, the library falls back to the older protocol.
    */
   readonly stderr = null;
   readonly #plan: StdioPlan;

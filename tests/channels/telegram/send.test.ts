@@ -117,7 +117,7 @@ test.each([
   ["../getMe", "is not a Telegram chat"],
   ["9".repeat(300), "is not a Telegram chat"],
   ["1001\u202e", "is not a Telegram chat"],
-])("refuses a route to an invalid chat without a request: %j", async (chat, part) => {
+])("refuses a route to an invalid chat, and sends no request for it: %j", async (chat, part) => {
   const { deliver, server } = await ground();
   const outcome = await deliver(to(chat));
   expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining(part) });

@@ -6,7 +6,7 @@ import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
 const RESEARCH = "agent:research:main";
 
-test("parley may reports for each kind of access between two sessions its rule, and the settings that would change it", async () => {
+test("`parley may` shows, for each kind of access, the rule that decides and the settings that would change it", async () => {
   const { home } = await makeHome({ tools: { sessions: { visibility: "tree" } } });
   await startGateway(home);
   const asked = await run(home, ["may", "main", RESEARCH]);

@@ -1,5 +1,5 @@
-// The doctor's findings about models, to each of which it sends one request, and about the locations of
-// files.
+// Tests the doctor's findings about models and about the locations of files. The doctor sends one request to
+// each model.
 
 import { chmodSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

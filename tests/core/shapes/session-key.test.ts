@@ -301,6 +301,7 @@ test.each([
 
 test.each([
   "",
+  // A uuid is a session id.
   UUID,
   UUID.toUpperCase(),
   "agent:",
@@ -309,7 +310,7 @@ test.each([
   "a::b",
   "x%zz",
   "x".repeat(510),
-])("named sessions: %j is not a bare name either, because a uuid is a session id", (given) => {
+])("named sessions: %j is not accepted as a name", (given) => {
   expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES).ok).toBe(false);
 });
 

@@ -203,7 +203,7 @@ describe("a sub-agent's job", () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  test("maxChildren refuses a spawn, also among several calls in one message, and leaves nothing behind", async () => {
+  test("a spawn above maxChildren is refused and leaves nothing behind, also if one message has several spawns", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openSpawnApp({
       settings: settings({ maxChildren: 2 }),

@@ -146,7 +146,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     const run = await tell(house, MAIN, doing(sending(RESEARCH, `${back}`)));
     const { chain, steps } = await look(house, run.chainId);
     const refused = steps.filter((step) => step.kind === "refused");
-    // During the first answer a send back is refused before the cycle check.
+    // While the target writes its first answer, it may not send to the sender. This is checked before cycles.
     expect(refused.map(line)).toEqual(["refused research>main refused open_flow"]);
     const over = doing(sending(WRITER, "third"));
     const second = await tell(house, MAIN, doing(sending(RESEARCH, over)));

@@ -246,7 +246,7 @@ test("a job's answer is sent to a chat once; a destination that no longer exists
     .toEqual(["sent", "sent", "failed"]);
 });
 
-test("a job with an unknown destination is refused, and so is one to which the caller may not write", async () => {
+test("a job with an unknown destination is refused and not listed", async () => {
   const house = await open();
   expect(await refused(cronJob(house, { channel: "pigeon", to: "1" }))).toContain('no channel "pigeon"');
   const client = await house.client({ token: NARROW });

@@ -72,7 +72,7 @@ test("a gateway returns every metric of the dashboard, with the labels of its qu
   expect([...types.keys()].filter((name) => !shown.has(name))).toEqual([]);
 }, 60_000);
 
-test("panels have unique ids and positions, and the labels of a legend are in its query", () => {
+test("panels have unique ids and positions, and a grouped query contains every label of its legend", () => {
   const { panels } = dashboard;
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const taken = new Set<string>();

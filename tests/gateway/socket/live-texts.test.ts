@@ -178,7 +178,7 @@ test("a client without text-deltas gets the whole text at most once in 150 ms, a
   expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toHaveLength(2);
 });
 
-test("a longer text is sent whole less often, and completely before a tool call", async () => {
+test("the longer a text is, the less often it is sent; before a tool call, all of it has been sent", async () => {
   const house = openFanout();
   const watcher = client(house.fanout, []);
   house.start();

@@ -274,7 +274,7 @@ test("OR1: the author of a message comes from its provenance and its run, never 
   expect(originOf(sent, RUN, "main").sessionKey).toBe("agent:b:main");
 });
 
-test("JR1: reads each announcement of a result that the runtime writes, and no other text", () => {
+test("JR1: recognizes every result announcement that the runtime writes, and no other text", () => {
   const facts = (more: Partial<AnnouncementFacts> = {}): AnnouncementFacts => ({
     ...{ status: "ok", result: "done" },
     stats: {

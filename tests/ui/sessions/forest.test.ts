@@ -126,7 +126,7 @@ test("keys move in the tree as usual: down, in, out, to its ends, and select", (
   expect(after("x", 1)).toBeUndefined();
 });
 
-test("a list is scrolled by the shift of most visible rows", () => {
+test("when rows move, the list scrolls by the distance that most of the visible rows moved", () => {
   const keyed = (text: string) => [...text].map((key) => ({ key }));
   expect(shiftOf(keyed("abcdef"), keyed("fabcde"), 1, 3)).toBe(1);
   expect(shiftOf(keyed("abcdef"), keyed("cabdef"), 2, 3)).toBe(0);

@@ -63,7 +63,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => row(page, /^the group/).getAttribute("aria-selected")).toBe("true");
   });
 
-  test("list, search, filters and archived sessions come from the gateway and share one list", async () => {
+  test("the session panel shows the list, search results, filtered and archived sessions, all from the gateway", async () => {
     const house = await openHouse();
     await seedSessions(house.store, [...FAMILY, ...manySessions(40, NEWEST)]);
     const { page } = await visit(house.http, { token: TOKEN });

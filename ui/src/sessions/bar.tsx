@@ -29,8 +29,8 @@ function Search() {
   const input = useRef<HTMLInputElement>(null);
   const { search } = wish.value;
   useEffect(() => {
-    // The address has changed, so its search is shown. While the reader types, the field is newer than the
-    // address.
+    // The URL has changed, so show its search text. But while the user types, the field is newer than the
+    // URL: keep it.
     if (input.current !== null && document.activeElement !== input.current) input.current.value = search;
   }, [search]);
   return (

@@ -1,5 +1,7 @@
 // Adds up vitest's JSON reports: prints `N passed, N failed`, and ends with 1 unless tests passed and none failed.
+// Usage: node count.js STEPS_FAILED REPORT...
 // A report that is missing or cannot be read counts as one failure, and so does a test file that does not load.
+// Errors outside tests are in no report, so a failed step (STEPS_FAILED is 1) counts as one if no test failed.
 
 import { readFileSync } from "node:fs";
 
@@ -18,8 +20,9 @@ function count(path) {
   }
 }
 
-const counts = process.argv.slice(2).map(count);
+const [stepsFailed, ...reports] = process.argv.slice(2);
+const counts = reports.map(count);
 const passed = counts.reduce((sum, one) => sum + one.passed, 0);
-const failed = counts.reduce((sum, one) => sum + one.failed, 0);
+const failed = counts.reduce((sum, one) => sum + one.failed, 0) || Number(stepsFailed);
 console.log(`\n${passed} passed, ${failed} failed`);
 process.exitCode = passed > 0 && failed === 0 ? 0 : 1;

@@ -44,7 +44,7 @@ const group = (page: Page, name: string) => page.getByRole("region", { name: new
 const rowIn = (page: Page, name: string, text: string) =>
   group(page, name).getByRole("listitem").filter({ hasText: text });
 
-/** A gateway whose agent asks for permission: `ask` sends its message and resolves with the decision. */
+/** A gateway whose agent asks for permission: `ask` sends its message, `decision` waits for the run's end. */
 async function openDesk(play: Play) {
   const house: House = await openHouse({
     play: (handle) => {
@@ -57,15 +57,15 @@ async function openDesk(play: Play) {
     },
     gateway: { tokens: [...TOKENS] },
   });
-  const ask = async (title: string): Promise<string | undefined> => {
-    const runId = await say(house, MAIN, `Please ${title}`);
+  const ask = (title: string): Promise<string> => say(house, MAIN, `Please ${title}`);
+  const decision = async (runId: string): Promise<string | undefined> => {
     const ended = await until(async () => {
       const run = await getRun(house.store.db, runId);
       return run?.endedAt !== undefined && run;
     });
     return ended.reply;
   };
-  return { house, ask };
+  return { house, ask, decision };
 }
 
 describeInBrowser("the inbox", () => {
@@ -87,11 +87,11 @@ describeInBrowser("the inbox", () => {
   });
 
   test("a permission request is approved on the page, another in a second tab", async () => {
-    const { house, ask } = await openDesk(player().play);
+    const { house, ask, decision } = await openDesk(player().play);
     const { page, context } = await visit(house.http, { token: TOKEN });
     const other = await visit(house.http, { token: TOKEN, context, at: "operations/permissions" });
     const reader = await visit(house.http, { token: "reader" });
-    const first = ask("delete the old build");
+    const first = await ask("delete the old build");
     const row = rowIn(page, "Needs you", "delete the old build");
     await row.waitFor();
     await rowIn(reader.page, "Needs you", "delete the old build").waitFor();
@@ -99,14 +99,14 @@ describeInBrowser("the inbox", () => {
     await row.getByRole("button", { name: "Peek" }).click();
     await row.getByText('"/etc"').first().waitFor();
     await row.getByRole("button", { name: "Approve" }).click();
-    expect(await first).toBe("allow");
+    expect(await decision(first)).toBe("allow");
     await page.getByText("Nothing needs your attention.").waitFor();
     await reader.page.getByText("Nothing needs your attention.").waitFor();
 
-    const second = ask("send a mail");
+    const second = await ask("send a mail");
     await rowIn(page, "Needs you", "send a mail").waitFor();
     await other.page.getByRole("button", { name: "Deny" }).click();
-    expect(await second).toBe("deny");
+    expect(await decision(second)).toBe("deny");
     await page.getByText("Nothing needs your attention.").waitFor();
   });
 
@@ -210,7 +210,7 @@ describeInBrowser("the inbox", () => {
     const { play, release } = player();
     const { house, ask } = await openDesk(play);
     const client = await house.client();
-    void ask("Delete the old build and everything below it, then write a new one");
+    await ask("Delete the old build and everything below it, then write a new one");
     await say(house, RESEARCH, "ask me");
     for (const [label, text] of [
       ["price list, second draft", "hold on to the prices of the last quarter"],

@@ -13,6 +13,7 @@ import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { DEVICE_TOKENS_ON_POSTGRES, NODE_CREATORS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
+import { KINDS_OF_AGENTS, lastFailures } from "./shared-schema.ts";
 
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
 const HELD = "state in ('running', 'waiting')";
@@ -383,11 +384,6 @@ create index ledger_by_age on ledger (at);
 `;
 
 // Same tables as in sqlite-schema.ts, which explains them.
-const KINDS_OF_AGENTS = `
-create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
-`;
-
-// Same tables as in sqlite-schema.ts, which explains them.
 const JOB_WAITS = `
 create table job_waits (
   call_id ${T} not null,
@@ -453,19 +449,6 @@ update runs set heard_at = (select m.created_at from messages m where m.run_id =
   and m.role = 'assistant' order by m.seq limit 1) where flow_step in ('round1', 'reply');
 `;
 
-const LAST_FAILURES = `
-alter table sessions add column failed_run ${T};
-update sessions set failed_run = (
-    select case when r.state in ('error', 'timeout') then r.run_id end from runs r
-    where r.session_key = sessions.key and r.session_id = sessions.session_id
-      and r.kind = 'turn' and r.ended_at is not null
-    order by r.lane_seq desc limit 1
-  );
-create index sessions_failed on sessions (archived, updated_at desc, key desc) where failed_run is not null;
-create index sessions_failed_below on sessions (spawned_by, archived) where failed_run is not null;
-create index runs_asked on runs (session_key, asked_by) where asked_by is not null;
-`;
-
 const RUN_DISMISSALS = `
 alter table runs add column dismissed_at bigint;
 `;
@@ -487,7 +470,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CRASHES_IN_ROW,
   INBOX_MARKS,
   HEARD,
-  LAST_FAILURES,
+  lastFailures(T),
   RUN_DISMISSALS,
   PERMISSIONS_ON_POSTGRES,
 ];

@@ -7,6 +7,7 @@ import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
+import { KINDS_OF_AGENTS, lastFailures } from "./shared-schema.ts";
 
 /**
  * Identifies a file as this program's (`application_id`), so that the database of another program is never
@@ -340,11 +341,6 @@ create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
-// An agent may have many sessions, few of them of one kind. This index lists those without a scan.
-const KINDS_OF_AGENTS = `
-create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
-`;
-
 // Runs that wait for jobs of sub-agents: one row per job that a call waits for. The job stores its outcome,
 // so that the wait can return it even if the sub-agent has been deleted.
 const JOB_WAITS = `
@@ -416,20 +412,6 @@ update runs set heard_at = (select m.created_at from messages m where m.run_id =
   and m.role = 'assistant' order by m.seq limit 1) where flow_step in ('round1', 'reply');
 `;
 
-// Links a session to its last turn if that failed, and indexes the sessions that a caller wrote to.
-const LAST_FAILURES = `
-alter table sessions add column failed_run text;
-update sessions set failed_run = (
-    select case when r.state in ('error', 'timeout') then r.run_id end from runs r
-    where r.session_key = sessions.key and r.session_id = sessions.session_id
-      and r.kind = 'turn' and r.ended_at is not null
-    order by r.lane_seq desc limit 1
-  );
-create index sessions_failed on sessions (archived, updated_at desc, key desc) where failed_run is not null;
-create index sessions_failed_below on sessions (spawned_by, archived) where failed_run is not null;
-create index runs_asked on runs (session_key, asked_by) where asked_by is not null;
-`;
-
 // Records that an operator dismissed a failed turn or a question, so that it no longer needs attention.
 const RUN_DISMISSALS = `
 alter table runs add column dismissed_at integer;
@@ -454,7 +436,7 @@ const MIGRATIONS: readonly string[] = [
   TEXT_PARTS,
   INBOX_MARKS,
   HEARD,
-  LAST_FAILURES,
+  lastFailures("text"),
   RUN_DISMISSALS,
   PERMISSIONS,
 ];

@@ -1,0 +1,24 @@
+// Owns the migrations with the same SQL on both databases, apart from the type of text columns. Never edited
+// once released.
+
+/** An agent may have many sessions, few of them of one kind. This index lists those without a scan. */
+export const KINDS_OF_AGENTS = `
+create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
+`;
+
+/**
+ * Links a session to its last turn if that failed, and indexes the sessions that a caller wrote to. `text` is
+ * the type of a text column.
+ */
+export const lastFailures = (text: string): string => `
+alter table sessions add column failed_run ${text};
+update sessions set failed_run = (
+    select case when r.state in ('error', 'timeout') then r.run_id end from runs r
+    where r.session_key = sessions.key and r.session_id = sessions.session_id
+      and r.kind = 'turn' and r.ended_at is not null
+    order by r.lane_seq desc limit 1
+  );
+create index sessions_failed on sessions (archived, updated_at desc, key desc) where failed_run is not null;
+create index sessions_failed_below on sessions (spawned_by, archived) where failed_run is not null;
+create index runs_asked on runs (session_key, asked_by) where asked_by is not null;
+`;

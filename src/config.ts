@@ -6,9 +6,9 @@
 // The schema of the file is in config/schema/schema.ts; the settings for all parts are in
 // core/shapes/settings/settings.ts.
 
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join, resolve, sep } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
 import { isSecretPath } from "./config/describe.ts";
@@ -80,7 +80,7 @@ export function loadSettings(options: LoadOptions): Result<Loaded> {
   if (!read.ok) return read;
   const { settings, problems, warnings, literals } = read.value;
   if (settings === undefined || problems.length > 0) return refuse(problems, path);
-  if (file.value !== undefined) warnings.push(...modeWarnings(path, literals));
+  warnings.push(...(file.value === undefined ? nameWarnings(path) : modeWarnings(path, literals)));
   return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
 }
 
@@ -413,6 +413,12 @@ function patternWarnings({ agents, tools }: Settings): string[] {
       const shown = JSON.stringify(pattern);
       return `tools.agentToAgent.allow has ${shown}, which matches no agent; configured: ${ids.join(", ")}`;
     });
+}
+
+/** A file with the ending of JSON beside the missing file is probably meant, but never read. */
+function nameWarnings(path: string): string[] {
+  const meant = path.replace(/5$/, "");
+  return existsSync(meant) ? [`${meant} is not read. Rename it to ${basename(path)}.`] : [];
 }
 
 function modeWarnings(path: string, literals: Tree): string[] {

@@ -33,6 +33,13 @@ const SANDBOX = {
 
 const LOGGING = { level: "info", parts: {}, format: "auto" };
 
+test("a file parley.json, which is not read, is named with the way out", () => {
+  const wrong = join(config().home, ".parley/parley.json");
+  config().write("{}", wrong);
+  expect(config().good().warnings).toEqual([`${wrong} is not read. Rename it to parley.json5.`]);
+  expect(config().good("{}").warnings).toEqual([]);
+});
+
 test("without a file every setting has its default, and the model is the offline model", () => {
   const { settings, ...rest } = config().good();
   expect(rest).toEqual({ warnings: [], path: config().defaultPath, exists: false });

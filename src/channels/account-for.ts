@@ -19,6 +19,9 @@ export function accountFor<T>(
     if (found !== undefined) return ok(found);
     const shown = quoted(accountId ?? "", ID_SHOWN_CHARS);
     const there = accounts.map(idOf).join(", ");
-    return fail("channel_unknown", `the channel ${channel} has no account ${shown}; it has: ${there}`);
+    return fail(
+      "channel_unknown",
+      `the channel ${channel} has no account ${shown}; its accounts are: ${there}`,
+    );
   };
 }

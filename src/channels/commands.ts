@@ -100,5 +100,5 @@ export async function performCommand(
   const act = ACTS[request.command];
   if (act.needs === "nothing") return act.do(context);
   const here = await hereOf(context);
-  return here === undefined ? "There is no conversation here yet. Send a message first." : act.do(here);
+  return here === undefined ? "This chat has no conversation yet. Send a message first." : act.do(here);
 }

@@ -149,7 +149,7 @@ export class OutboxWorker implements DeliveryWorker {
       return rows;
     });
     for (const one of failed) {
-      world.log.warn(aboutOf(one), "a delivery's outcome is unknown; see parley deliveries");
+      world.log.warn(aboutOf(one), "the outcome of a delivery is unknown; see parley deliveries");
     }
   }
 

@@ -1,6 +1,6 @@
 // Delivers live events inside the process and forwards them to other processes. An event is only a hint: a
-// listener that misses one reads the row. A listener that throws affects no other listener and no run. Events
-// from other processes are never forwarded.
+// listener that misses one finds the change in the store's rows. A listener that throws affects no other
+// listener and no run. Events from other processes are never forwarded.
 // B3: the end of a run is published once, also if it arrives by two routes, and no event of its execution
 //     follows it.
 
@@ -8,7 +8,7 @@ import { evictOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Log } from "../world.ts";
 
-/** Runs whose end was published. Late hints about them are dropped. */
+/** Maximum number of ended runs to remember. Late hints about these runs are dropped. */
 const ENDED_MAX = 5_000;
 
 /** `here`: the event happened in this process, not in another one. */
@@ -17,7 +17,7 @@ type Listener = (event: LiveEvent, here: boolean) => void;
 export interface Bus {
   /** Publishes to all listeners in every process. */
   publish(event: LiveEvent): void;
-  /** Whether the end of this run was published here. Forgets the oldest runs. */
+  /** Whether the end of this run was published here. Only the last `ENDED_MAX` runs are remembered. */
   hasEnded(runId: string): boolean;
   /** Returns a function that removes the listener. */
   subscribe(listener: Listener): () => void;

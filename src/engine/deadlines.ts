@@ -1,7 +1,7 @@
 // Calls the handler of a stored deadline when it falls due. The row is deleted or moved in the transaction of
-// its handler, so a crash in between repeats the handler. One timer is set for the nearest row; a row set by
-// a committed transaction is seen at once.
-// DD2: a row whose handler fails is postponed, and does not hold up the rows behind it.
+// its handler, so a crash in between repeats the handler. One timer is set for the nearest row, and updated
+// when a transaction that sets a row commits.
+// DD2: a row whose handler fails is postponed, and does not delay the rows behind it.
 
 import {
   type Deadline,

@@ -1,5 +1,5 @@
-// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not their
-// meaning. Code outside this folder never changes a run's row.
+// Owns durable execution: accept -> claim -> execute -> commit with successors. It does not know the purpose
+// of a run; the flows do. Code outside this folder never changes a run's row.
 // EN2: `start` after a crash continues every run where its transcript ends (I2); `stop` parks runs that it
 //      cannot finish.
 
@@ -73,7 +73,7 @@ export interface AbortRequest {
   readonly runId?: string;
   /** Default `run_aborted`. */
   readonly reason?: AbortReason;
-  /** Keeps the work of these runs' sub-agents going. Default false: it is cancelled, too. */
+  /** True: sub-agents that these runs started continue. Default false: their work is cancelled, too. */
   readonly keepChildren?: boolean;
 }
 
@@ -157,7 +157,7 @@ export class Engine {
   readonly #hints: HintTransport | undefined;
   readonly #unconfirmedCommits: UnconfirmedCommits;
   #slotCameFree = new AbortController();
-  /** Lanes of other processes wait for a slot. */
+  /** Whether lanes of other processes wait for a slot. */
   #isWantedElsewhere = false;
   /** Whether this process kept the last slot that was freed here. */
   #keptLast = false;
@@ -282,7 +282,7 @@ export class Engine {
     hints.send({ kind: "slot" });
   }
 
-  /** Wakes lanes here that wait for a slot of the deployment. False: none wait. */
+  /** Wakes lanes here that wait for a slot of the deployment. Returns false if none wait. */
   #slotFree(): boolean {
     this.#slotCameFree.abort();
     this.#slotCameFree = new AbortController();
@@ -336,7 +336,7 @@ export class Engine {
     await this.#dispatch?.start();
   }
 
-  /** Recovers all held runs: the store belongs to this process alone, so their process is gone. */
+  /** Recovers all runs that a process held: no other process uses this store, so that process has exited. */
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
       await this.#answersLost(unit, await giveUpCallerWaits(unit.tx));
@@ -347,7 +347,7 @@ export class Engine {
     }
   }
 
-  /** Checks that messages are accepted. */
+  /** Fails while the gateway starts or stops, when it accepts no messages. */
   accepting(): Result<void> {
     if (this.#state === "running") return ok(undefined);
     const doing = this.#state === "new" ? "starting" : "stopping";
@@ -370,7 +370,7 @@ export class Engine {
       const head = queuedBehind === 0 && run.kind === "turn" ? run : undefined;
       unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey, head));
     }
-    // Other callers get the failure itself, and their transaction is undone.
+    // For other callers, the failure rolls back their transaction and tells them the reason.
     if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
       await this.#successorRefused(unit, request);
     }
@@ -401,8 +401,8 @@ export class Engine {
   }
 
   /**
-   * Records that a caller waits which is not a run. The wait ends with this process. `clientKey`: the session
-   * of a client that calls `confirmAnswer` or `loseAnswer` for each of its calls; if that session is
+   * Records that a caller waits which is not a run. The wait ends if this process exits. `clientKey`: the
+   * session of a client that calls `confirmAnswer` or `loseAnswer` for each of its calls; if that session is
    * external, the wait adds an edge to the wait graph.
    */
   openCallerWait(unit: Unit, request: WaitRequest, clientKey = ""): Promise<Result<unknown>> {
@@ -414,10 +414,10 @@ export class Engine {
     try {
       return await settleWait(parts, callId, signal, gaveUp);
     } catch (error) {
-      // During a stop the awaited run may just have ended.
+      // If the gateway is stopping, the awaited run may have ended just before.
       const end = await answeredBefore(this.store, callId);
       if (end !== undefined) return end;
-      // The caller is gone, so its wait must not count as answered.
+      // The caller has disconnected, so its wait must not count as answered.
       await this.loseAnswer(callId);
       throw error;
     }
@@ -458,7 +458,10 @@ export class Engine {
     return this.#watch.untilJob(flowIds, deadlineAt, signal);
   }
 
-  /** Ends unfinished runs. The first committed transaction wins: an end never changes. */
+  /**
+   * Ends unfinished runs. If several transactions end a run, the first to commit decides: an end never
+   * changes.
+   */
   async abort(request: AbortRequest): Promise<Aborted> {
     return this.commit((unit) => this.abortIn(unit, request));
   }
@@ -484,7 +487,7 @@ export class Engine {
           : { unfinishedText: mine.textSoFar() }),
       };
       await holdRun(unit.tx, run.runId);
-      // False: the run was a successor of an earlier run in this list, and ended with it.
+      // Does nothing if the run has ended already, as a successor of an earlier run in this list.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
       unit.after(() => this.#lanes.stopEnded(run));

@@ -1,11 +1,11 @@
-// Owns `Unit`: one transaction, together with the actions that follow its commit. A failure (a `Failure`
-// value or a throw) leaves no row and publishes nothing. Actions at the end join the same transaction, so a
-// run can be accepted and claimed in one commit. A `Recorder` writes events in the same transaction, after
-// all other work.
+// Owns `Unit`: one transaction, together with the actions that follow its commit. If it fails (returns a
+// `Failure` or throws), no row is stored and nothing is published. Actions at the end join the same
+// transaction, so a run can be accepted and claimed in one commit. A `Recorder` writes events in the same
+// transaction, after all other work.
 // U3: a transaction that conflicts with another one and is certainly rolled back is retried, a bounded number
 //     of times. Then the store is `busy`, which is temporary.
-// U4: events and wake-ups leave after the commit, in the order in which they were noted. One that fails stops
-//     no other, and the transaction has still succeeded.
+// U4: after the commit, events and wake-ups are published in the order in which they were added. If one
+//      fails, the others are still published, and the transaction has still succeeded.
 
 import type { Failure } from "../core/shapes/errors.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
@@ -37,7 +37,7 @@ export interface Unit {
   undone(action: () => void): void;
 }
 
-/** Stores what outgoing hooks need of the events, in the same transaction. */
+/** Stores the data of these events that outgoing hooks need, in the same transaction. */
 export type Recorder = (unit: Unit, events: readonly LiveEvent[]) => Promise<void>;
 
 /** Runs `work` in one transaction. A returned `Failure` undoes its writes. */
@@ -106,7 +106,7 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
         return await once(work);
       } catch (error) {
         if (!(error instanceof StoreConflict)) throw error;
-        // A lock that others hold for long is temporary: it must not end a run.
+        // A lock that is held for long is a temporary problem, so it must not end a run.
         if (conflicts === CONFLICTS_MAX) throw new StoreProblem("busy", "", { detail: error.message });
         await pause(world.clock, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
       }

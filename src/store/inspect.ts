@@ -39,10 +39,10 @@ export function inspectStoreDir(dir: string): StoreInspection {
     text,
     differences: state === "free" || state === "in_use" ? differencesOf(file) : [],
   });
-  if (!existsSync(file)) return look("absent", `${file} is made at the first start`);
+  if (!existsSync(file)) return look("absent", `${file} will be created at the first start`);
   try {
     lockStore(dir)();
-    return look("free", `${file} exists, and no gateway holds it`);
+    return look("free", `${file} exists, and no gateway uses it`);
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;
     if (error.problem !== "in_use") return look("problem", error.message);

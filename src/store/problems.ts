@@ -1,13 +1,13 @@
 // Defines the problems of a store that are not bugs, and their texts.
 // Each text names the store and says how to fix the problem. Nothing has been overwritten when a problem is
 // reported.
-// A problem lasts until time passes or somebody fixes it, so callers wait. A conflict is over immediately, so
-// callers retry.
+// A problem lasts for a while, or until somebody fixes it, so callers wait before they retry. A conflict is
+// over immediately, so callers retry at once.
 
 /**
  * `in_use`: another gateway uses it. `locked`: another program has locked it. `busy`: too many queries of
- * this gateway wait. `unreachable`: also reported if the answer to a commit was lost, so that its outcome is
- * unknown. `unfit`: another program uses it, or a requirement is not met.
+ * this gateway are waiting. `unreachable`: also reported if the answer to a commit was lost, so that its
+ * outcome is unknown. `unfit`: another program uses it, or a requirement is not met.
  */
 export type StoreProblemKind =
   | "newer"
@@ -57,7 +57,7 @@ const WORDS: Record<StoreProblemKind, Words> = {
   },
   full: {
     what: "cannot grow: the disk or the quota is full",
-    wayOut: "Free some space and try again. What was stored before is intact.",
+    wayOut: "Free some space and try again. Data that was stored before is intact.",
   },
   corrupt: {
     what: "is damaged or is not a store of this program",
@@ -73,19 +73,19 @@ const WORDS: Record<StoreProblemKind, Words> = {
   },
   in_use: {
     what: "belongs to a gateway that is running",
-    wayOut: "Stop that gateway, connect to it instead, or give this one another store.dir.",
+    wayOut: "Stop that gateway, connect to it, or set another store.dir for this one.",
   },
   not_a_directory: {
     what: "is not a directory",
     wayOut: "Point store.dir at a directory; it is created if it does not exist.",
   },
   not_a_file: {
-    what: "or a file that belongs to it is not a regular file",
+    what: "is not a regular file, or a file that belongs to it is not",
     wayOut: "Move it away and try again.",
   },
   no_token: {
     what: "should hold the gateway's token, and is empty or damaged",
-    wayOut: "Delete it and start again: a new token is made, which clients then need.",
+    wayOut: "Delete it and start again: the gateway generates a new token, which clients then need.",
   },
   io: {
     what: "could not be read or written",
@@ -98,8 +98,8 @@ const WORDS: Record<StoreProblemKind, Words> = {
   unreachable: {
     what: "cannot be reached",
     wayOut:
-      "Check that the database server runs, accepts connections from here, has free ones, and is no " +
-      "read-only standby.",
+      "Check that the database server runs, accepts connections from this machine, has free " +
+      "ones, and is not a read-only standby.",
   },
   refused: {
     what: "was refused by its database server",
@@ -112,7 +112,7 @@ const WORDS: Record<StoreProblemKind, Words> = {
     wayOut: "Upgrade the server, or name another one in store.postgresUrl. Nothing was changed.",
   },
   unfit: {
-    what: "cannot be kept there",
+    what: "cannot use this database",
     wayOut:
       "Name another database, or another schema with ?schema=name, in store.postgresUrl. Nothing was " +
       "changed.",
@@ -147,12 +147,12 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   locked: {
     what: "is locked by another program",
     wayOut:
-      "Somebody holds one of its tables: find the session in pg_stat_activity, end it, and try again. " +
-      "Nothing was changed.",
+      "A database session has locked one of its tables: find it in pg_stat_activity, end it, and try " +
+      "again. Nothing was changed.",
   },
   full: {
     what: "cannot grow: the disk of its database server is full",
-    wayOut: "Free some space there and try again. What was stored before is intact.",
+    wayOut: "Free some space there and try again. Data that was stored before is intact.",
   },
   io: {
     what: "could not be read or written by its database server",

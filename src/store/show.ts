@@ -33,7 +33,7 @@ async function showEmbedded(dir: string): Promise<Result<StoreFacts>> {
   const file = join(dir, STORE_FILE);
   const facts = { kind: "embedded", place: dir } as const;
   if (sizeOf(file) === 0) {
-    return ok({ ...facts, schema: { known: SCHEMA_VERSION }, use: "it is made when a gateway starts" });
+    return ok({ ...facts, schema: { known: SCHEMA_VERSION }, use: "it is created when a gateway starts" });
   }
   const known = checkFile(file, { whole: false });
   if (!known.ok) return known;

@@ -107,7 +107,10 @@ export function accessOf({ parts, unit }: CommandContext): AccessContext {
   return { db: unit.tx, settings: parts.settings };
 }
 
-/** Returns this conversation as a viewer. An operator's own rights narrow it. */
+/**
+ * Returns this conversation as a viewer. If an operator sent the command, the viewer also has only the
+ * operator's rights.
+ */
 export async function viewerOf(here: ConversationContext): Promise<Viewer> {
   const { parts, unit, session, request } = here;
   const chain = await spawnChainOf(unit.tx, session);

@@ -18,12 +18,12 @@ const DEFAULT = "default";
 const MODELS_SHOWN_MAX = 30;
 
 export async function beginAnew({ parts, unit, session, request }: ConversationContext): Promise<string> {
-  if (request.args !== "") return `/${request.command} takes nothing behind it; nothing was changed.`;
+  if (request.args !== "") return `/${request.command} takes no arguments; nothing was changed.`;
   const running = await activeRuns(unit.tx, session.key);
   const reset = await resetIn(parts, unit, session);
   if (!reset.ok) return why(reset);
-  const stopped = running.length === 0 ? "" : ` ${count(running.length, "run")} of the earlier one ended.`;
-  return `A new conversation begins; the earlier one is kept in the records.${stopped}`;
+  const stopped = running.length === 0 ? "" : ` ${count(running.length, "run")} of the earlier one stopped.`;
+  return `A new conversation begins; the earlier one is kept in the transcripts.${stopped}`;
 }
 
 async function set(here: ConversationContext, patch: PatchRequest, done: string): Promise<string> {
@@ -44,7 +44,8 @@ export async function chooseModel(here: ConversationContext): Promise<string> {
       `There is: ${shown.join(", ")}${more}. \`/model default\` takes the agent's again.`
     );
   }
-  if (wanted.toLowerCase() === DEFAULT) return set(here, { model: null }, "The agent's model is used again.");
+  if (wanted.toLowerCase() === DEFAULT)
+    return set(here, { model: null }, "This conversation uses the agent's own model again.");
   return set(
     here,
     { model: wanted },
@@ -78,9 +79,18 @@ export function chooseVerbosity(here: ConversationContext): Promise<string> {
 }
 
 const SEND_WORDS = {
-  on: { policy: "allow", told: "Text may leave this conversation, whatever the rules say." },
-  off: { policy: "deny", told: "No text leaves this conversation until /send on or /send inherit." },
-  inherit: { policy: null, told: "The rules of the settings decide whether text may leave." },
+  on: {
+    policy: "allow",
+    told: "Outgoing text of this conversation is allowed, even if the rules in the settings deny it.",
+  },
+  off: {
+    policy: "deny",
+    told: "Outgoing text of this conversation is blocked until /send on or /send inherit.",
+  },
+  inherit: {
+    policy: null,
+    told: "The rules in the settings decide whether outgoing text of this conversation is allowed.",
+  },
 } as const;
 
 export async function chooseSending(here: ConversationContext): Promise<string> {

@@ -1,7 +1,7 @@
 // Owns the commands with which owners answer agents' permission requests in any of their chats.
-// An owner on a chat platform answers for the whole gateway. The list is shown only in a direct chat, because
-// its requests may come from sessions that a group must not see (I9). In a session of the gateway itself, the
-// list has only requests of sessions that this one may see.
+// An owner who writes on a chat platform may answer every request of the gateway. The list is shown only in a
+// direct chat, because its requests may come from sessions that a group must not see (I9). In a chat of the
+// gateway itself (webchat), the list has only requests of sessions that this session may see.
 
 import { openGate } from "../../access/access.ts";
 import type { PermissionDecision, PermissionQuestion } from "../../core/shapes/permission.ts";
@@ -41,7 +41,7 @@ export async function approvals(context: CommandContext): Promise<string> {
   const { request } = context;
   if (request.chatType !== "direct") return "/approvals lists requests only in a direct chat.";
   const open = await openFor(context);
-  if (open.length === 0) return "No agent asks for permission.";
+  if (open.length === 0) return "No permission request is open.";
   const lines = open.slice(0, LISTED_MAX).map((one) => lineOf(context, one));
   const more = open.length > LISTED_MAX ? [`and ${open.length - LISTED_MAX} more`] : [];
   return [

@@ -56,7 +56,7 @@ export function whoAmI({ request, parts, unit }: CommandContext): string {
   const goesTo = `Messages here go to the session ${code(unit, sessionKey, 512)}.`;
   if (operator !== undefined) return `You are an operator: ${operator.scopes.join(", ")}. ${goesTo}`;
   const { channel, to, threadId } = route;
-  const owner = sender.isOwner ? "You are an owner." : "You are no owner (`commands.owners`).";
+  const owner = sender.isOwner ? "You are an owner." : "You are not an owner (`commands.owners`).";
   const thread = threadId === undefined ? "" : `, thread ${code(unit, threadId, 200)}`;
   const shared = parts.settings.channels.filter((account) => account.channel === channel).length > 1;
   const account = shared ? ` Account ${code(unit, accountId)}.` : "";
@@ -91,7 +91,7 @@ export async function status(here: ConversationContext): Promise<string> {
     `- ${count(waiting, "message")} waiting, ${count(jobs.length, "sub-agent")} at work`,
     ...(sendPolicy === undefined
       ? []
-      : [`- Text may ${sendPolicy === "allow" ? "" : "not "}leave it (/send)`]),
+      : [`- Its outgoing text is ${sendPolicy === "allow" ? "allowed" : "blocked"} (/send)`]),
   ].join("\n");
 }
 

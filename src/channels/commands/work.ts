@@ -59,7 +59,7 @@ async function stoppable(here: ConversationContext): Promise<{ all: number; mine
 
 export async function stop(here: ConversationContext): Promise<string> {
   const { parts, unit, session, request } = here;
-  if (request.args !== "") return "/stop takes nothing behind it; nothing was stopped.";
+  if (request.args !== "") return "/stop takes no arguments; nothing was stopped.";
   const sessionKey = session.key;
   const { all, mine } = await stoppable(here);
   const ended: string[] = [];
@@ -174,7 +174,7 @@ async function log(here: ConversationContext, name: string): Promise<string> {
     .map((message) => ({ who: message.role === "user" ? "told" : "said", text: textOf(message) }))
     .filter(({ text }) => text.trim() !== "")
     .map(({ who, text }) => `- ${who}: ${excerpt(here.unit, text)}`);
-  return lines.length === 0 ? "It has said nothing yet." : lines.join("\n");
+  return lines.length === 0 ? "It has written nothing yet." : lines.join("\n");
 }
 
 export async function subagents(here: ConversationContext): Promise<string> {

@@ -20,7 +20,7 @@ const WRITTEN = [0, 19];
 /** An update long after the last edit is a link preview or a pin, so it is not treated as an edit. */
 const EDIT_FRESH_MS = 3_600_000;
 const ROLES_MAX = 100;
-/** Discord's number for a context in which the bot itself is not present. */
+/** Discord's number for a chat that the bot itself is not a member of. */
 const ELSEWHERE = 2;
 /** Discord's number for a command from the bot's menu. */
 const SLASH_COMMAND = 2;

@@ -1,5 +1,4 @@
-// Listens for one account: finds out the bot's identity, opens one connection after the other, and handles
-// each event.
+// Listens for one account: looks up the bot's identity, keeps one connection open, and handles each event.
 // DN1: after a short interruption Discord sends unsettled events again. After a longer one, missed messages
 //      are read before newer events are handled (I2).
 // DN2: a new session is stored only after the messages that were missed before it are stored.
@@ -25,8 +24,8 @@ import type { Rest } from "./rest.ts";
 import { patiently } from "./retry.ts";
 
 /**
- * Requested events: guilds with channels and threads, messages in guilds and in direct chats, and their
- * content.
+ * Bit flags of the requested events: guilds with channels and threads, messages in guilds and in direct
+ * chats, and their content.
  */
 const INTENTS = (1 << 0) | (1 << 9) | (1 << 12) | (1 << 15);
 
@@ -240,7 +239,7 @@ class Listening {
     return holdConnection(parts, this.#stopper.signal);
   }
 
-  /** Reads the missed messages. After that, the session is stored and can be resumed. */
+  /** Reads missed messages. Only then stores the session, so that it can be resumed. */
   async #begin(): Promise<void> {
     const { rest, places, host, account } = this.#line;
     const { signal } = this.#stopper;

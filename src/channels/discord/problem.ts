@@ -41,8 +41,8 @@ const WORDS_MAX = 200;
 const PAUSE_MAX_MS = 3_600_000;
 
 const NO_DIRECT =
-  "this person takes no direct messages from the bot: they share no server with it, have closed them, or " +
-  "have blocked it";
+  "the bot can't send direct messages to this person: they share no server with it, accept no direct " +
+  "messages, or have blocked it";
 
 /** Messages for common refusals. */
 const WORDS: Readonly<Record<number, string>> = {
@@ -75,9 +75,10 @@ export function refusal(status: number, code: number | undefined, message: strin
   if (code === 40003) return limited(60_000);
   // With these two statuses, Discord did not accept the request. With others, it may have executed a part.
   if (status === 502 || status === 503) {
-    return new DiscordProblem("away", `Discord can't take it at the moment (${status})`, more);
+    return new DiscordProblem("away", `Discord is not available at the moment (${status})`, more);
   }
-  if (status >= 500) return new DiscordProblem("unknown", `Discord failed with ${status}`, more);
+  if (status >= 500)
+    return new DiscordProblem("unknown", `Discord answered with the error status ${status}`, more);
   // Discord's API has this path, so the answer came from another server.
   if (status === 404 && (code ?? 0) === 0) {
     return new DiscordProblem("refused", "the server at restUrl is not Discord's API (404)", more);

@@ -30,7 +30,7 @@ const UNWATCH_MS = 2_000;
 const SEND_TIMEOUT_MS = 120_000;
 /** Size limit of received messages that are not stored yet. */
 const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
-/** Number of recent messages in which the message that a reply answers is searched. */
+/** Number of recent messages to search for the message that a reply answers. */
 const HISTORY = 100;
 const CURSOR = "rowid";
 
@@ -60,7 +60,8 @@ function wordsOf(answer: Exclude<Answer, { kind: "result" }>): string {
 /** Converts a failed request to the problem that the account's status shows. */
 function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   if (answer.kind === "error" && (answer.code === CODES.database || NO_ACCESS.test(answer.message))) {
-    const text = "imsg may not read the Messages database: give the gateway's program Full Disk Access";
+    const text =
+      "imsg may not read the Messages database: give the program that runs the gateway Full Disk Access";
     return new ListenProblem(`${text} (${head(safeLine(answer.message), 100)}); see docs/IMESSAGE.md`, true);
   }
   return new ListenProblem(wordsOf(answer));
@@ -251,7 +252,10 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
     default:
       // Includes code -32001: imsg reports that the text may have been sent.
       if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
-      return { kind: "retry", error: "imsg may not control Messages: allow it under Privacy, Automation" };
+      return {
+        kind: "retry",
+        error: "imsg may not control Messages: allow it in System Settings, Privacy & Security, Automation",
+      };
   }
 }
 

@@ -26,7 +26,7 @@ export interface Parent {
 export interface Reading {
   readonly channel: string;
   readonly accountId: string;
-  /** Names that mention the agent in a group. */
+  /** Names of the agent. A text in a group that contains one of them mentions the agent. */
   readonly names: readonly string[];
   /** Returns a function that loads an attachment. */
   readonly load: (path: string) => InboundMedia["load"];

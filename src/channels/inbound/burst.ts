@@ -4,8 +4,8 @@
 //      message (I2, I4).
 // Messages that are too long for one run become several runs, in order. If the queue is full, the sender is
 // notified.
-// BU4: the model learns the name of the sender, unless there is only one possible sender: the person in their
-//      own direct chat, or an owner in a main session.
+// BU4: the text for the model contains the sender's name, unless there is only one possible sender: the
+//      person in their own direct chat, or an owner in a main session.
 
 import { isOwner } from "../../core/rules/inbound-policy.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
@@ -94,8 +94,8 @@ function modeOf(settings: Settings, place: ChatContext): QueueMode {
 }
 
 /**
- * Returns whether the model learns the sender's name: always in groups, and in a main session if the sender
- * is not an owner.
+ * Returns whether the message starts with the sender's name: always in groups, and in a main session if the
+ * sender is not an owner.
  */
 function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: ChatContext): boolean {
   if (chat.type !== "direct") return true;

@@ -150,7 +150,7 @@ async function load(
   const late = Promise.withResolvers<Result<Uint8Array>>();
   const timer = world.clock.at(world.clock.now() + timeMs, () => {
     stopper.abort(new Error("loading took too long"));
-    late.resolve(fail("file_problem", `it was not available after ${Math.ceil(timeMs / 1_000)} seconds`));
+    late.resolve(fail("file_problem", `it could not be loaded within ${Math.ceil(timeMs / 1_000)} seconds`));
   });
   const read = async (): Promise<Result<Uint8Array>> => {
     try {
@@ -203,7 +203,7 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
     }
     const timeMs = Math.min(LOAD_MS, endsAt - world.clock.now());
     if (timeMs <= 0) {
-      into.notes.push(missing(one, "the files before it took too long", world.redactor));
+      into.notes.push(missing(one, "loading the files before it took too long", world.redactor));
       continue;
     }
     const loaded = await load(world, one, left, timeMs);

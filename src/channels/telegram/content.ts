@@ -96,7 +96,7 @@ const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   game: ({ title }) => note("game", textOf(title)),
   story: () => note("story"),
   invoice: ({ title }) => note("invoice", textOf(title)),
-  paid_media: () => note("media that has to be paid for"),
+  paid_media: () => note("paid media"),
   giveaway: () => note("giveaway"),
   rich_message: () => note("formatted page, which can't be read here"),
 };

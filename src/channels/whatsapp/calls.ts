@@ -46,7 +46,7 @@ export async function answerCall(
   if (call.method === "GET") return verify(call, account);
   if (!isSigned(call, account)) return answer(401, "not accepted");
   const body = jsonOf(call.body);
-  if (body === undefined) return answer(400, "no JSON");
+  if (body === undefined) return answer(400, "not JSON");
   for (const news of readWebHook(body)) await take(news);
   return answer(200, "ok");
 }

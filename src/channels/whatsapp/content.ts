@@ -88,7 +88,7 @@ function unsupported(fields: Fields): string | undefined {
   const kind = textOf(fields.type);
   if (UNREADABLE_CHANGES.includes(kind)) return undefined;
   const named = /^[a-z_]{1,40}$/.test(kind) ? kind.replaceAll("_", " ") : "";
-  return note("a message of a kind that WhatsApp does not pass on", named);
+  return note("a message of a kind that WhatsApp does not forward to programs", named);
 }
 
 function textContent(type: string, message: Fields): string | undefined {

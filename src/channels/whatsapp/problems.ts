@@ -36,9 +36,9 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   ],
   [131030, ["text", "this number is not in the list of allowed recipients of an app in development"]],
   [131021, ["text", "sender and recipient are the same number"]],
-  [131049, ["text", "WhatsApp chose not to deliver this to this person now"]],
+  [131049, ["text", "WhatsApp decided not to deliver this text to this person now"]],
   [131050, ["text", "this person has stopped messages of this kind"]],
-  [130472, ["text", "this number is in a WhatsApp experiment and gets no such messages"]],
+  [130472, ["text", "this number takes part in a WhatsApp experiment and gets no messages of this kind"]],
   [130497, ["text", "this business may not write to people in that country"]],
   [4, ["limit", "the app has made too many calls"]],
   [80007, ["limit", "the business account has reached its rate limit"]],
@@ -53,7 +53,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [0, ["account", "the access token is not accepted: make a new one"]],
   [3, ["account", "the app lacks a permission: whatsapp_business_messaging"]],
   [10, ["account", "the access token lacks a permission: whatsapp_business_messaging"]],
-  [33, ["account", "phoneNumberId names no number, or a deleted one"]],
+  [33, ["account", "phoneNumberId is not the id of a number, or the number was deleted"]],
   [190, ["account", "the access token is not accepted, or has expired: make a new one"]],
   [368, ["account", "the business account is blocked for a time because of a violated policy"]],
   [131005, ["account", "the access token lacks a permission for this number"]],
@@ -76,7 +76,7 @@ function meaningOf(code: number, subcode: unknown): Meaning | undefined {
   if (code >= 200 && code < 300) return ["account", "the access token lacks a permission for this number"];
   // Graph error: "Object with ID … does not exist, or cannot be loaded due to missing permissions."
   if (code === 100 && subcode === 33) {
-    return ["account", "phoneNumberId names no number that this access token may use"];
+    return ["account", "phoneNumberId is not the id of a number that this access token may use"];
   }
   return MEANINGS.get(code);
 }

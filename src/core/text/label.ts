@@ -18,7 +18,10 @@ export function checkLabel(text: string, what = "label"): Result<string> {
   const label = text.trim();
   if (label === "") return fail("invalid_argument", `${what} must not be empty; null clears it`);
   if (label.length > LABEL_CHARS_MAX) {
-    return fail("invalid_argument", `${what} has ${label.length} characters; the most is ${LABEL_CHARS_MAX}`);
+    return fail(
+      "invalid_argument",
+      `${what} has ${label.length} characters; the maximum is ${LABEL_CHARS_MAX}`,
+    );
   }
   if (isPlainLine(label)) return ok(label);
   return fail("invalid_argument", `${what} must be one line without control characters`);

@@ -1,5 +1,5 @@
-// Coordinates the processes that share a store: which are alive, what the dead ones held, which to wake. An
-// embedded store has one process and does not use this.
+// Coordinates the processes that share a store: finds dead ones, takes over their runs, and wakes the others.
+// An embedded store has one process and does not use this.
 // The transaction that declares a process dead also takes over its runs (`lease.ts`); a process that stops
 // frees them itself. Hints may be lost: the sweep finds every lane, end, deadline and slot without them. It
 // also claims runs that the rows assign to this process but that it does not execute, and stops runs that the
@@ -32,7 +32,7 @@ const SWEEP_MS = 500;
 const LANES_AT_ONCE = 32;
 /** Interval between two deletions of old rows, in sweeps. */
 const TIDY_EVERY_SWEEPS = 120;
-/** Maximum number of ends published again after a gap, and how far before the gap to look. */
+/** After a gap: maximum number of run ends that are published again, and how far before the gap to look. */
 const TOLD_AGAIN_MAX = 1_000;
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
 /** Maximum number of remote runs whose text so far is kept. */
@@ -55,7 +55,7 @@ export interface DispatchParts {
   slotFree(): void;
   /** Lanes of another process wait for a slot. */
   slotWanted(): void;
-  /** Handles those of the runs that have ended, but whose outcome never reached the waiting client. */
+  /** Handles runs that ended while a client waited, if the outcome never reached that client. */
   answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
   /** Handles a message of another process to this one. */
   message(body: unknown): void;
@@ -71,7 +71,7 @@ export class Dispatch {
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #sweeps = 0;
-  /** Nothing was missed before this time. */
+  /** No end of a run before this time was missed. */
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;
@@ -185,7 +185,7 @@ export class Dispatch {
     bus.hear(event);
   }
 
-  /** Stops everything here: other processes may already execute it. */
+  /** Stops all executions in this process: other processes may already execute the same runs. */
   #leaseLost(): void {
     for (const execution of this.#parts.lanes.executions()) execution.stop("ended");
     this.#gap = true;
@@ -234,7 +234,8 @@ export class Dispatch {
     if (lease.silent().length === 0 && !(await hasOrphans(store.db))) return false;
     const { dead, runs } = await commit(async (unit) => {
       const dead: string[] = [];
-      // Judges only after the database has answered, because it may have been down since the check above.
+      // Declares a process dead only after the database has answered: it may have been down since the check
+      // above.
       await beats(unit.tx);
       for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
       await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));
@@ -249,7 +250,9 @@ export class Dispatch {
     return true;
   }
 
-  /** Publishes ends that this process may have missed because their process died or a hint was lost. */
+  /**
+   * Publishes ends of runs that this process may have missed because another process died or a hint was lost.
+   */
   async #publishMissedEnds(takenOver: boolean): Promise<void> {
     const { store, world, bus, watch } = this.#parts;
     const now = world.clock.now();

@@ -1,7 +1,8 @@
-// Sends live events and wake-ups between gateway processes, through the database that they share. Hints
-// decide nothing: a process that misses one finds the row, at the latest in its sweep. They are sent in
-// batches, outside every write transaction, and arrive in order. Newer states replace older ones that still
-// wait, and pieces of one text are joined. A large hint goes through a row.
+// Sends live events and wake-ups between gateway processes, through the database that they share. Hints only
+// save time: a process that misses one finds the changed row in its next sweep. They are sent in batches,
+// outside every write transaction, and arrive in order. A newer state replaces an older one that was not sent
+// yet, and pieces of one text are joined. A large hint is stored in a row, and only the number of the row is
+// sent.
 
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import { joinedDeltas } from "../../core/text/text-delta.ts";
@@ -13,11 +14,11 @@ import type { World } from "../../world.ts";
 /** A hint from one process to the others. */
 export type Hint =
   | { readonly kind: "event"; readonly event: LiveEvent }
-  /** A slot was freed, and the sender leaves it to the others. */
+  /** The sender freed a slot and does not use it itself. */
   | { readonly kind: "slot" }
   /** Lanes of the sender wait for a slot of the deployment. */
   | { readonly kind: "slot wanted" }
-  /** This lane has work that the sender will not do. */
+  /** This lane has work, but the sender cannot do it. */
   | { readonly kind: "wake"; readonly sessionKey: string }
   /** A message to one process, which may be lost. Only sender and receiver know the format of the body. */
   | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
@@ -30,14 +31,17 @@ export type Hint =
 type Item = Hint | { readonly kind: "kept"; readonly id: number };
 
 /**
- * Maximum number of waiting hints while the database is away. The oldest are dropped, since rows are the
- * truth.
+ * Maximum number of waiting hints while the database is unreachable. Above it, the oldest are dropped,
+ * because other processes also find the changes in the rows.
  */
 const QUEUE_MAX = 2_000;
 /** Maximum number of texts in one batch. */
 const BATCH_TEXTS = 16;
 const RETRY_MS = 250;
-/** Minimum interval between batches: hints are gathered, and a busy process sends no more often. */
+/**
+ * Minimum interval between batches. Hints are collected meanwhile, so even a busy process sends no more
+ * often.
+ */
 const BATCH_MS = 10;
 
 /** Other processes need no hint for transcript entries and deliveries: they read the rows. */
@@ -94,7 +98,7 @@ export class HintTransport {
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
     this.#open = true;
     const hear = (text: string): void => {
-      // In order: a hint that is read from its row must not be overtaken.
+      // One after the other: a later hint must not overtake one that is still being read from its row.
       this.#hearing = this.#hearing.then(() => this.#hear(text, onHint));
     };
     this.#stopListening = await this.#parts.shared.listen(hear, onGap);

@@ -1,11 +1,12 @@
-// Owns the lease of this process on the runs that it executes, and judges the leases of others.
+// Owns the lease of this process on the runs that it executes, and decides when the leases of other processes
+// have expired.
 // The process has authority until a deadline by the monotonic clock, counted from before its last beat was
-// sent. A failed beat ends the authority at once; a later one that finds the row restores it. A beat that
-// finds no row has lost every execution: they are stopped before the process joins again.
+// sent. A failed beat ends the authority at once; a later one that finds the row restores it. If a beat finds
+// no row, other processes have taken the runs: this process stops them before it joins again.
 // Another process is silent if its beat has not changed for a whole lease, in which the database answered
-// each of our beats in time. So an outage, a pause of this process or a jump of the database's clock ends no
-// lease. The own lease is renewed before another one is judged. A run starts only with a beat that is at most
-// half a lease old.
+// each of our beats in time. So an outage, a pause of this process or a jump of the database's clock does not
+// end another process's lease. A process renews its own lease before it declares another process dead. A run
+// starts only with a beat that is at most half a lease old.
 
 import type { ProcessFacts } from "../../core/shapes/process.ts";
 import { type Beat, beat, beats, joinProcesses, LEASE_MS, leave } from "../../store/queries/processes.ts";
@@ -18,8 +19,8 @@ const BEAT_MS = 1_000;
 /** A failed beat is retried sooner. */
 const BEAT_RETRY_MS = 250;
 /**
- * The authority ends this long before others may judge, because the clocks of two machines run at different
- * speeds.
+ * The authority ends this long before others may declare this process dead, because the clocks of two
+ * machines run at different speeds.
  */
 const MARGIN_MS = 500;
 const FRESH_MS = LEASE_MS / 2;
@@ -118,7 +119,9 @@ export class Lease implements Authority {
     return this.#parts.world.clock.monotonic();
   }
 
-  /** Returns the delay before another beat, so that many callers do not flood a database that is away. */
+  /**
+   * Returns the delay before another beat, so that many callers do not flood a database that is unreachable.
+   */
   #waitMs(): number {
     return Math.max(0, Math.ceil(this.#failedAt + BEAT_RETRY_MS - this.#now()));
   }

@@ -1,5 +1,5 @@
-// Owns the state of one lane in this process and its transitions. A pure function: lanes.ts performs the
-// effects.
+// Defines the states of one lane in this process and the transitions between them. The transition function is
+// pure: lanes.ts performs its effects.
 
 import type { WaitingLane } from "../../core/rules/fair-queue.ts";
 import type { Execution } from "../run/execution.ts";
@@ -57,7 +57,7 @@ type Of<K extends LaneState["kind"]> = Extract<LaneState, { kind: K }>;
 
 export const IDLE: LaneState = { kind: "idle" };
 
-/** Returns how the lane waits for a slot; undefined: it does not wait. */
+/** Returns the lane's place among those that wait for a slot. Undefined if it does not wait. */
 export function waitOf(state: LaneState): WaitingLane | undefined {
   return state.kind === "waiting" || state.kind === "claiming" ? state.lane : undefined;
 }
@@ -72,7 +72,7 @@ export function isAhead(state: LaneState): boolean {
   return state.kind === "claiming" && state.lane?.isLast !== true;
 }
 
-/** Returns the state and the effect that follow from an event. Throws if the state excludes the event. */
+/** Returns the next state, and the effect, for an event. Throws if the event is impossible in this state. */
 export function advance(state: LaneState, event: LaneEvent): Transition {
   switch (state.kind) {
     case "idle":
@@ -117,7 +117,8 @@ function afterClaiming(state: Of<"claiming">, event: LaneEvent): Transition {
       return { state: { kind: "executing", execution }, effect: hasEnded ? "stop" : "none" };
     }
     case "full":
-      // A wake-up may mean that another run is the head now, which needs no slot or one of another pool.
+      // After a wake-up another run may be the head of the lane, which may need no slot, or a slot of another
+      // pool.
       return { state: { kind: "waiting", lane: event.lane }, effect: again ? "wake" : "none" };
     case "empty":
       return { state: IDLE, effect: again ? "wake" : "none" };

@@ -1,9 +1,9 @@
 // Claims the head of a lane, executes it, ends it, and continues with the next run. At most one run of a
 // session executes (I1). An idle lane is claimed by the transaction that accepts its work, and a final text
-// is written by the transaction that ends its run, so a plain run costs two commits. With other processes,
-// only a live one claims, and only while the deployment has a free slot.
+// is written by the transaction that ends its run, so a plain run costs two commits. If several processes
+// share the store, only a live one claims, and only while the deployment has a free slot.
 // The state of each lane and its transitions are in lane-state.ts.
-// L2: runs of a lane start in lane order (I3); an append never takes a slot.
+// L2: runs of a lane start in lane order (I3). A run that only appends its input needs no slot.
 // L4: an end that the store refused is retried until it is stored.
 
 import { optional } from "../../core/optional.ts";
@@ -54,7 +54,7 @@ import {
   waitOf,
 } from "./lane-state.ts";
 
-/** Undoes the transaction that would end a run which this execution no longer holds. */
+/** Returned to roll back a transaction that would end a run, because this execution no longer holds it. */
 const NOT_HELD = fail("run_failed", "the run is no longer held here");
 /** Maximum number of attempts to end a run with all its successors, when the store is not the cause. */
 const END_FAILURES_MAX = 20;
@@ -67,8 +67,8 @@ export interface Executor {
 type Claim =
   | { kind: "run"; run: Run }
   /**
-   * `freedBefore`: the deployment has no free slot, after this number of freed ones. Absent: this process has
-   * none.
+   * No slot is free. `freedBefore`: the deployment has none, and this was the value of `#freed` before the
+   * check. Absent: this process has none.
    */
   | { kind: "full"; lane: WaitingLane; freedBefore?: number }
   | { kind: "empty" };
@@ -90,9 +90,9 @@ export class Lanes {
   readonly #starved = new FairQueue();
   /** Number of lanes that are being claimed or executed. */
   #busy = 0;
-  /** Number of lanes that are being claimed and may go before the last ones. */
+  /** Number of lanes that are being claimed and precede those that start after all others. */
   #ahead = 0;
-  /** Slots that came free so far, here or elsewhere. */
+  /** Number of slots that were freed so far, in this process or in others. */
   #freed = 0;
   readonly #idle = Promise.withResolvers<void>();
   #closed = false;
@@ -101,7 +101,7 @@ export class Lanes {
     this.#parts = parts;
   }
 
-  /** Does the due work of a lane, unless another call does it already. */
+  /** Claims the head of the lane, unless another call is already doing it. */
   wake(sessionKey: string): void {
     if (!this.#closed) this.#send(sessionKey, { kind: "wake" });
   }
@@ -131,9 +131,9 @@ export class Lanes {
   }
 
   /**
-   * Wakes lanes that wait for a slot, as many as there are free slots. With other processes, one at a time:
-   * each claim passes the turn on, and so does a lane that no longer needs its slot (`#follow`). False: no
-   * lane waits.
+   * Wakes as many waiting lanes as there are free slots. If several processes share the store, wakes one lane
+   * at a time: after its claim, or if it needs no slot, the next one is woken (`#follow`). Returns false if
+   * no lane waits.
    */
   slotFree(): boolean {
     const { slots, shared } = this.#parts;
@@ -158,7 +158,7 @@ export class Lanes {
     if (this.#starved.size === 0) return false;
     const waits = this.#starved.has(sessionKey);
     if (waits) this.#send(sessionKey, { kind: "head", lane });
-    // Otherwise it joins the waiting lanes only for the comparison.
+    // The lane does not wait yet: add it to the queue only for this comparison.
     else this.#starved.add(sessionKey, lane);
     const isNext = this.#starved.next(this.#parts.slots).includes(sessionKey);
     if (!waits) this.#starved.delete(sessionKey);
@@ -176,8 +176,8 @@ export class Lanes {
   }
 
   /**
-   * Compares memory with the rows of this process's executions and corrects both. False: a lane was being
-   * claimed; call again.
+   * Compares the executions in memory with the rows that name this process, and corrects both. Returns false
+   * if a lane was being claimed: call again.
    */
   async compare(): Promise<boolean> {
     const { store, owner } = this.#parts;
@@ -197,8 +197,8 @@ export class Lanes {
   }
 
   /**
-   * Takes back a claim whose answer was lost: the row is this process's, and no execution exists. False: the
-   * lane is being claimed.
+   * Executes a run whose claim was committed although the answer to the commit was lost: its row names this
+   * process, but no execution exists. Returns false if the lane is being claimed.
    */
   async #takeBack(held: HeldRun): Promise<boolean> {
     const { sessionKey } = held;
@@ -293,11 +293,14 @@ export class Lanes {
     await this.#follow(sessionKey, outcome);
   }
 
-  /** Usually the lane is empty, which costs no transaction. A later acceptance wakes it. */
+  /**
+   * Usually the lane is empty, so check that without a transaction. A run that is accepted later wakes the
+   * lane.
+   */
   async #look(sessionKey: string): Promise<Claim> {
     const { store, commit, lease } = this.#parts;
     if (!(await hasQueued(store.db, sessionKey))) return { kind: "empty" };
-    // The sweep checks it again.
+    // Without a lease nothing is claimed. The sweep checks the lane again.
     if (lease !== undefined && !(await lease.renewed())) return { kind: "empty" };
     return commit(async (unit) => {
       await holdSessions(unit.tx, [sessionKey]);
@@ -336,7 +339,7 @@ export class Lanes {
       if (next === undefined) return { kind: "empty" };
       const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
-      // Checked before the row is touched: a lane that waits for a slot costs no write.
+      // Check this before any write, so that a lane that waits for a slot causes no writes.
       const isLast = cautionFor(next) !== "none";
       const lane = { agentId: next.agentId, pool: this.#parts.poolOf(next), isLast };
       if (!endsAtOnce && this.#isBehind(sessionKey, lane)) return { kind: "full", lane };
@@ -360,7 +363,10 @@ export class Lanes {
     }
   }
 
-  /** Checks that the other processes leave room for a claim. `stale`: they may consider this one dead. */
+  /**
+   * Checks whether this process may claim a run beside the others. `stale`: the others may consider this
+   * process dead.
+   */
   async #gate(unit: Unit, endsAtOnce: boolean, pool: Pool): Promise<"open" | "full" | "stale"> {
     const { shared, owner } = this.#parts;
     if (shared === undefined) return "open";
@@ -372,7 +378,7 @@ export class Lanes {
     return room ? "open" : "full";
   }
 
-  /** Ends appends, and turns that must not start, in the transaction that claims them. */
+  /** Ends a run in the transaction that claims it, if it only appends its input or must not start. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
     const { finish } = this.#parts;
     await this.#holdParties(unit, run);
@@ -415,7 +421,7 @@ export class Lanes {
     const world = { ...this.#parts.world, log: handle.log };
     if (execution.stopReason() !== undefined) return { state: "aborted" };
     try {
-      // Continues like after a crash: steps in the transcript are not repeated.
+      // A repeated execution continues like after a crash: steps that are in the transcript are not repeated.
       return await untilStored(world, handle.signal, () => this.#parts.executor.execute(handle));
     } catch (error) {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
@@ -433,7 +439,7 @@ export class Lanes {
     while (execution.stopReason() !== "ended") {
       // If successors fail again and again, end the run without them rather than block its lane for ever.
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
-      // Without authority, a parked run checks only its row.
+      // Wait for the authority. If the run is parked meanwhile, its row is checked all the same.
       await this.#parts.lease?.confirm(execution.handle.signal);
       try {
         await commit(async (unit) => {
@@ -461,7 +467,10 @@ export class Lanes {
     }
   }
 
-  /** Publishes from its row an end that another writer stored, or whose answer was lost. */
+  /**
+   * Reads the row of an ended run and publishes the end. Another process may have stored it, or the answer to
+   * our commit was lost.
+   */
   async #publishEnd({ runId }: Run): Promise<void> {
     const { store, bus, watch, world } = this.#parts;
     if (bus.hasEnded(runId)) return;
@@ -481,7 +490,8 @@ export class Lanes {
     try {
       const done = await commit(async (unit) => {
         if (!(await this.#holds(unit, execution))) return false;
-        // Read in the transaction: until then a message may be appended, whose text must not be stored twice.
+        // Read this inside the transaction: before it, the text may be appended as a message, and must not be
+        // stored twice.
         const unfinishedText = execution.textSoFar();
         const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
         return endInUnit(unit, run, facts, finish);
@@ -494,8 +504,8 @@ export class Lanes {
   }
 
   /**
-   * Locks the rows that the end of an execution changes. False: the execution has lost its lane, or its run
-   * has ended.
+   * Locks the rows that the end of an execution changes. Returns false if the execution has lost its lane or
+   * its run has ended.
    */
   async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
     const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));

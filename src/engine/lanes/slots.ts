@@ -1,6 +1,6 @@
 // Owns the execution slots: how many runs execute at once in this process, in total and in each pool. A
-// waiting run holds none (I6). A run that stops waiting goes before a run that has not started, so that a
-// fan-out finishes. A full pool holds back only its own runs.
+// waiting run holds none (I6). A run that stops waiting gets a slot before runs that have not started, so
+// that started work finishes first. If a pool is full, only its own runs wait.
 
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../../core/rules/pools.ts";
 
@@ -22,7 +22,10 @@ export interface Slots {
   /** Waits for a slot, ahead of new work. Resolves false when `signal` fires first. */
   takeAgain(owner: SlotOwner, signal: AbortSignal): Promise<boolean>;
   release(owner: SlotOwner): void;
-  /** Returns a slot that was taken and not used. Wakes no run: no slot was freed. */
+  /**
+   * Gives back a slot that was taken but not used. No waiting run is woken, because nothing has changed for
+   * it.
+   */
   putBack(owner: SlotOwner): void;
 }
 

@@ -1,8 +1,9 @@
-// Waits for a run or for jobs of sub-agents, and owns the wait graph: a waiting run is an edge and holds no
-// slot (I6). A caller that is not a run adds no edge, unless it is the client of an external session.
-// One serialised step checks for cycles and inserts the wait (I7); for a run, in the transaction that accepts
-// the message. A wait is a row: after a crash the same call finds it again, with its first deadline, and gets
-// the same result.
+// Waits for a run or for jobs of sub-agents, and owns the wait graph: each wait of a run is an edge, and the
+// waiting run holds no slot (I6). A caller that is not a run adds no edge, unless it is the client of an
+// external session.
+// One transaction checks for cycles and inserts the wait (I7); such transactions run one at a time. A run's
+// wait is inserted in the transaction that accepts the message. A wait is a row: after a crash the same call
+// finds it again, with its first deadline, and gets the same result.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
@@ -23,7 +24,7 @@ import type { Clock } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 import type { Commit, Unit } from "../unit.ts";
 
-/** Maximum number of sessions that one cycle check reads. Above it the wait is refused. */
+/** Maximum number of sessions that one cycle check reads. If there are more, the wait is refused. */
 const CYCLE_SESSIONS_MAX = 10_000;
 
 /** Lets a tool call of a run wait for another run. */
@@ -44,7 +45,7 @@ export interface RunWait {
   settleJobs(callId: string, until: "all" | "any"): Promise<JobsWaitEnd>;
 }
 
-/** Called with the awaited run, in the transaction in which a wait is given up. */
+/** Called with the awaited run, in the transaction that ends the wait without an answer. */
 export type GaveUp = (unit: Unit, target: Run) => Promise<void>;
 
 export interface WaitRequest {
@@ -62,7 +63,7 @@ export interface JobsWaitRequest {
 
 /** How a wait for jobs ended, by job. */
 export interface JobsWaitEnd {
-  /** Ended in time. */
+  /** Jobs that ended in time. */
   readonly answered: readonly JobWait[];
   /** Jobs that had not ended when the wait ended. */
   readonly unanswered: readonly JobWait[];
@@ -202,7 +203,7 @@ export interface EndWatch {
    * time; undefined: unknown run.
    */
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined>;
-  /** The same for flows: resolves when one of these jobs or conversations has ended. */
+  /** Like `until`, but resolves when one of these jobs or conversations has ended. */
   untilJob(flowIds: readonly string[], deadlineAt: number, signal?: AbortSignal): Promise<void>;
   /** Notifies the waiters that a run or a flow has ended. Without `run` they read its row. */
   ended(id: string, run?: Run): void;
@@ -278,8 +279,8 @@ export function createEndWatch(
 }
 
 /**
- * Resolves when the awaited result is there, the deadline has passed or the signal has fired. The result is
- * the end of a run, or the answer to a message in an inbox, which ends its conversation. Returns the run.
+ * Resolves when the awaited result exists, the deadline has passed or the signal has fired. The result is the
+ * end of a run, or the answer to a message in an inbox, which ends its conversation. Returns the run.
  */
 async function untilCome(watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<Run | undefined> {
   const run = await watch.until(wait.targetRunId, wait.deadlineAt, signal);
@@ -311,8 +312,8 @@ export async function settleWait(
     wait = (await getWait(store.db, callId)) ?? wait;
   }
   if (wait.state === "open") {
-    // The target may end in between. In time, its outcome counts; too late, the sender gets it in another
-    // way.
+    // The target may end before this transaction. If it ended before the deadline, its outcome counts.
+    // Otherwise the sender gets the outcome in another way.
     wait = await commit(async (unit) => {
       const target = (await giveUpWait(unit.tx, callId))
         ? await getRun(unit.tx, wait.targetRunId)
@@ -332,7 +333,7 @@ async function endOf(store: Store, wait: Wait, known?: Run): Promise<WaitEnd> {
   return { answered: wait.state === "answered" || wait.state === "ready", run };
 }
 
-/** Returns the end of a wait that was answered before its caller stopped waiting; undefined: it was not. */
+/** Returns the end of a wait. Undefined if its caller stopped waiting before an answer. */
 export async function answeredBefore(store: Store, callId: string): Promise<WaitEnd | undefined> {
   const wait = await getWait(store.db, callId);
   const end = wait === undefined ? undefined : await endOf(store, wait);
@@ -377,7 +378,7 @@ export async function settleJobsWait(
 ): Promise<JobsWaitEnd> {
   let rows = await jobWaitsOfCall(store.db, callId);
   const openRows = (): JobWait[] => rows.filter((row) => row.state === "open");
-  // Each round ends with a job that has ended, or is the last one.
+  // Each round waits until one more job has ended, or for the last time.
   for (let rounds = rows.length; rounds > 0 && openRows().length > 0; rounds -= 1) {
     if (until === "any" && openRows().length < rows.length) break;
     const before = openRows();

@@ -23,7 +23,7 @@ import { publishReceipt } from "./receipts.ts";
 export interface AcceptRequest {
   /** The caller's idempotency key; default: a new id. */
   readonly runId?: string;
-  /** The owner of that key. Default: the runtime. */
+  /** The caller that chose this key. Default: the runtime. */
   readonly askedBy?: string;
   readonly sessionKey: string;
   /** Default `turn`. */
@@ -38,15 +38,18 @@ export interface AcceptRequest {
   readonly callId?: string;
   /** Aborts the run this long after it started. Default 0: never. */
   readonly timeoutMs?: number;
-  /** Where a new chain began, if not in this session. */
+  /** The session in which the new chain began. Default: this session. */
   readonly rootSessionKey?: string;
-  /** The runtime writes it as the successor of a run: the queue limit does not apply. Default false. */
+  /**
+   * True if the runtime creates this run as the successor of another one: the queue limit does not apply.
+   * Default false.
+   */
   readonly successor?: boolean;
 }
 
 export interface Accepted {
   readonly run: Run;
-  /** Unfinished runs before it in its lane. */
+  /** Number of unfinished runs before this one in its lane. */
   readonly queuedBehind: number;
   /** False: this id was accepted before, and `run` is that run as it is now. */
   readonly fresh: boolean;
@@ -75,7 +78,8 @@ export function dailyBudgetOf({ dailyBudgets = {} }: AcceptLimits, agentId: stri
 }
 
 /**
- * Returns the possible ids of a run under this key. The second one is for a key that another owner uses, too.
+ * Returns the possible ids of a run for this key. The second one is used if a run of another owner has the
+ * first one.
  */
 function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
   if (runId === undefined) return [];
@@ -114,7 +118,7 @@ export function hasBudget({ maxChainTokens, maxChainCost }: AcceptLimits): boole
   return maxChainTokens !== undefined || maxChainCost !== undefined;
 }
 
-/** Checks that the chain's budget allows another run to start. */
+/** Fails if the chain has used up its budget. */
 export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   const { maxChainTokens, maxChainCost } = limits;
   const told = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
@@ -157,7 +161,7 @@ async function chainAllows(
   return withinBudget(used, limits);
 }
 
-/** Returns the failure if the session takes no further run. */
+/** Returns a failure if the session accepts no further run. */
 function refusedBy(
   session: Session,
   queued: number,
@@ -183,7 +187,7 @@ async function withinChainLimits(
   { kind, isForInbox, limits }: { kind: Run["kind"]; isForInbox: boolean; limits: AcceptLimits },
 ): Promise<Result<void>> {
   if (kind === "turn") return chainAllows(tx, chain, limits, known === undefined);
-  // A message for an inbox runs no model here, but may wake a program that answers.
+  // A message for an inbox calls no model here, but it may wake a program that answers, so hops are limited.
   return isForInbox && flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
 }
 
@@ -195,7 +199,7 @@ export async function acceptIn(
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
   const { sessionKey } = request;
-  // The first statement locks the lane: what the others find is exact only behind the lock.
+  // The first statement locks the lane. Only then do the other statements see all committed runs of the lane.
   const found = together(holdLane(tx, sessionKey), countLane(tx, sessionKey), acceptedBefore(tx, request));
   const [lane, load, before] = await found;
   if (!before.ok) return before;

@@ -1,7 +1,7 @@
-// Owns one claimed run while this process executes it: its writes, its waits, its stop. Its writes are fenced
-// (I1), and it holds a slot exactly while it does something other than wait (I6).
-// X3: live text is published at most once in `TEXT_INTERVAL_MS`, as a delta; the rest follows when the
-//     interval is over.
+// Owns one claimed run while this process executes it: writes its transcript, waits for other runs, and stops
+// it. Its writes are fenced (I1), and it holds a slot exactly while it does something other than wait (I6).
+// X3: live text is published at most once in `TEXT_INTERVAL_MS`, as a delta. Text that arrives earlier is
+//      sent when the interval is over.
 
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
@@ -33,7 +33,7 @@ import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** Minimum interval between two pieces of live text of one run. The last piece completes the text. */
+/** Minimum interval between two pieces of live text of one run. The last piece is sent without waiting. */
 const TEXT_INTERVAL_MS = 50;
 /** The same for a message longer than `LONG_TEXT_CHARS`: each piece costs every subscriber a frame. */
 const LONG_TEXT_INTERVAL_MS = 100;
@@ -106,7 +106,7 @@ export interface ExecutionParts extends SteeringParts {
   readonly lease?: Authority;
 }
 
-/** Publishes live text at most once per interval. After `over`, the rest is dropped. */
+/** Publishes live text at most once per interval. After `over`, unpublished text is dropped. */
 function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   const { clock } = parts.world;
   const { runId, sessionKey } = run;
@@ -186,7 +186,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
-  // The messages that an earlier attempt has read are unknown here.
+  // An earlier attempt may have read messages that are unknown here.
   const reading: Reading = { mayOwe: run.attempt > 1 };
   const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
   const append = async (entry: Entry): Promise<Entry> => {
@@ -234,7 +234,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     stopReason: () => reason,
     leave() {
       keeper.leave();
-      // A call that its run no longer waits for must not continue and take a slot.
+      // The run is over, so its remaining calls must not continue and take a slot.
       stopper.abort(new Error(`run ${run.runId} is over`));
     },
   };

@@ -94,7 +94,10 @@ export interface EndFacts {
   readonly model?: string;
   /** Text of an unfinished message to keep. */
   readonly unfinishedText?: string;
-  /** The same, received from the process that executes the run. It may have been written since. */
+  /**
+   * Like `unfinishedText`, but received from the process that executes the run, which may have stored it
+   * since.
+   */
   readonly heardText?: string;
 }
 
@@ -111,7 +114,7 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now);
 }
 
-/** True: the text is already stored in a message, but its writer has not learned of the commit yet. */
+/** Returns whether this text is already stored as a message, because a commit succeeded without an answer. */
 function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
@@ -119,8 +122,8 @@ function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: str
 }
 
 /**
- * Returns the text that was being written when the run ended. Text from another process may equal any
- * message.
+ * Returns the text that was being written when the run ended. Text from another process may already be stored
+ * in any message.
  */
 function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: readonly Message[]): string {
   if (unfinishedText !== undefined) return unfinishedText;
@@ -255,7 +258,10 @@ export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch
   bus.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
-/** Publishes the final state of the message that an ended run brought. A reader of an inbox decides later. */
+/**
+ * Publishes the final state of the message that an ended run delivered. A message in an inbox gets its final
+ * state later, from its reader.
+ */
 function publishFinalReceipt(unit: Unit, run: Run): void {
   const receipt = receiptOf({ run });
   if (receipt !== undefined) publishReceipt(unit, run, receipt.state, receipt.code);
@@ -277,7 +283,7 @@ async function settleRows(
   facts: EndFacts,
   { usage, model }: { readonly usage: Usage; readonly model?: string },
 ): Promise<boolean> {
-  // Writing a message into an inbox is not an answer to it.
+  // A run that only wrote a message into an inbox is not an answer to that message.
   const isOutcome = run.kind === "turn" || facts.state !== "ok";
   const [answered = false] = await together(
     isOutcome ? answerWaits(unit.tx, run.runId, unit.now) : undefined,
@@ -289,7 +295,9 @@ async function settleRows(
   return answered;
 }
 
-/** Whether the facts of a run with a final text make reading its messages unnecessary: it succeeded. */
+/**
+ * Returns whether the outcome is complete, so that the run's messages need not be read: the run succeeded.
+ */
 export function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
   const isKnown = usage !== undefined && model !== undefined;
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
@@ -326,9 +334,9 @@ interface Ending {
 }
 
 /**
- * Ends an execution with its final text, behind which no call is open, and with complete facts. The caller
- * holds the sessions (`holdForEnd`); the end itself is fenced. False: the run was not held, and the caller
- * must undo the transaction.
+ * Ends an execution that has a final text, no open call and a complete outcome. The caller holds the sessions
+ * (`holdForEnd`); the end itself is fenced. Returns false if the run was not held: the caller must then roll
+ * back the transaction.
  */
 export async function endWithText(
   unit: Unit,
@@ -337,7 +345,7 @@ export async function endWithText(
   parts: FinishParts,
 ): Promise<boolean> {
   const row = endOf(unit, facts, []);
-  // The writes depend on no read, so all are sent together.
+  // No write depends on the result of another statement, so all are sent together.
   const [ended, , answered] = await together(
     endHeldRun(unit.tx, fence, row),
     writeFinal(unit),

@@ -1,12 +1,12 @@
-// Publishes how far a message between sessions has come, after the commit that makes it so. The rows tell the
-// state (`core/rules/receipt.ts`); an event may be repeated after a crash.
+// Publishes the delivery state of a message between sessions, after the commit that changes it. The rows hold
+// the state (`core/rules/receipt.ts`). After a crash, an event may be published again.
 
 import { optional } from "../../core/optional.ts";
 import { isSessionMessage, sourceOf } from "../../core/rules/receipt.ts";
 import type { ReceiptState, Run } from "../../core/shapes/run.ts";
 import type { Unit } from "../unit.ts";
 
-/** Publishes a state of the message that this run brought, if it brought one. */
+/** Publishes a state of the message that this run delivered, if it delivered one. */
 export function publishReceipt(
   unit: Unit,
   run: Pick<Run, "runId" | "sessionKey" | "flow" | "input">,

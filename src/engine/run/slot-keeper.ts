@@ -1,7 +1,8 @@
 // Owns the slot of one run: taken while it executes, given back while it only waits. The row is `running`
 // exactly while the run has a slot, and `waiting` while it has none (I6).
-// SK2: with other processes, slots belong to the deployment: a run that stopped waiting asks until one is
-//      free. A request that fails wakes no run, or two such runs would wake each other without end.
+// SK2: if several processes share the store, they share the slots: a run that stopped waiting asks until one
+//      is free. A failed request must not wake other runs, or two such runs would wake each other without
+//      end.
 
 import type { SlotLimits } from "../../core/rules/pools.ts";
 import { moveHeld } from "../../store/queries/runs/claims.ts";
@@ -43,7 +44,7 @@ export interface SlotKeeper {
   leave(): void;
 }
 
-/** Keeps the slot's count in this process and the state of the run's row equal. */
+/** Keeps the number of taken slots in this process consistent with the states of the rows. */
 function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owner: SlotOwner) {
   const { fence, sessionKey } = held;
   let isHeld = true;
@@ -60,7 +61,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owne
         return moved;
       }),
     );
-  /** False: another process has the last slot. */
+  /** Returns false if another process has the last slot. */
   const tryTake = async (): Promise<boolean> => {
     if (!(await parts.slots.takeAgain(owner, signal))) return true;
     isHeld = true;
@@ -80,7 +81,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owne
         return how;
       }),
     );
-    // `lost` is detected at the next write.
+    // If the lane was lost, the next write reports it.
     if (resumed !== "full") return true;
     isHeld = false;
     parts.slots.putBack(owner);
@@ -143,7 +144,7 @@ export function createSlotKeeper(
         return await work();
       } finally {
         waits -= 1;
-        // While other calls wait, the slot stays free: this call is about to end.
+        // This call is about to end. If other calls still wait, do not take the slot for it.
         if (waits === 0) await inTurn();
       }
     },

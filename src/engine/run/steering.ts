@@ -1,9 +1,10 @@
-// Lets a run read the message of the next run of its lane between two of its steps.
-// ST1: one transaction writes the message into the transcript, as part of the reading run, and the note in
-//      the run that brought it. A crash leaves both or none (I2, I4).
+// Lets a run read the message of the next run in its lane between two of its own steps.
+// ST1: one transaction writes the message into the transcript, as part of the reading run, and marks the
+//      message's own run as read. A crash leaves both or none (I2, I4).
 // ST2: the write is fenced by the reading run (I1), and only the head of the queue is taken (I3).
-// ST3: the run that brought the message ends `ok` with the answer that follows it (`endTaken`). If the
-//      reading run ends before, it ends the same: an unread message is never reported as read.
+// ST3: the message's own run ends `ok` with the answer that follows it (`endTaken`). If the reading run ends
+//      before that answer, the message's own run does not succeed: an unanswered message is never reported as
+//      answered.
 
 import { takesOver } from "../../core/rules/queue-mode.ts";
 import type { UserMessage } from "../../core/shapes/message.ts";
@@ -33,8 +34,8 @@ async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
 
 /**
  * Writes the message of the next run, if the current run should read it, and takes that run. Usually there is
- * none, which costs one read, and nothing for a run that answers no route. A refusal of the store is thrown:
- * the write may be stored, so the turn begins again where its transcript ends.
+ * no such run, which costs one read. A run without a reply route costs nothing. A refusal of the store is
+ * thrown: the write may be stored, so the turn begins again where its transcript ends.
  */
 export async function takeSteering(
   run: Run,

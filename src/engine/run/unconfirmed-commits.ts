@@ -1,5 +1,5 @@
-// Finds and publishes the results of a commit whose answer was lost. Retries until the store has answered,
-// since no other part would publish them.
+// Finds the results of a commit whose answer was lost, and publishes them. Retries until the store has
+// answered, because no other code publishes them.
 
 import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { endedSince } from "../../store/queries/runs/runs.ts";
@@ -35,7 +35,7 @@ export class UnconfirmedCommits {
     this.#parts = parts;
   }
 
-  /** Notes a transaction of this time that may be stored. */
+  /** Records that a transaction of this time may have been committed. */
   note(sinceMs: number): void {
     this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
     if (this.#working || this.#stopped) return;
@@ -50,7 +50,7 @@ export class UnconfirmedCommits {
   async #work(): Promise<void> {
     const { world } = this.#parts;
     while (this.#sinceMs !== Number.POSITIVE_INFINITY && !this.#stopped) {
-      // A transaction still under way ends meanwhile.
+      // Meanwhile a transaction that is still in progress ends.
       await pause(world.clock, STORE_RETRY_MS);
       const sinceMs = this.#sinceMs;
       this.#sinceMs = Number.POSITIVE_INFINITY;
@@ -64,7 +64,7 @@ export class UnconfirmedCommits {
     this.#working = false;
   }
 
-  /** False: check the lanes again. */
+  /** Returns false if the lanes must be checked again. */
   async #look(sinceMs: number): Promise<boolean> {
     const { store, lanes, watch, lookAround } = this.#parts;
     const isSettled = await lanes.compare();

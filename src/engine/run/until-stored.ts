@@ -1,5 +1,5 @@
-// Retries work while the store refuses it. So a disk that is full for a short time, or a database that
-// restarts, does not fail a run.
+// Retries work while the store refuses it. So no run fails because a disk is full for a short time or a
+// database restarts.
 
 import { StoreProblem } from "../../store/problems.ts";
 import { pause } from "../../world/pause.ts";

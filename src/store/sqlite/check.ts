@@ -113,7 +113,7 @@ export function refuseDamagedFile(dir: string, file: string): boolean {
     // After a power loss any page may be half written, even the first one, as long as the log contains it.
     if (logSize > 0 && isWholeInLog(file)) return false;
     return refuse(
-      size < PAGE_BYTES_MIN ? `it has ${size} bytes, and no database is so short` : "it is no database",
+      size < PAGE_BYTES_MIN ? `it has only ${size} bytes, too few for a database` : "it is not a database",
     );
   }
   if (logSize === 0 && size < whole) refuse("its end is missing");

@@ -148,9 +148,9 @@ test("/new and /reset start a new transcript and cancel earlier runs; with argum
   const runId = await stage.says("telegram:7", "old");
   await running(stage, runId);
   const before = await stage.session(MAIN);
-  expect(await stage.give("/new tell me a joke")).toContain("takes nothing behind it");
+  expect(await stage.give("/new tell me a joke")).toContain("takes no arguments");
   expect(await stage.session(MAIN)).toEqual(before);
-  expect(await stage.give("/new")).toContain("1 run of the earlier one ended");
+  expect(await stage.give("/new")).toContain("1 run of the earlier one stopped");
   expect(await stateOf(stage, runId)).toBe("aborted");
   const after = await stage.session(MAIN);
   expect(after?.sessionId).not.toBe(before?.sessionId);
@@ -203,7 +203,7 @@ test("/send is for owners: it sets and removes the session's own send policy", a
   expect(await stage.give("/send maybe", owner)).toContain("on, off or inherit");
   await stage.give("/send off", owner);
   expect((await stage.session(MAIN))?.sendPolicy).toBe("deny");
-  expect(await stage.give("/status", owner)).toContain("Text may not leave it");
+  expect(await stage.give("/status", owner)).toContain("Its outgoing text is blocked");
   await stage.give("/send ON", owner);
   expect((await stage.session(MAIN))?.sendPolicy).toBe("allow");
   await stage.give("/send inherit", owner);
@@ -330,7 +330,7 @@ test("/whoami shows the person's name in the settings, and /help lists only the 
   const stage = await open();
   const told = await stage.give("/whoami");
   expect(told).toContain("`telegram:7`");
-  expect(told).toContain("no owner");
+  expect(told).toContain("not an owner");
   expect(told).toContain("`agent:main:main`");
   expect(await stage.give("/whoami", { isOwner: true })).toContain("You are an owner.");
   const inGroup = { chatType: "group", sessionKey: GROUP } as const;
@@ -364,7 +364,7 @@ test("before the first message, commands report that there is no session yet; /w
   const stage = await open();
   const nowhere = { sessionKey: "agent:main:telegram:group:-5", chatType: "group" } as const;
   for (const line of ["/status", "/stop", "/think high", "/sessions"]) {
-    expect(await stage.give(line, nowhere)).toContain("no conversation here yet");
+    expect(await stage.give(line, nowhere)).toContain("no conversation yet");
   }
   expect(await stage.give("/whoami", nowhere)).toContain("`telegram:7`");
   expect(await stage.session(nowhere.sessionKey)).toBeUndefined();

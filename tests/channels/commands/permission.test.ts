@@ -56,7 +56,7 @@ test("a sub-agent's request reaches the chat of its requester, and an owner allo
   expect(await stage.give(`/allow ${id}`, OWNER)).toBe("Allowed for `main`: rm -rf \\*build\\*");
   expect(await stage.give(`/deny ${id}`, OWNER)).toContain("There is no open permission request");
   expect(await childReply(stage)).toBe("allow");
-  expect(await stage.give("/approvals", OWNER)).toBe("No agent asks for permission.");
+  expect(await stage.give("/approvals", OWNER)).toBe("No permission request is open.");
 });
 
 test("only an owner answers a request, and a group gets no list of them", async () => {

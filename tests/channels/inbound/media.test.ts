@@ -198,7 +198,7 @@ describe("a file", () => {
     await Promise.all([first, later]);
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual([
       "from another",
-      'with a file\n[A file "slow" came with this message, but is missing: it was not available after 30 seconds]',
+      'with a file\n[A file "slow" came with this message, but is missing: it could not be loaded within 30 seconds]',
       "behind it",
     ]);
   });

@@ -130,7 +130,7 @@ test("a topic that is not a number is refused; a route without an account uses t
   expect(await deliver(to(FORUM, "general"))).toMatchObject({ kind: "refused" });
   expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
   expect(await deliver({ ...to(DIRECT), accountId: "nobody" })).toMatchObject({
-    error: 'the channel telegram has no account "nobody"; it has: default',
+    error: 'the channel telegram has no account "nobody"; its accounts are: default',
   });
 });
 
@@ -167,7 +167,7 @@ test.each([
   [{ status: 200, body: { result: true } }, "unknown", "may have arrived"],
   [{ status: 200, body: { ok: false, error_code: "all" } }, "refused", "HTTP status 200"],
 ] satisfies [Answer, string, string][])(
-  "I5: what an answer to text means: %#",
+  "I5: Telegram's answer decides the outcome of a text: %#",
   async (answer, kind, part) => {
     const { deliver, server } = await ground();
     server.upsets.push({ answer });

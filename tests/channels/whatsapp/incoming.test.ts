@@ -61,7 +61,7 @@ const MESSAGES: [string, object, object][] = [
   [
     "a kind that the platform does not hand on",
     { type: "unsupported", unsupported: { type: "poll_creation" }, errors: [{ code: 131051 }] },
-    { text: "[a message of a kind that WhatsApp does not pass on, poll creation]" },
+    { text: "[a message of a kind that WhatsApp does not forward to programs, poll creation]" },
   ],
   ["a kind of tomorrow", { type: "hologram" }, { text: "[a message of an unknown kind, hologram]" }],
   [

@@ -90,7 +90,7 @@ test("with scope global there is one main session, that of the default agent", a
   expect(await getSession(app.engine.store.db, MAIN)).toBeUndefined();
 });
 
-test("a new session has a new key, and `also` runs in the same transaction", async () => {
+test("a new session has a new key, and the callback `also` runs in the same transaction", async () => {
   const app = await open();
   const seen: string[] = [];
   const made = value(
@@ -169,14 +169,14 @@ test("a patch changes the named fields, and null removes a value", async () => {
 
 test.each<[PatchRequest, string, string]>([
   [{ label: "" }, "invalid_argument", "must not be empty"],
-  [{ label: "x".repeat(201) }, "invalid_argument", "the most is 200"],
+  [{ label: "x".repeat(201) }, "invalid_argument", "the maximum is 200"],
   [{ label: "a\u001bb" }, "invalid_argument", "control characters"],
   [{ thinkingLevel: "deep" }, "invalid_thinking", "valid: off, minimal, low, medium, high, xhigh, max"],
   [{ verboseLevel: "loud" }, "invalid_argument", "valid: off, on, full"],
   [{ model: "gpt" }, "invalid_model", "valid: local/qwen3"],
   [{ sendPolicy: "maybe" }, "invalid_argument", "valid: allow, deny"],
   [{ archived: true }, "invalid_argument", "only be false"],
-])("a patch with %j is refused whole", async (request, code, text) => {
+])("a patch with %j is refused, and changes no field", async (request, code, text) => {
   const app = await open();
   const session = await app.session(MAIN);
   const result = await patchSession(app.ctx, ADMIN, session, { label: "kept out", ...request });

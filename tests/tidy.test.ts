@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, test } from "vitest";
-import { wordProblems } from "./kit/tidy/prose.ts";
+import { proseOf, wordProblems } from "./kit/tidy/prose.ts";
 import * as rules from "./kit/tidy/rules.ts";
 import { readTree, type SourceFact } from "./kit/tidy/source-tree.ts";
 
@@ -407,6 +407,29 @@ test("bad example: contract descriptions and generator labels that begin with a 
     "tests/kit/reference/d.ts:1",
     "tests/kit/reference/d.ts:2",
   ]);
+});
+
+test("a title is found behind any table, with its describe blocks, and a message wherever it is", () => {
+  const source = [
+    'describe.each(["before", "after"] as const)("a crash %s it", () => {',
+    '  test.each<[string, () => number]>([["(", () => one(two(3))], [/[)"]/, x]])("a run is kept", f);',
+    "  test.each`a | b`(`a run is named`, f);",
+    "});",
+  ].join("\n");
+  const titles = proseOf("tests/a.test.ts", source);
+  expect(titles.map(({ line, text, context }) => [line, context, text])).toEqual([
+    [2, "a crash %s it", "a run is kept"],
+    [3, "a crash %s it", "a run is named"],
+  ]);
+  const code = [
+    "// A head.",
+    "",
+    'const HINT = { way: "Stop the gateway, then try again." };',
+    "const rows = sql`select key from sessions where key is not null`;",
+    'const name = "slot wanted";',
+  ].join("\n");
+  const messages = proseOf("src/store/a.ts", code).filter(({ kind }) => kind === "message");
+  expect(messages.map(({ line, text }) => [line, text])).toEqual([[3, "Stop the gateway, then try again."]]);
 });
 
 test("bad example: paths of a machine, unpinned packages and registries are found", () => {

@@ -137,10 +137,14 @@ function addJoin(parent: Command, on: (command: Command, load: Load) => void): v
   join.option("--session <name>", "Name of the session (default: from the program and the folder)");
   const wake = new Option(
     "--wake <how>",
-    "When a message waits for an idle window: tell you, or also continue it",
+    "If a message arrives for an idle window: notify you, or also continue its conversation",
   );
   join.addOption(wake.choices(WAKES));
-  join.option("--notify <place>", "Chat that is told of waiting messages, like telegram:123", chatPlace);
+  join.option(
+    "--notify <place>",
+    "Chat that gets a notice of waiting messages, like telegram:123",
+    chatPlace,
+  );
   join.option("--yes", "Change the configuration without asking");
   on(join, async () => (await import("./commands/join.ts")).joinProgram);
   const leave = program(parent.command("leave")).description('Undo "parley join" in this folder');

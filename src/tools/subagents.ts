@@ -33,7 +33,7 @@ const WAITED_MAX = 200;
 /** Maximum number of characters of all results in one answer. */
 const RESULTS_CHARS_MAX = 400_000;
 const STILL_AT_WORK =
-  "They go on: do not start them again. Wait again, or go on; each result is announced when it is there.";
+  "They still run: do not start them again. Wait again, or continue; each result is announced on arrival.";
 
 export const subagents: Tool<WritingContext> = tool("subagents", {
   limits: {

@@ -208,7 +208,7 @@ test("for each provider in pi-ai's catalogue, requests go through pi-ai or our c
   expect([...kinds.values()]).toContain("anthropic");
 }, 120_000);
 
-test("pi-ai's catalogue has no OpenAI model with chat completions, so our client looks none up", () => {
+test("pi-ai's catalogue has no OpenAI model with chat completions, so our client does not search it for one", () => {
   const apis = Object.values(OPENAI_MODELS).map((model): string => model.api);
   expect(apis).not.toContain("openai-completions");
 });

@@ -104,7 +104,7 @@ test.each([
     { error: expect.stringContaining("output limit") },
   ],
   ["a nameless call", once([{ name: "" }]), { code: "unknown_tool" }],
-])("K4: %s is answered, and the tool isn't run", async (_, port, expected) => {
+])("K4: %s gets an error as its result, and no tool is run", async (_, port, expected) => {
   let ran = 0;
   const callTool = async () => {
     ran += 1;

@@ -413,7 +413,7 @@ test.each(PROVIDER_APIS)(
     const outcome = await ask(requestTo(api, served)).outcome;
     expect(outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "half of it " }] } });
     const error = outcome.kind === "failed" ? outcome.error.split(": ").slice(1).join(": ") : "";
-    expect(error).toBe("the answer broke off before its end. Send another message to go on");
+    expect(error).toBe("the answer broke off before its end. Send another message to continue");
     served.script(() => [drop()]);
     const early = await withBackoffs(ask(requestTo(api, served)));
     expect(early.outcome).toHaveProperty(

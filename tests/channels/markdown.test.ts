@@ -52,7 +52,7 @@ const unmarked = fc
       .trimEnd(),
   );
 
-describe("MK1: what is no markup stays as it is written", () => {
+describe("MK1: text without markup stays unchanged", () => {
   test("text without markup is kept unchanged", () => {
     fc.assert(
       fc.property(unmarked, (text) => {
@@ -163,7 +163,7 @@ describe("MK4: links and quotes written out", () => {
   });
 });
 
-describe("MK2, MK3: any text at all", () => {
+describe("MK2, MK3: any text", () => {
   const piece = fc.constantFrom(
     ...[
       "*",
@@ -236,7 +236,7 @@ describe("MK2, MK3: any text at all", () => {
     ["stars without end", "**a*".repeat(5_000)],
     ["a megabyte", "word ".repeat(200_000)],
     ["pairs", `${"*_".repeat(4_000)}a${"_*".repeat(4_000)}`],
-  ])("hostile text is parsed or plain, and complete: %s", (_name, text) => {
+  ])("hostile text is either parsed or returned as plain text, and always complete: %s", (_name, text) => {
     const read = readMarkdown(text);
     expect(shapeProblems(read)).toEqual([]);
     expect(read.text.length).toBeGreaterThan(text.length / 10);

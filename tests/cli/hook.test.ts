@@ -83,15 +83,18 @@ test.each([
   ["codex", "Stop", {}, {}],
   ["gemini", "AfterAgent", {}, {}],
   ["qwen", "SessionStart", {}, {}],
-] as const)("%s, %s, %j: its hook asks the inbox with %j", async (program, event, env, wanted) => {
-  const scene = await openScene(program, "which port?");
-  expect(await outputOf(startHook(scene, program, event, env))).toContain("which port?");
-  expect(scene.asked).toEqual([wanted]);
-  expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m1");
-  expect(JSON.parse(readFileSync(scene.file("1.conversation"), "utf8"))).toMatchObject({ id: "c1" });
-});
+] as const)(
+  "the hook of %s for the event %s, with %j, reads the inbox with %j",
+  async (program, event, env, wanted) => {
+    const scene = await openScene(program, "which port?");
+    expect(await outputOf(startHook(scene, program, event, env))).toContain("which port?");
+    expect(scene.asked).toEqual([wanted]);
+    expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m1");
+    expect(JSON.parse(readFileSync(scene.file("1.conversation"), "utf8"))).toMatchObject({ id: "c1" });
+  },
+);
 
-test("a message whose hook was killed while it wrote is told by the next hook", async () => {
+test("if a hook is killed while it writes a message, the next hook delivers that message", async () => {
   const scene = await openScene("gemini", LONG);
   const killed = startHook(scene, "gemini", "AfterAgent");
   await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
@@ -103,7 +106,7 @@ test("a message whose hook was killed while it wrote is told by the next hook", 
   expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toBe("");
 });
 
-test("a message that a program did not read to its end is told by the next hook", async () => {
+test("if a program reads only a part of a message, the next hook delivers that message", async () => {
   const scene = await openScene("gemini", LONG);
   const unread = startHook(scene, "gemini", "AfterAgent");
   unread.stdout?.destroy();
@@ -112,7 +115,7 @@ test("a message that a program did not read to its end is told by the next hook"
   expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toContain(LONG);
 });
 
-test("a message is told once, although another hook asks while it is being written", async () => {
+test("a message is delivered once, even if a second hook asks while the first one writes it", async () => {
   const scene = await openScene("gemini", LONG);
   const first = startHook(scene, "gemini", "AfterAgent");
   await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);

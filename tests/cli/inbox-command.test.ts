@@ -20,7 +20,7 @@ test("inbox lists each group with the command that settles its items, and runs d
   expect((await run(home, ["inbox"])).out).toContain("Done (1)");
 });
 
-test("inbox refuses the options for hooks without the session for which the hook works", async () => {
+test("inbox refuses --joined and --hook without a session", async () => {
   const { home } = await makeHome();
   expect(await run(home, ["inbox", "--joined", "x"])).toMatchObject({ code: 2 });
   expect(await run(home, ["inbox", "--hook", "claude"])).toMatchObject({ code: 2 });

@@ -106,7 +106,7 @@ async function close(scene: Scene, window: Window): Promise<void> {
 }
 
 test(
-  "an idle window of Codex gets one queued prompt for messages that wait together, and its hook tells them once",
+  "an idle window of Codex gets one queued prompt for all waiting messages, and its hook delivers each once",
   async () => {
     const scene = await openScene("codex", { programs: ["codex"] });
     const window = await scene.open();
@@ -126,7 +126,7 @@ test(
 );
 
 test(
-  "a window that cannot be woken: its owner is notified on the desktop, once for messages that wait together",
+  "the owner of a window that cannot be woken gets one desktop notification for all waiting messages",
   async () => {
     const scene = await openScene("gemini");
     const window = await scene.open();
@@ -148,10 +148,10 @@ test(
 );
 
 test.each([
-  ["without a desktop the first owner is told in a chat", []],
-  ["a named chat is told", ["--notify", "telegram:1001"]],
+  ["without a desktop, the first owner is notified in a chat", []],
+  ["the chat that --notify names is notified", ["--notify", "telegram:1001"]],
 ] as const)(
-  "%s that a message waits, once",
+  "%s once when a message waits",
   async (_, join) => {
     const server = await startTelegram();
     cleanup(() => server.close());
@@ -172,7 +172,7 @@ test.each([
 );
 
 test(
-  "wake resume: a closed conversation is continued once for messages that wait together, as its own session",
+  "wake resume: a closed conversation is continued once for all waiting messages, as its own session",
   async () => {
     const scene = await openScene("gemini", { programs: ["gemini"], join: ["--wake", "resume"] });
     writeFileSync(join(scene.folder, "behaviour.mjs"), hooks(scene.folder, "gemini", "BeforeAgent"));
@@ -199,7 +199,7 @@ test.each([
   ],
   ["that reads nothing", ["gemini"], "", "it was continued without a window but did not read it"],
 ] as const)(
-  "wake resume with a program %s: the owner learns why, and the next window is told the message",
+  "wake resume with a program %s: the owner learns the reason, and the next window gets the message",
   async (_, programs, behaviour, reason) => {
     const scene = await openScene("gemini", { programs, behaviour, join: ["--wake", "resume"] });
     await close(scene, await scene.open());

@@ -48,7 +48,7 @@ async function tellForSure(process: ClusterProcess, key: string, runId: string):
   }
 }
 
-test("I2, I4: if the database is killed and restarted under load, nothing accepted is lost", async () => {
+test("I2, I4: if the database is killed and restarted under load, no accepted message is lost", async () => {
   const server = await startPostgres();
   cleanup(() => server.end());
   const cluster = await openCluster(() => postgresGround(server.url));

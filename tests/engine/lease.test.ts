@@ -100,7 +100,7 @@ const ended = async (process: ClusterProcess, runId: string): Promise<boolean> =
   (await getRun(process.app.store.db, runId))?.endedAt !== undefined;
 const runOf = (process: ClusterProcess, runId: string) => getRun(process.app.store.db, runId);
 
-test("a lease is renewed while a read of the database's clock has no answer", async () => {
+test("a lease is renewed even if a read of the database's clock gets no answer", async () => {
   const { world, cluster, pass, until } = await openStage();
   const work = midway();
   const plays = { [MAIN]: work.play };

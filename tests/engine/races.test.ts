@@ -64,7 +64,7 @@ function ask({ engine }: Opened, handle: LaneHandle, to: string, waitMs = 60_000
   });
 }
 
-test("a lane that waited for a slot and has no work left passes the slot on", async () => {
+test("a lane that waited for a slot but has no work left wakes the next waiting lane", async () => {
   const started = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const opened = await openTestEngine({

@@ -31,7 +31,7 @@ async function waiting(speaker: (typeof SPEAKERS)[number]) {
 }
 
 test.each(SPEAKERS)(
-  "%s: a planned stop tells a waiting client, and its answer arrives in its inbox",
+  "%s: a waiting client learns of a planned stop, and its answer arrives in its inbox",
   async (speaker) => {
     const { dir, house, sent } = await waiting(speaker);
     const stopping = house.stop();
@@ -85,7 +85,7 @@ test("an answer that a killed gateway had not written to the client's connection
   }
 });
 
-test("a client that disconnects before its answer is written finds it in its inbox, once; a written answer gives no notice", async () => {
+test("a client that disconnects before its answer is written finds it in its inbox, once; otherwise it gets no notice", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);

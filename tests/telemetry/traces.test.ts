@@ -217,7 +217,7 @@ function careless({ toolResults, lastUserText, step }: ServedRequest): Answer {
 }
 
 for (const content of [false, true]) {
-  test(`I14: planted secrets are in no span, content ${content ? "on" : "off, and then nothing that was said is"}`, async () => {
+  test(`I14: planted secrets are in no span, with content ${content ? "on" : "off, which also omits every text"}`, async () => {
     const stage = await openStage({
       script: careless,
       traces: { content, headers: { authorization: `Bearer ${KEY}` } },
@@ -292,7 +292,7 @@ const WATCH_LOADS = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 for (const enabled of [false, true]) {
-  test(`traces that are ${enabled ? "on" : "off send nothing and"} load ${enabled ? "the libraries" : "nothing"}`, async () => {
+  test(`${enabled ? "enabled traces load the libraries" : "disabled traces send nothing and load no library"}`, async () => {
     const collector = await startCollector();
     const config = { telemetry: { traces: { enabled, endpoint: collector.url } } };
     const gateway = await startProcess({ config, env: { NODE_OPTIONS: `--import=${WATCH_LOADS}` } });

@@ -24,7 +24,7 @@ const ARGUMENTS: Readonly<Record<string, Record<string, unknown>>> = {
 };
 
 test.each(Object.keys(ARGUMENTS))(
-  "CO1: %s of a sandboxed session is refused when no sandbox was brought",
+  "CO1: %s of a sandboxed session is refused if the caller provides no sandbox",
   async (name) => {
     const off = agentSettings("main", { workspace });
     const agent = { ...off, sandbox: { ...off.sandbox, mode: "all" as const } };

@@ -212,7 +212,7 @@ const OUTSIDE: [string, Record<string, unknown>, "there" | "gone", Record<string
     2,
   ],
   ["says nothing: it is not run again", {}, "there", { code: "outcome_unknown" }, 1],
-  ["is not there any more: nobody knows", { readOnlyHint: true }, "gone", { code: "outcome_unknown" }, 1],
+  ["was removed: the outcome is unknown", { readOnlyHint: true }, "gone", { code: "outcome_unknown" }, 1],
 ];
 
 test.each(OUTSIDE)(

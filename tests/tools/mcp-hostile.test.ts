@@ -190,7 +190,7 @@ test("hostile texts are cleaned: invalid names, and endless or partly hidden des
   expect((await outside.call(name)).text).toContain("ümläut/🙂");
 });
 
-test("content that a result can't contain is named, and other data is not taken for a picture", async () => {
+test("content that a result can't contain is named in a note, and other data is not mistaken for a picture", async () => {
   const witness = await openWitness();
   const outside = openOutside(
     mcpWith([badServer("bad", { witness: witness.port, tools: [tool("content")] })]),
@@ -340,7 +340,7 @@ test("a program gets only its configured environment and a few paths, and its se
   expect(got.PATH).toBe(process.env.PATH);
 });
 
-test("an old server that exits at the new handshake gets the old one", async () => {
+test("a server of an older protocol version that exits during the new handshake is started again with the older one", async () => {
   const witness = await openWitness();
   const old = badServer("old", { witness: witness.port, tools: [tool("hello")], old: true });
   const outside = openOutside(mcpWith([old]), quietWorld());

@@ -123,7 +123,7 @@ test("if a stream ends without an answer, the outcome is unknown; a read-only ca
 test.each([
   ["application/json", (text: string) => text],
   ["text/event-stream", (text: string) => `event: message\ndata: ${text}\n\n`],
-])("an answer without measure (%s) is not read to its end", async (type, framed) => {
+])("an endless or oversized answer (%s) is not read to its end", async (type, framed) => {
   const web = await callEnds(({ id, response }) => {
     const result = { content: [{ type: "text", text: "x".repeat(26 * 1024 * 1024) }] };
     response

@@ -238,46 +238,49 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
   ],
   ["else the defaults' for sub-agents", "local/defaults", { defaults: "local/defaults" }],
   ["else the target agent's own", "local/own", {}],
-])("the model is %s: %s is answered, and it is what the child runs on", async (_, expected, given) => {
-  const subagents = { allowAgents: ["*"], ...optional({ model: given.agents }) };
-  const settings: Settings = {
-    ...settingsWith({
-      agents: [
-        agentSettings("main", { subagents: { allowAgents: ["*"], model: "offline/rehearsal" } }),
-        agentSettings("research", { model: "local/own", subagents }),
-      ],
-      ...(given.defaults === undefined ? {} : { subagents: { model: given.defaults } }),
-    }),
-    providers: [PROVIDER],
-  };
-  const { engine, asked } = await openReal(settings);
-  const session = await getSession(engine.store.db, MAIN);
-  if (session === undefined) throw new Error("no main");
-  const chain: SpawnChain = [session];
-  const args = { task: "x", agentId: "research", ...optional({ model: given.call }) };
-  const viewer = sessionViewer(chain, settings);
-  const [agent] = settings.agents;
-  if (agent === undefined) throw new Error("no agent");
-  const ctx = {
-    settings,
-    db: engine.store.db,
-    engine,
-    viewer,
-    session,
-    agent,
-    chain,
-    toolNames: toolNames(),
-  };
-  const signal = new AbortController().signal;
-  const result = await callTool(
-    { ...ctx, signal },
-    { callId: "c", attempt: 1, name: SPAWN, arguments: args },
-  );
-  expect(result).toMatchObject({ status: "accepted", model: expected });
-  expect(await endOf(engine, String(result.runId))).toMatchObject({ state: "ok", model: expected });
-  expect(asked[0]).toBe(expected);
-  await engine.stop(0);
-});
+])(
+  "the child uses the model that is %s: the result names %s, and the child runs on it",
+  async (_, expected, given) => {
+    const subagents = { allowAgents: ["*"], ...optional({ model: given.agents }) };
+    const settings: Settings = {
+      ...settingsWith({
+        agents: [
+          agentSettings("main", { subagents: { allowAgents: ["*"], model: "offline/rehearsal" } }),
+          agentSettings("research", { model: "local/own", subagents }),
+        ],
+        ...(given.defaults === undefined ? {} : { subagents: { model: given.defaults } }),
+      }),
+      providers: [PROVIDER],
+    };
+    const { engine, asked } = await openReal(settings);
+    const session = await getSession(engine.store.db, MAIN);
+    if (session === undefined) throw new Error("no main");
+    const chain: SpawnChain = [session];
+    const args = { task: "x", agentId: "research", ...optional({ model: given.call }) };
+    const viewer = sessionViewer(chain, settings);
+    const [agent] = settings.agents;
+    if (agent === undefined) throw new Error("no agent");
+    const ctx = {
+      settings,
+      db: engine.store.db,
+      engine,
+      viewer,
+      session,
+      agent,
+      chain,
+      toolNames: toolNames(),
+    };
+    const signal = new AbortController().signal;
+    const result = await callTool(
+      { ...ctx, signal },
+      { callId: "c", attempt: 1, name: SPAWN, arguments: args },
+    );
+    expect(result).toMatchObject({ status: "accepted", model: expected });
+    expect(await endOf(engine, String(result.runId))).toMatchObject({ state: "ok", model: expected });
+    expect(asked[0]).toBe(expected);
+    await engine.stop(0);
+  },
+);
 
 describe("agents_list", () => {
   test("agents_list names the caller's own agent and the agents that it may spawn, with model, runtime and sandbox", async () => {
@@ -298,7 +301,7 @@ describe("agents_list", () => {
     });
   });
 
-  test("with a star it names every configured agent, and exactly these can be spawned", async () => {
+  test("if the allow list is `*`, it names every configured agent, and exactly these can be spawned", async () => {
     const list = await app.call(RESEARCH, "agents_list", {});
     expect(list).toMatchObject({ allowAny: true });
     const agents = list.agents as { id: string; sandboxed: boolean }[];

@@ -89,7 +89,7 @@ test("runs have the job's model, thinking level and time limit, and the session 
   expect((await app.session(session.key)).model).toBeUndefined();
 });
 
-describe("I13: a job has the rights of the token that made it, as they are at each turn", () => {
+describe("I13: a job has the rights of the token that created it, checked at each run", () => {
   const token = "a-token-for-jobs-of-the-default-agent";
   const scopes = ["operator.admin"] as const;
   const all = ["cron:*", "agent:main:*", "agent:research:*"];
@@ -214,7 +214,7 @@ describe("after a long stop", () => {
   });
 });
 
-test("TU2: a due time is skipped while the previous run is unfinished", async () => {
+test("TU2: a due time is skipped if the previous run is unfinished", async () => {
   const world = fakeWorld();
   const held = Promise.withResolvers<void>();
   const plays: FlowAppOptions["plays"] = {};

@@ -230,6 +230,6 @@ test.each([
   [{ code: "chain_limit" }, "a limit of the chain"],
   [{ code: "not_visible" }, "no such session is visible to it"],
   [{ code: "something_new" }, "something new"],
-])("a refusal is told in words: %j", (facts, words) => {
+])("a refusal is described in words: %j", (facts, words) => {
   expect(refusalWords(step({ kind: "refused", state: "refused", ...facts }), around)).toBe(words);
 });

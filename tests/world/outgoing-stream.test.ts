@@ -42,7 +42,7 @@ test("a redirect is not followed", async () => {
   expect(paths).toEqual(["/v1?a=b"]);
 });
 
-test("a server that sends faster than its reader reads has to wait", async () => {
+test("a server that sends faster than its reader reads is slowed down", async () => {
   let written = 0;
   const stalled = Promise.withResolvers<void>();
   const total = 64 * 1024 * 1024;

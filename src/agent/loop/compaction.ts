@@ -34,7 +34,7 @@ const HALVINGS_MAX = 3;
 
 const SUMMARY_SYSTEM = [
   "You condense a conversation between a user, other sessions and an assistant with tools,",
-  "so that the assistant can go on from your text alone.",
+  "so that the assistant can continue from your text alone.",
   "Keep: what was asked and why, decisions, facts, names, keys, paths, ids and numbers that may be needed",
   "again, what was tried, what is still open, and the exact state of the task at hand.",
   "Leave out pleasantries and repetition. Write plain text under short headings.",

@@ -98,7 +98,7 @@ export type TurnEnd =
   /** `partial`: the message as far as it was written at the abort. The caller decides whether to keep it. */
   | { readonly kind: "aborted"; readonly usage: Usage; readonly partial?: WrittenMessage };
 
-const GO_ON = "Send another message to go on from here, or raise that setting.";
+const GO_ON = "Send another message to continue from here, or raise that setting.";
 /** Share of the window at which the transcript is compacted. */
 const FULL_SHARE = 0.85;
 

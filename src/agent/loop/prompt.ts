@@ -64,17 +64,17 @@ export function buildSystemPrompt(parts: PromptParts): string {
     `Session: ${sessionKey}`,
     `Workspace: ${workspace}`,
     "",
-    "Answer in the language of whoever writes. Be brief unless asked otherwise.",
+    "Answer in the language of the person who writes. Be brief unless asked otherwise.",
     ...(toolNames.length === 0
       ? ["You have no tools in this session."]
       : [
-          "Read a tool result's status before you go on, and the hint when it is an error or forbidden.",
+          "Read a tool result's status before you continue, and the hint when it is an error or forbidden.",
           "Never claim success that a result doesn't state.",
         ]),
     ...(has("sessions_send")
       ? [
           "To ask another session something, use sessions_send. A timeout means only that waiting ended:",
-          "the other side goes on, so don't send again; read its history later.",
+          "the other side continues, so don't send again; read its history later.",
         ]
       : []),
     ...(toolNames.some((tool) => tool.startsWith("mcp__"))

@@ -64,7 +64,7 @@ export function modelView(entries: readonly Entry[], model: ResolvedModel): Mess
     merged.unshift(note("opening", "(The conversation begins with a message of yours.)"));
   }
   if (merged.length === 0 || merged.at(-1)?.role === "assistant") {
-    merged.push(note("continue", "(Please go on.)"));
+    merged.push(note("continue", "(Please continue.)"));
   }
   return merged;
 }

@@ -87,7 +87,7 @@ const tellInTurn = (text: string, event: string): HookOutput =>
 const claudeCode: Program = {
   name: "Claude Code",
   notes: [
-    "Windows that are open already need a restart.",
+    "Restart windows that are already open.",
     ".mcp.json is often shared: this entry names a program of this machine.",
   ],
   edits(folder, { mcp, hook }) {
@@ -129,7 +129,7 @@ const claudeCode: Program = {
 const codex: Program = {
   name: "Codex",
   notes: [
-    "Windows that are open already need a restart. The folder must be trusted.",
+    "Restart windows that are already open. The program must trust this folder.",
     "Codex asks you to review the hooks before it runs them: /hooks.",
   ],
   edits(folder, { mcp, hook }) {
@@ -170,7 +170,7 @@ const codex: Program = {
 const openCode: Program = {
   name: "opencode",
   notes: [
-    "Windows that are open already need a restart.",
+    "Restart windows that are already open.",
     "opencode.json is often shared: this entry names a program of this machine.",
   ],
   edits(folder, { mcp, hook }) {
@@ -199,7 +199,7 @@ const settingsProgram = (
   place: { command: string; start: string; stop: string; door: Program["door"] },
 ): Program => ({
   name,
-  notes: ["Windows that are open already need a restart. The folder must be trusted."],
+  notes: ["Restart windows that are already open. The program must trust this folder."],
   edits(folder, { mcp, hook }) {
     const timeout = HOOK_SECONDS * 1_000;
     const hooks = [{ hooks: [{ name: "parley", type: "command", command: shellLine(hook), timeout }] }];

@@ -162,6 +162,6 @@ export const channels = z
     whatsapp: channel(whatsapp),
     signal: channel(signal),
     imessage: channel(imessage),
-    webchat: z.strictObject({}).optional().describe("Always enabled; it has no keys."),
+    webchat: z.strictObject({}).optional().describe("This channel is always enabled and has no settings."),
   })
   .prefault({});

@@ -195,7 +195,7 @@ const gateway = z
             }),
           )
           .default([])
-          .describe("Tokens with fewer rights."),
+          .describe("Additional tokens, each with fewer rights than gateway.auth.token."),
       })
       .prefault({}),
     allowedOrigins: texts.default([]).describe("Allowed browser origins, in addition to the gateway's own."),

@@ -29,8 +29,8 @@ const CHANNEL = named(
       ok: flag(),
       state: about(
         oneOf("ready", "idle", "starting", "retrying", "failing", "down", "configured", "standby"),
-        "`idle`: not used yet. `configured`: shown to tokens that may see no details. " +
-          "`standby`: another process receives the account's messages.",
+        "`idle`: not used yet. `configured`: the real state is hidden, because the token may not see " +
+          "details. `standby`: another process receives the account's messages.",
       ),
     },
     {

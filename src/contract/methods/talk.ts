@@ -274,7 +274,7 @@ export const TALK_METHODS = {
     params: AGENT,
     result: about(
       object({ runId: text(), status: oneOf("accepted"), acceptedAt: number(), sessionKey: text() }),
-      "The first answer; `GatewayClient.agent` returns both.",
+      "The first of the two answers to this request. `GatewayClient.agent` returns both.",
     ),
     ignored: [
       "replyTo",

@@ -70,7 +70,7 @@ interface Stranger extends PeerId {
 function askedWords(code: string): string {
   return [
     "I do not know you yet, so I can't answer you.",
-    `Your code is \`${code}\`; it is valid for one hour. Give it to whoever runs this gateway:`,
+    `Your code is \`${code}\`; it is valid for one hour. Give it to the person who runs this gateway:`,
     `\`parley channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, lets you in.`,
   ].join("\n");
 }

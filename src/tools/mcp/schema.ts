@@ -153,7 +153,7 @@ export function plainSchema(schema: unknown): Result<JsonSchema> {
     if (made.type !== "object") return broken('is not of type "object"');
     const bytes = Buffer.byteLength(JSON.stringify(made));
     if (bytes <= SCHEMA_MAX_BYTES) return ok(made);
-    return broken(`has ${bytes} bytes, and ${SCHEMA_MAX_BYTES} is the most`);
+    return broken(`has ${bytes} bytes; the maximum is ${SCHEMA_MAX_BYTES}`);
   } catch (error) {
     if (error instanceof Broken) return broken(error.message);
     throw error;

@@ -43,7 +43,7 @@ async function opened() {
   return { server, channel, asked };
 }
 
-describe("Discord: text that leaves", () => {
+describe("Discord: outgoing text", () => {
   test("DO1: text of a model notifies nobody and gets no link preview", async () => {
     const { server, channel } = await opened();
     const said = `@everyone <@${ADA.id}> <@&200000000000000003> see https://example.org`;

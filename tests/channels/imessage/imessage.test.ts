@@ -214,7 +214,7 @@ describe("iMessage: its program", () => {
   });
 });
 
-describe("iMessage: what comes in", () => {
+describe("iMessage: incoming messages", () => {
   test("IM1: invalid lines are skipped, and the account continues", async () => {
     const { desk, heard, accounts } = await listening();
     const told = (message: unknown, subscription = 1) =>
@@ -317,7 +317,7 @@ describe("iMessage: what comes in", () => {
   });
 });
 
-describe("iMessage: what goes out", () => {
+describe("iMessage: outgoing text", () => {
   test("a person is addressed by handle and a group by id; other recipients are rejected", async () => {
     const { desk, channel } = await ground(recordingHost());
     for (const to of [ADA, "ada@example.org", GROUP]) {

@@ -228,7 +228,7 @@ describe("in groups", () => {
   });
 });
 
-describe("what is in a message", () => {
+describe("the text of a message", () => {
   test("a quotation precedes the message, in marked lines, and is shortened", async () => {
     const { app, receive } = await open();
     const text = `one\nAgent-to-agent message context\n${"x".repeat(2_000)}`;
@@ -265,7 +265,7 @@ describe("what is in a message", () => {
   });
 });
 
-describe("a place that is bound to a session", () => {
+describe("a chat that is bound to a session", () => {
   const CHILD = "agent:main:subagent:1";
   const message = (text: string) => saidInGroup(text, { chat: { thread: { kind: "topic", id: "9" } } });
 
@@ -324,8 +324,8 @@ test("with queue mode interrupt a message stops the run of its own chat, which t
   expect(chat.textsAt("7")).toEqual(["echo rather this"]);
 });
 
-describe("when there is no room", () => {
-  test("if the queue is full the sender gets a notice, and the message does not stay in the burst", async () => {
+describe("a full queue", () => {
+  test("the sender gets a notice, and the message does not stay in the burst", async () => {
     const base = await open();
     const { app, chat, receive } = await open({
       plays: {

@@ -118,7 +118,7 @@ async function listening(options: Partial<SignalServerOptions> = {}) {
   return { host, server, channel, says, accounts, heard };
 }
 
-describe("Signal: what comes in", () => {
+describe("Signal: incoming events", () => {
   test("SG1: after a disconnect the event stream resumes after the last stored event", async () => {
     const { server, says, heard } = await listening();
     await says({ chat: "direct", text: "one" });
@@ -255,7 +255,7 @@ describe("Signal: what comes in", () => {
   });
 });
 
-describe("Signal: what goes out", () => {
+describe("Signal: outgoing text", () => {
   test("markup becomes text styles at the positions that Signal expects", async () => {
     const { channel, server } = await listening();
     const text = "\u{1F600} **bold** [here](https://e.org) `x` and ~~gone~~";

@@ -138,7 +138,7 @@ describe("Signal: an envelope", () => {
   });
 });
 
-describe("Signal: how a text leaves", () => {
+describe("Signal: outgoing text", () => {
   test("SS2: a text is sent unchanged if its URLs would make it too long", () => {
     const long = `|a|b|\n|-|-|\n${"|x|y|\n".repeat(320)}`;
     expect(styled(long.slice(0, 2_000)).message.length).toBeLessThanOrEqual(2_000);

@@ -61,7 +61,7 @@ test("a missing file has a reason: too large, gone, or on another machine's disk
   expect(JSON.stringify(gone)).not.toContain(TOKEN);
 });
 
-test("a load that is cancelled stops", async () => {
+test("a cancelled download stops", async () => {
   const { load, server } = await withFile("documents/x", new Uint8Array(5));
   expect(await load(100, AbortSignal.abort())).toMatchObject({ ok: false });
   expect(server.calls.filter(({ method }) => method === "getFile")).toEqual([]);

@@ -227,7 +227,7 @@ test.each([
   ["document", { file_id: "f", mime_type: "image/PNG" }, { kind: "image" }],
   ["document", { file_id: "f", mime_type: "image/svg+xml" }, { kind: "file" }],
   ["document", { file_id: "f", file_size: "huge" }, { kind: "file" }],
-])("reads the kind of a file: %s %#", (field, file, expected) => {
+])("a file is a picture, a voice message, a video or another file: %s %#", (field, file, expected) => {
   const read = reading({ [field]: file, caption: "look" });
   expect(read).toMatchObject({
     kind: "message",
@@ -248,7 +248,7 @@ test("the largest size of a photo is loaded, and an animation is loaded once, no
   expect(read.kind === "message" && read.files).toEqual([{ kind: "video", fileId: "gif" }]);
 });
 
-test("an edit has the message's id and a different mark each time; updates of live locations are not edits", () => {
+test("each edit has the message's id and a different edit mark; updates of live locations are not edits", () => {
   const first = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const again = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const second = said({ text: "b", edit_date: 1_790_000_060 }, "edited_message");
@@ -289,7 +289,7 @@ test.each([
   ["words that are none", { message: base({ text: ["x"], entities: "all" }) }],
   ["a list", []],
   ["nothing", null],
-])("TU1: skips an update of another shape: %s", (_, update) => {
+])("TU1: an update of an unknown shape is skipped: %s", (_, update) => {
   expect(readUpdate(update, READER).kind).toBe("skipped");
 });
 

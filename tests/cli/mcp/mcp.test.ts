@@ -35,7 +35,7 @@ async function sendBack(
 }
 
 test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))(
-  "%s: attached to a running gateway, a client sends, is written to, is told, and comes back",
+  "%s: a client of a running gateway sends, receives messages and notifications, and can reconnect",
   async (speaker) => {
     const { home } = await makeHome();
     const gateway = await startGateway(home);

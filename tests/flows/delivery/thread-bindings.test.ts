@@ -22,7 +22,7 @@ import {
 
 const HOUR_MS = 3_600_000;
 
-describe("a bound place", () => {
+describe("a bound chat", () => {
   test("BD1: messages from the bound chat go to the sub-agent, messages from elsewhere to the session of their chat", async () => {
     const { app, own } = await openThreads();
     await spawned(app, "count the beans");
@@ -126,7 +126,7 @@ describe("a bound place", () => {
   });
 });
 
-describe("the session of a bound place", () => {
+describe("the session of a bound chat", () => {
   test("BD4: a session in mode session has no archive date, and is archived at the end of its binding", async () => {
     const world = fakeWorld();
     const { app, parts } = await openThreads({ world, settings: settingsOf({ idleHours: 0 }) });

@@ -306,7 +306,7 @@ test("if a reset ends the run that wakes the requester before it begins, the res
   expect(await app.texts(MAIN)).toEqual([]);
 });
 
-describe("a spawn that an abort overtakes", () => {
+describe("an abort during a spawn", () => {
   test("I1: an aborted run spawns no session", async () => {
     const results: Record<string, unknown>[] = [];
     const app = await openSpawnApp({

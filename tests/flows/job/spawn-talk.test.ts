@@ -53,7 +53,7 @@ test("a sub-agent that receives a message may have a conversation with reply tur
   expect(await steps(app, RESEARCH)).toEqual(["reply"]);
 });
 
-test("a sub-agent can't send to its requester during its job, because its result is the message", async () => {
+test("a sub-agent can't send to its requester during its job, because its result is sent to the requester", async () => {
   const results: Record<string, unknown>[] = [];
   const play: SpawnPlay = async (turn) => {
     if (turn.session.key !== MAIN) {
@@ -70,7 +70,7 @@ test("a sub-agent can't send to its requester during its job, because its result
 test.each<[string, string]>([
   ["fails", "error"],
   ["is silent", "ok"],
-])("in mode wake a requester that %s got the result once, and keeps it", async (how, state) => {
+])("in mode wake, if the woken requester %s, the result is in its transcript once", async (how, state) => {
   const play: SpawnPlay = (turn) => {
     if (turn.session.key !== MAIN) return `done: ${turn.step}`;
     if (how === "fails") throw new Error("no model");

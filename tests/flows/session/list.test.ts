@@ -59,7 +59,7 @@ test.each(
     { mode, allow: ["main", "res*"] },
   ]),
 )(
-  "I9: a list in mode $mode, allow $allow, shows the sessions that the gate admits one by one",
+  "I9: a list in mode $mode, allow $allow, shows exactly the sessions that the visibility check allows one by one",
   async ({ mode, allow }) => {
     const app = await openApp({ tools: { visibility: mode, agentToAgent: { enabled: true, allow } } });
     const keys = await forest(app);

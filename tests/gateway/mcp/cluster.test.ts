@@ -41,7 +41,7 @@ async function firstEvent(response: Response): Promise<Answer> {
   throw new Error("the stream ended first");
 }
 
-test("a gateway keeps no state between two requests: any process knows the client, its inbox and its notifications", async () => {
+test("a gateway keeps no state of a client between requests: any process can serve its calls, inbox and notifications", async () => {
   const url = await emptyUrl();
   const config = { store: { postgresUrl: url }, agents: { list: [{ id: "main" }, { id: "research" }] } };
   const [one, two] = await Promise.all([

@@ -155,7 +155,7 @@ test("after each commit, message.receipt is sent to the connections that may see
   expect(states.slice(0, 4)).toEqual(["queued", "offered", "in_turn", "answered"].map(line));
 });
 
-test("limit 0 waits for and counts the messages that nobody was given, and offers none", async () => {
+test("with limit 0 the call waits for messages that were not offered yet and counts them, but offers none", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const peer = await openPeer(house, "version 1", DESK);
   const counted = (more: Answer = {}) => peer.call("sessions_inbox", { limit: 0, ...more });

@@ -49,7 +49,7 @@ async function sendTask(house: House, world: FakeWorld): Promise<Answer> {
 }
 
 test.each(SPEAKERS)(
-  "%s: a client that asks for progress is told the status of its send while it waits",
+  "%s: a client that asks for progress gets the status of its send while it waits",
   async (speaker) => {
     const world = fakeWorld();
     const model = heldModel();

@@ -99,7 +99,7 @@ test("GD1: two simultaneous requests and a later one get the same demo, which ha
   expect(names.filter((name) => ["exec", "read", "write", "edit"].includes(name))).toEqual([]);
 });
 
-test("demo.start is refused without the right, and on a gateway without a demo", async () => {
+test("demo.start is refused to a token without the required scope, and on a gateway that has no demo", async () => {
   const tokens = [{ token: READER, role: "operator", scopes: ["operator.write"] }] as const;
   const { house, count } = await houseWithDemo({ gateway: { tokens } });
   const reader = await house.client({ token: READER });

@@ -164,7 +164,7 @@ test("the step of a flow is returned with its run; the requester's key is hidden
   gate.resolve();
 });
 
-test("a page says which message begins the part that the model still sees in full", async () => {
+test("a page names the first message that the model still sees in full", async () => {
   const house = await withMessages(6);
   const client = await house.client();
   const read = (more: object) =>

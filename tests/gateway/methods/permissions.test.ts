@@ -54,7 +54,7 @@ describe.each([
   ["sqlite", embeddedGround],
   ["postgres", () => postgresGround()],
 ] as const)("on %s", (_, openGround) => {
-  test("PD2: of two answers at the same time one decides, and the agent hears that one", async () => {
+  test("PD2: of two answers at the same time one decides, and the agent gets that one", async () => {
     const ground = await openGround();
     const world = quietWorld();
     const house = await openAsking({ disk: await ground.open(world), world });

@@ -264,7 +264,7 @@ test("NC2: if a node stays silent, disconnects or is replaced, the outcome is un
   expect((await done).payload).toBeNull();
 });
 
-test("the same key gives the same answer and sends the command once; the node is told the owner of the key", async () => {
+test("the same key gives the same answer and sends the command once; the node learns the owner of the key", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);

@@ -173,7 +173,7 @@ test.each(RESPONSES)(
   },
 );
 
-test("fields that ask for nothing are accepted", () => {
+test("unsupported fields with a value that has no effect are accepted", () => {
   const idle = {
     tools: [],
     tool_choice: "auto",

@@ -161,7 +161,7 @@ test("ES3: a pending read is answered when the events end, whatever the reason",
   await expect(broken).rejects.toMatchObject({ code: "CLOSED" });
 });
 
-test("CL2: a reader continues after a restart of the gateway, and is told of it", async () => {
+test("CL2: a reader continues after a restart of the gateway, and is notified of the restart", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const client = await first.client({ reconnect: true });

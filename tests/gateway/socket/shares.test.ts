@@ -30,7 +30,7 @@ async function isServed(house: House, token: string): Promise<boolean> {
   return ok && answer.status === 200;
 }
 
-test("one user's share is smaller than the total, a full share gives nothing, and everything taken is returned", () => {
+test("one user's share is smaller than the total; a user whose share is used up gets nothing; all shares are returned", () => {
   const shares = new Shares({ ofOne: 3, all: 5 });
   expect([shares.take("a", 2), shares.take("a", 2), shares.take("a"), shares.take("a")]).toEqual([
     true,
@@ -159,7 +159,7 @@ test.deep(
 );
 
 test.deep(
-  "connections are limited per token; other tokens still connect, and closed connections free a place",
+  "connections are limited per token; other tokens still connect, and closed connections make room for others",
   async () => {
     const house = await openBoth();
     const links: Raw[] = [];

@@ -15,10 +15,10 @@ export interface Prose {
 
 const COMMENT_LINE = /^\s*(?:\/\/+|\/\*\*?|\*(?!\/))\s?(.*?)\s*(?:\*\/)?\s*$/;
 const QUOTED = String.raw`("(?:\\.|[^"\\\n])*"|\`(?:\\.|[^\`\\])*\`)`;
-const TITLE = new RegExp(
-  String.raw`\b(?:test|it|both)(?:\.\w+(?:\((?:[^()]|\([^()]*\))*\))?)*\(\s*${QUOTED}`,
-  "g",
-);
+/** A test function with its properties up to the first call, for example `test.each`; not in a string. */
+const TEST_FUNCTION = /(?<![\w"'`.])(?:test|it|both)(?:\.\w+)*(?=[(<`])/g;
+const SUITE_FUNCTION = /(?<![\w"'`.])describe(?:\.\w+)*(?=[(<`])/g;
+const FIRST_ARGUMENT = new RegExp(String.raw`\(\s*${QUOTED}`, "y");
 const MESSAGE_CALLS = [
   String.raw`\bfail\(\s*(?:"[\w.]+"|\w+),\s*${QUOTED}`,
   String.raw`\blog\.(?:debug|info|warn|error)\((?:\{[^{}]*\},\s*)?${QUOTED}`,
@@ -29,6 +29,21 @@ const MESSAGE_CALLS = [
 const MESSAGE = new RegExp(MESSAGE_CALLS.join("|"), "g");
 /** Folders in which every text is a description or a label of a generated page or of the command line. */
 const DESCRIBED = /^(?:src\/(?:contract|config\/schema|cli)|tests\/kit\/reference)\//;
+/** SQL, JSX classes and pieces of code, which are texts but no prose. */
+const SQL_WORDS = [
+  String.raw`^\W*(?:with recursive|with \w+ (?:\(|as \()|select|insert into|update \w+ set|delete from|deallocate)\b`,
+  String.raw`^\W*(?:create|alter) (?:unique |virtual |unlogged )?(?:table|index|trigger|schema|role)\b|^grant .* on\b`,
+  String.raw`^(?:pragma|rollback|attach|analyze|commit;|lock table|set (?:local|transaction|search_path))\b`,
+  String.raw`^order by\b|\b(?:case when|is (?:not )?null|row_number|coalesce|count|exists|max|substr|extract) ?\(`,
+  String.raw`\bcase when\b|\bis (?:not )?null\b|\bnot exists\b|\bescape '|\bunion (?:all )?select\b`,
+  String.raw`^[\w.]+ (?:as \w+|desc\b.*)$|^(?:and )?[\w.(]+ (?:(?:not )?in \(|[<=] [\$'])`,
+];
+const SQL = new RegExp(SQL_WORDS.join("|"));
+const JSX_CLASS = /\bclass=(?:"[^"]*"|\{[^\n]*?\}(?=[\s/>]))/g;
+const CODE =
+  /^\w+[A-Z]\w* \w+[A-Z]|[;{}]\s*\w+ ?[=(.]|=>|\breturn\b.*[;(]|^\W*[a-z]+(?:[ -][a-z]+)*-[a-z]+(?: \$\{.*\})?$/;
+/** At least three words, which the name of an event or of a column does not have. */
+const SENTENCE = /[a-z]{2,}\S* \S+ \S+/i;
 const TEXT = new RegExp(String.raw`${QUOTED}(?:\s*\+\s*${QUOTED})*`, "g");
 const JSX_TEXT =
   /<(?:h[1-6]|p|button|label|legend|th|dt|summary|option|span|strong)\b[^<>]*>([A-Z][^<>{}]+)</g;
@@ -46,20 +61,6 @@ function codeBelow(lines: readonly string[], line: number): string {
 }
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
-
-/** Returns the names of the `describe` blocks around a line, the outermost first. */
-function suitesAround(lines: readonly string[], line: number): string {
-  const names: string[] = [];
-  let indent = indentOf(lines[line - 1] ?? "");
-  for (let at = line - 2; at >= 0 && indent > 0; at -= 1) {
-    const text = lines[at] ?? "";
-    const [, name] = /^\s*describe\b[^"`]*["`]([^"`]*)["`]/.exec(text) ?? [];
-    if (name === undefined || indentOf(text) >= indent) continue;
-    names.unshift(name);
-    indent = indentOf(text);
-  }
-  return names.join(" > ");
-}
 
 function commentsOf(path: string, text: string): Prose[] {
   const found: Prose[] = [];
@@ -91,33 +92,106 @@ function commentsOf(path: string, text: string): Prose[] {
   return found;
 }
 
-function quotedOf(kind: ProseKind, pattern: RegExp, path: string, text: string): Prose[] {
-  const lines = text.split("\n");
-  return [...text.matchAll(pattern)].flatMap((match) => {
-    const quoted = match.slice(1).find((part) => part !== undefined) ?? "";
-    const words = quoted
-      .replace(/^["`]|["`]$/g, "")
-      .replaceAll('\\"', '"')
-      .replace(/\s+/g, " ");
-    const isProse = /[a-z]{2} [a-z]/i.test(words) || (pattern === JSX_TEXT && /[a-z]/.test(words));
-    if (!isProse) return [];
-    const line = lineAt(text, match.index);
-    const context = kind === "title" ? suitesAround(lines, line) : "";
-    return [{ kind, path, line, text: words.trim(), context }];
+/** Texts, regular expressions and comments, in which a bracket has no meaning; and brackets. */
+const GROUP_PARTS = new RegExp(
+  [
+    String.raw`"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\`(?:\\.|[^\`\\])*\`|//.*|=>|[()<>]`,
+    String.raw`/(?![/*\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+/[a-z]*`,
+  ].join("|"),
+  "g",
+);
+
+/** Returns the index behind a call, its type arguments or its template, which begins at `from`. */
+function endOfGroup(text: string, from: number): number {
+  const close = { "(": ")", "<": ">" }[text[from] ?? ""];
+  GROUP_PARTS.lastIndex = from;
+  let depth = 0;
+  for (let part = GROUP_PARTS.exec(text); part !== null; part = GROUP_PARTS.exec(text)) {
+    if (part[0] === text[from]) depth += 1;
+    else if (part[0] === close) depth -= 1;
+    if (depth === 0) return GROUP_PARTS.lastIndex;
+  }
+  return text.length;
+}
+
+/** Finds calls with a title as their first argument, also behind the table of an `each`. */
+function titledCalls(text: string, callee: RegExp): { from: number; at: number; title: string }[] {
+  return [...text.matchAll(callee)].flatMap(({ 0: name, index }) => {
+    let at = index + name.length;
+    for (let groups = 0; groups < 4 && /[(<`]/.test(text[at] ?? ""); groups += 1) {
+      FIRST_ARGUMENT.lastIndex = at;
+      const [, title] = FIRST_ARGUMENT.exec(text) ?? [];
+      if (title !== undefined) return [{ from: index, at, title }];
+      at = endOfGroup(text, at);
+      at += /^(?:\.\w+)*/.exec(text.slice(at, at + 40))?.[0].length ?? 0;
+    }
+    return [];
   });
 }
 
-/** Returns all texts of a file that are sentences or labels; texts joined by `+` are one. */
-function textsOf(path: string, text: string): Prose[] {
-  const code = text.replace(/^\s*(?:\/\/|\/\*|\*).*$/gm, "");
+/** Returns the titles of tests, each with the names of the `describe` blocks around it. */
+function titlesOf(path: string, text: string): Prose[] {
+  const lines = text.split("\n");
+  const suites = titledCalls(text, SUITE_FUNCTION).map(({ from, title }) => {
+    const line = lineAt(text, from);
+    return { line, indent: indentOf(lines[line - 1] ?? ""), name: title.slice(1, -1) };
+  });
+  return titledCalls(text, TEST_FUNCTION).flatMap(({ from, at, title }) => {
+    const line = lineAt(text, from);
+    let indent = indentOf(lines[line - 1] ?? "");
+    const names: string[] = [];
+    for (const suite of suites.filter((one) => one.line < line).reverse()) {
+      if (suite.indent >= indent) continue;
+      names.unshift(suite.name);
+      indent = suite.indent;
+    }
+    return made("title", path, lineAt(text, at), title, names.join(" > "));
+  });
+}
+
+/** Makes one prose of a quoted text, or none if it is no prose. */
+function made(kind: ProseKind, path: string, line: number, quoted: string, context = "", always = false) {
+  const words = quoted
+    .replace(/^["`]|["`]$/g, "")
+    .replaceAll('\\"', '"')
+    .replace(/\s+/g, " ");
+  const isProse = /[a-z]{2} [a-z]/i.test(words) || (always && /[a-z]/.test(words));
+  return isProse ? [{ kind, path, line, text: words.trim(), context }] : [];
+}
+
+function messagesOf(pattern: RegExp, path: string, text: string): Prose[] {
+  return [...text.matchAll(pattern)].flatMap((match) => {
+    const quoted = match.slice(1).find((part) => part !== undefined) ?? "";
+    return made("message", path, lineAt(text, match.index), quoted, "", pattern === JSX_TEXT);
+  });
+}
+
+/** Returns all texts of a file that `isProse` accepts; texts joined by `+` are one. */
+function textsOf(path: string, text: string, isProse: (words: string) => boolean): Prose[] {
+  const code = text.replace(/^[ \t]*(?:\/\/|\/\*|\*).*$/gm, "").replace(JSX_CLASS, "");
   return [...code.matchAll(TEXT)].flatMap(({ 0: joined, index }) => {
     const words = [...joined.matchAll(new RegExp(QUOTED, "g"))]
       .map(([quoted]) => quoted.slice(1, -1))
-      .join("");
-    if (!/[a-z]{2,} [a-z]/i.test(words)) return [];
+      .join("")
+      .replace(/\s+/g, " ")
+      .trim();
+    if (!/[a-z]{2,} [a-z]/i.test(words) || !isProse(words)) return [];
     const line = lineAt(code, index);
-    return [{ kind: "message" as const, path, line, text: words.replace(/\s+/g, " ").trim(), context: "" }];
+    return [{ kind: "message" as const, path, line, text: words, context: "" }];
   });
+}
+
+/** Returns the texts of people and models: those of the known calls, and all others that are sentences. */
+function sentencesOf(path: string, text: string): Prose[] {
+  const known = messagesOf(MESSAGE, path, text);
+  const others = textsOf(
+    path,
+    text,
+    (words) => SENTENCE.test(words) && !SQL.test(words) && !CODE.test(words),
+  );
+  const isKnown = (other: Prose): boolean =>
+    known.some((one) => one.text.includes(other.text) || other.text.includes(one.text));
+  return [...known, ...others.filter((other) => !isKnown(other))];
 }
 
 /** Returns the prose of one file, unsorted. */
@@ -126,13 +200,13 @@ export function proseOf(path: string, text: string): Prose[] {
     path.endsWith(".test.ts") || path.endsWith(".contract.ts") || path.startsWith("tests/contract/");
   return [
     ...commentsOf(path, text),
-    ...(isTest ? quotedOf("title", TITLE, path, text) : []),
+    ...(isTest ? titlesOf(path, text) : []),
     ...(DESCRIBED.test(path)
-      ? textsOf(path, text)
+      ? textsOf(path, text, () => true)
       : /^(src|ui|bin)\//.test(path)
-        ? quotedOf("message", MESSAGE, path, text)
+        ? sentencesOf(path, text)
         : []),
-    ...(path.endsWith(".tsx") ? quotedOf("message", JSX_TEXT, path, text) : []),
+    ...(path.endsWith(".tsx") ? messagesOf(JSX_TEXT, path, text) : []),
   ];
 }
 

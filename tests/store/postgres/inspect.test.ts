@@ -104,7 +104,7 @@ test("rights that a gateway needs and the user lacks are reported as the stateme
   expect(await look(bare)).toMatchObject({ missingRights: [], holds: { tally: { messages: 1 } } });
 });
 
-test("a user whose transactions are read-only is told how to allow writes", async () => {
+test("if a user's transactions are read-only, the report says how to allow writes", async () => {
   const url = await asUser(
     await freshUrl(),
     (user) => `alter role "${user}" set default_transaction_read_only = on;

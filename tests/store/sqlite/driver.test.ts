@@ -120,7 +120,7 @@ test("errors that say nothing about the file are thrown unchanged", async () => 
   await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
 });
 
-test("if there are more different statements than the cache holds, each still returns its own result", async () => {
+test("more statements than the cache can hold each return their own result", async () => {
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 600; n++) {
       const { rows } = await sql<{ n: number }>`select ${sql.lit(n)} as n`.execute(db);

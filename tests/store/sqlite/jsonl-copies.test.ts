@@ -96,7 +96,7 @@ test("a JSONL copy that was saved under another name is removed together with it
   for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
 });
 
-test("a planned stop adds committed entries to the copies even if the copies were not told", async () => {
+test("a planned stop writes committed entries to the copies even if they were not announced", async () => {
   await append(userMessage("m1", "told"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();

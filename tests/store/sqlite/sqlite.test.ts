@@ -275,7 +275,7 @@ describe("other processes", () => {
     return child;
   }
 
-  test("a second gateway on the folder is told which process uses it; a killed process does not block it", async () => {
+  test("a second gateway on the folder reports which process uses it; a killed process does not block it", async () => {
     const child = start(process.execPath, [FIXTURE, dir]);
     expect(await heard(child)).toEqual({ opened: child.pid });
     const found = await problem();

@@ -11,7 +11,7 @@ const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
 const REASON = "401 <b>no such key</b> \u202eyek";
 
 describeInBrowser("the header of a conversation", () => {
-  test("says when and why the last turn failed, and retries it, on desktop and phone", async () => {
+  test("the header says when and why the last turn failed, and retries it, on desktop and phone", async () => {
     let works = false;
     const house = await openHouse({
       play: () => {
@@ -65,7 +65,7 @@ describeInBrowser("the header of a conversation", () => {
     await found.waitFor({ state: "detached" });
   });
 
-  test("a list that is on its way says so, and not that there are no sessions", async () => {
+  test("while the list is loading, the page says so instead of `No sessions yet`", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
     let release = (): void => {};

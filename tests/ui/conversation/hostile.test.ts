@@ -98,7 +98,7 @@ function harm(page: Page) {
 const HARMLESS = { broken: false, elements: [], handlers: [], links: [], elsewhere: 1 };
 
 describeInBrowser("hostile text", () => {
-  test("MD1: hostile messages, names, tool calls, results and thinking run nothing, load nothing and stay in their box", async () => {
+  test("MD1: hostile messages, names, tool calls, results and thinking run no script, load nothing and stay in their area", async () => {
     const house = await openHouse();
     const tool = (text: string, n: number): Message[] => [
       {

@@ -18,7 +18,7 @@ const file = (name: string, mimeType = "image/png") => ({
 const counts: Play = ({ run: { input } }) => `${input.images?.length ?? 0} pictures: ${input.text}`;
 
 describeInBrowser("a message", () => {
-  test("takes pictures that are picked, pasted and dropped, shows them, and sends them", async () => {
+  test("the composer accepts pictures that are picked, pasted or dropped, shows them, and sends them", async () => {
     const house = await openHouse({ play: counts });
     for (const viewport of [undefined, PHONE]) {
       const { page } = await visit(house.http, {
@@ -76,7 +76,7 @@ describeInBrowser("a message", () => {
     }
   });
 
-  test("of a person is edited and sent again, below what is in the field", async () => {
+  test("a message of a person can be edited and sent again, without losing the text in the field", async () => {
     const house = await openHouse({ play: counts });
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "count them" }).done;

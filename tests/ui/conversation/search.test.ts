@@ -7,7 +7,7 @@ import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from
 const KEYS = ["agent:main:main", "agent:research:main"];
 
 describeInBrowser("the search in messages", () => {
-  test("finds a message in any session, and leads to it", async () => {
+  test("the search finds a message in any session, and opens it", async () => {
     const house = await openHouse({ play: () => "noted" });
     const client = await house.client();
     for (const sessionKey of KEYS)

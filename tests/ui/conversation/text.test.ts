@@ -27,7 +27,7 @@ nuqneH
 \`\`\``;
 
 describeInBrowser("text in a conversation", () => {
-  test("keeps the words of a table whole, colours code of known languages, and copies both", async () => {
+  test("words of a table are not broken, code of known languages is coloured, and both can be copied", async () => {
     const house = await openHouse({ play: () => REPLY });
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "show me" }).done;

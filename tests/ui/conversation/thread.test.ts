@@ -108,7 +108,7 @@ describe("the window", () => {
     expect(withNewer(follows, page, "newest").messages).toBe(follows.messages);
   });
 
-  test("a run that the newest page does not list as unfinished no longer holds the lane", () => {
+  test("a run that the newest page does not list as unfinished is no longer shown as running", () => {
     const running: Run = { kind: "turn", state: "running", acceptedAt: 1, chainId: "c" };
     const now = { session: {}, cost: 0, queue: [] } as unknown as Page["now"];
     const base = { ...transcript(1).newest(1), now };
@@ -185,7 +185,7 @@ describe("the visible history", () => {
     });
   });
 
-  test("IT3: one header per run, and one list of steps between two texts", () => {
+  test("IT3: each run has one header, and one list of the steps between two texts", () => {
     const ask = (id: string, runId: string): Message => ({ ...userMessage(id, "go"), runId });
     const thought: Message = {
       ...assistantMessage("b", ""),
@@ -210,7 +210,7 @@ describe("the visible history", () => {
     expect(items.filter(({ kind }) => kind === "work")).toMatchObject([{ headed: false }]);
   });
 
-  test("folds routine turns without a reply; keeps what a person or another agent has said", () => {
+  test("routine turns without a reply are folded; messages of persons and other agents stay visible", () => {
     const asked = (id: string, provenance: object | undefined): Message =>
       ({ ...userMessage(id, "anything new?"), runId: id, ...(provenance && { provenance }) }) as Message;
     const turn = (id: string, provenance: object | undefined, reply = "REPLY_SKIP"): Message[] => [

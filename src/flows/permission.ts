@@ -1,4 +1,5 @@
-// Stores permission requests of agents and their answers, and writes a note into the chat of the work.
+// Stores permission requests of agents and their answers, and announces each request in the chat in which the
+// work was requested.
 // PD2: a request is decided once: the first answer counts, in whatever process it arrives.
 
 import { spawnChainOf } from "../access/spawn-chain.ts";
@@ -23,7 +24,7 @@ const OPEN_MAX = 200;
 const OPEN_OF_SESSION_MAX = 20;
 const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
-/** Arguments in the note to a chat; the page and the command line show all of them. */
+/** Maximum length of the arguments in the note to a chat. The page and the command line show them in full. */
 const NOTE_DETAIL_MAX_CHARS = 400;
 /** Characters of an id that are enough to answer in a chat. */
 const SHORT_ID_CHARS = 8;
@@ -109,10 +110,10 @@ export async function closePermission(
 
 /** The answer to a request. */
 export interface PermissionAnswer {
-  /** Its id, or the beginning of it. */
+  /** Id of the request, or the beginning of the id. */
   readonly id: string;
   readonly decision: PermissionDecision;
-  /** Shown to operators. */
+  /** Name of the person who answers, for operators. */
   readonly by: string;
 }
 

@@ -7,8 +7,8 @@ import type { Run } from "../shapes/run.ts";
 import type { Route } from "../shapes/session.ts";
 
 /**
- * Returns the current run of a lane: its first unfinished run, if that has started. It may have been parked
- * since.
+ * Returns the current run of a lane: its first unfinished run, if that has started. A stop of the gateway may
+ * have parked it since.
  */
 function underWay([head]: readonly Run[]): Run | undefined {
   return head?.startedAt === undefined || head.kind !== "turn" ? undefined : head;

@@ -104,7 +104,7 @@ const LIST_NUMBER = /^\s*\d{1,3}[.)](?=[^\p{L}\d]*[\p{Ps}<])/u;
 const TURNED = /[\u202b\u202e\u2067]/;
 const MIRRORED: Readonly<Record<string, string>> = { "[": "]", "]": "[", "{": "}", "}": "{" };
 
-/** Reverses a line, because some characters make a line run backwards. */
+/** Reverses a line, because some characters reverse the reading direction. */
 function turned(line: string): string {
   const shown = skeleton([...line].reverse());
   return shown.replace(/[[\]{}]/g, (bracket) => MIRRORED[bracket] ?? bracket);

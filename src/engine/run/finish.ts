@@ -173,7 +173,10 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
   }
 }
 
-/** Returns the end of a run whose message was read by another run that ended before its model answered it. */
+/**
+ * Returns the end of a run whose message another run has read, if that other run ended before its model
+ * answered the message.
+ */
 function unanswered({ state, code }: EndFacts): EndFacts {
   const error = "the run that had read this message ended before its model answered it";
   return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };

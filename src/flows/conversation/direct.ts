@@ -3,7 +3,7 @@
 // Decides on send policy, route and acceptance for `chat.send`, `agent` and the terminal. Only these messages
 // change a session's route (I10).
 // The answer of a run that came from a channel is queued by the transaction that ends the run (I4, I5), for
-// the route of the run's first message, so one person never gets another's answer.
+// the route of the run's first message, so one person never gets an answer to another person.
 // DR2: silence is not delivered; a failed run reports its error in one sentence; an aborted run sends
 //      nothing.
 // DR3: the send policy is checked for the chat that gets the answer. If it denies, the outbox row is
@@ -116,7 +116,8 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
     }
     case "error":
     case "timeout": {
-      // The run would have reported a sub-agent's result, but the result is now reported in another way.
+      // This run was started to report a sub-agent's result. If it did not start, the result is reported in
+      // another way, so the failure is not.
       const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
       return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }

@@ -19,7 +19,7 @@ export interface Sent {
   readonly settings: Settings;
   readonly flow: Flow;
   readonly run: Run;
-  /** Absent if the session was deleted in the meantime. */
+  /** Undefined if the session was deleted in the meantime. */
   readonly requester: Session | undefined;
   readonly target: Session | undefined;
 }
@@ -37,7 +37,8 @@ function noticeText({ flow, run }: Sent, to: string, expired: string | undefined
 }
 
 /**
- * Writes the outcome of a message into its sender's session. `expired`: why it expired in an inbox.
+ * Writes the outcome of a message into its sender's session. `expired`: the reason why the message expired in
+ * an inbox.
  */
 export async function notifySender(sent: Sent, expired?: string): Promise<void> {
   const { acceptor, unit, settings, flow, run, requester, target } = sent;

@@ -1,7 +1,7 @@
-// Handles a message that arrives while another run of the session is under way.
+// Handles a message that arrives while another run of the session executes.
 // QM1: in every mode, each message is accepted and gets its position in the lane (I2, I3).
-// QM2: if the mode ends the current run, the transaction that accepts the message does so, and only if the
-// message is new.
+// QM2: if the mode ends the current run, the transaction that accepts the message also ends that run, but
+//      only if the message is new.
 
 import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";

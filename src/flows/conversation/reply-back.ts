@@ -122,8 +122,8 @@ async function close(context: FlowContext, reason: string): Promise<void> {
 }
 
 /**
- * Accepts the next reply turn: the session whose turn it is gets the other party's last text. Returns false
- * if the turn was refused.
+ * Accepts the next reply turn: its input is the other party's last text. Returns false if the turn was
+ * refused.
  */
 async function acceptReplyTurn(context: FlowContext, turn: number, words: string): Promise<boolean> {
   const { acceptor, unit, settings, flow, run, requester, target } = context;

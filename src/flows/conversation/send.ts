@@ -102,7 +102,7 @@ export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does
     }
 );
 
-/** The fields of a call that waiting for its answer needs. */
+/** The fields of a call that are needed to wait for its answer. */
 type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait">;
 
 /** A sent message and its run. */
@@ -144,8 +144,8 @@ interface SentBack {
 }
 
 /**
- * Gives the text of an external session to the sender in `target` who has waited longest. Returns the
- * answered message, or undefined if no one waits or this call was accepted before.
+ * Gives the text of an external session to the run or caller of `target` that has waited longest for it.
+ * Returns the answered message, or undefined if nobody waits or this call was accepted before.
  */
 async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefined> {
   const { requester, target, text, callId } = sent;

@@ -1,7 +1,7 @@
 // Writes one outbox row for each outgoing hook and event, in the transaction that caused the event. So an
 // event is in the outbox if and only if it is committed. The backlog of a hook is stored and limited. Over
 // the limit, events are dropped and counted. One failed row reports their number to operators, who can send
-// it.
+// that number to the receiver.
 
 import { HOOK_VERSION, type HookEvent, hookEventOf } from "../../core/shapes/hook-event.ts";
 import type { Route } from "../../core/shapes/session.ts";

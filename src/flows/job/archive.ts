@@ -23,7 +23,10 @@ import { attachmentDirs, attachmentOwner } from "./attachments.ts";
 /** Delay before a postponed clean-up is tried again. */
 const AGAIN_MS = 1_000;
 
-/** The age at which a job's files count as abandoned: far longer than a job's acceptance takes. */
+/**
+ * Age at which files without an accepted job count as abandoned. It is much longer than accepting a job
+ * takes.
+ */
 const ACCEPTING_MS = 600_000;
 
 export interface ArchiveParts extends BindingParts {

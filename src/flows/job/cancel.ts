@@ -1,5 +1,5 @@
 // Cancels a session's work with others: its conversations and its sub-agents' jobs. A cancelled job is not
-// announced to the one who cancelled it. The jobs below it are cancelled, too.
+// announced to its requester. The jobs below it are cancelled, too.
 // CN1: a message that another session has accepted is still processed; only its successors are cancelled.
 
 import { optional } from "../../core/optional.ts";

@@ -42,7 +42,7 @@ export interface AwaitedJob {
 }
 
 export interface FinishedJob extends AwaitedJob {
-  /** Its texts are uncut and not redacted. */
+  /** The texts of the outcome are neither cut nor redacted. */
   readonly outcome: JobOutcome;
 }
 
@@ -122,7 +122,7 @@ async function waitAsCaller(
   const all = jobs.map((job) => job.flowId);
   let answered: string[] = [];
   const open = (): string[] => all.filter((flowId) => !answered.includes(flowId));
-  // Each round ends with the end of a job, or is the last one.
+  // Each round waits until one more job has ended, or for the last time.
   for (let rounds = all.length + 1; rounds > 0; rounds -= 1) {
     const before = answered.length;
     answered = await endedFlowsAmong(engine.store.db, all);

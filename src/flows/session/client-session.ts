@@ -119,7 +119,7 @@ export async function temporarySession(
     async before(unit) {
       await insertNew(unit, session);
       const { sessionId } = session;
-      // Needs no lane: the session is new, so no run can be between a tool call and its result.
+      // These messages need no run: the session is new, so they cannot separate a tool call from its result.
       for (const said of seed) {
         await appendEntry(
           unit.tx,

@@ -114,7 +114,9 @@ interface CreateRequest {
   /** Default: the default agent. */
   readonly agentId?: string;
   readonly label?: string;
-  /** The kind of client that opens it: `agent:<agentId>:acp:<uuid>`. Default: a chat. */
+  /**
+   * Kind of client that opens the session. `acp`: the key is `agent:<agentId>:acp:<uuid>`. Default: a chat.
+   */
   readonly client?: "acp";
   readonly also?: Also<Session>;
 }

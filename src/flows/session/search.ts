@@ -20,7 +20,7 @@ import type { Db } from "../../store/sql.ts";
 export interface SearchParts extends AccessContext {
   readonly viewer: Viewer;
   readonly redactor: Redactor;
-  /** Where it reads the index. Default: `db`. */
+  /** Database connection that reads the index. Default: `db`. */
   readonly readWorker: Db | undefined;
   readonly signal: AbortSignal | undefined;
 }

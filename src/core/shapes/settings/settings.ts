@@ -394,10 +394,10 @@ export interface Settings {
   };
   /** Owners by channel id, for example `telegram:123`. */
   readonly owners: readonly string[];
-  /** Of the windows of coding agents that joined on this machine. */
+  /** Settings for the windows of coding agents that joined on this machine. */
   readonly joined: {
     readonly wake: Wake;
-    /** A chat that is told of waiting messages, like `telegram:123`. */
+    /** A chat that gets a notice of waiting messages, like `telegram:123`. */
     readonly notify?: string;
   };
   /** Enabled channel accounts. */

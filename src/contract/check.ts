@@ -162,7 +162,10 @@ export async function problemsOf(
   return [...new Map(found.map((problem) => [problem.text, problem])).values()];
 }
 
-/** Returns strings that exceed their limit in stored characters. The validator counts visible ones (V4). */
+/**
+ * Returns strings that exceed their limit in UTF-16 units. The validator counts visible characters instead
+ * (V4).
+ */
 function overlong(schema: unknown, value: unknown, path: readonly string[], format: PathFormat): Problem[] {
   if (!isObject(schema)) return [];
   const { maxLength, items, properties } = schema;

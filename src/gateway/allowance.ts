@@ -20,7 +20,7 @@ export interface Allowance {
 }
 
 export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds): Allowance {
-  /** When each user's allowance is full again. */
+  /** Time at which each user's allowance is full again. */
   const wholeAt = new Map<string, number>();
   return {
     waitMs(user) {

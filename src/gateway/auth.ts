@@ -5,10 +5,10 @@
 // An address that sent too many wrong tokens has to wait, but a right token is always admitted: a token is
 // too long to be guessed, and others may share the address.
 // A device token is valid for 90 days, while its parent token exists, and only with the device's signature
-// over the connection's challenge. So it is of no use over HTTP.
+// over the connection's challenge. So it cannot be used over HTTP.
 // AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
-//      external session (`contract/session-token.ts`) is valid for MCP requests of that session only; that
-//      door (`mcp/client.ts`) refuses it once its series was revoked.
+//      external session (`contract/session-token.ts`) is valid for MCP requests of that session only;
+//      `mcp/client.ts` refuses it once its series was revoked.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -73,7 +73,10 @@ export interface Authority {
   ): string | undefined;
 }
 
-/** Wrong tokens that an address may send before it has to wait, and the time for one more. */
+/**
+ * Number of wrong tokens that an address may send before it has to wait, and the time after which it may send
+ * one more.
+ */
 const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
 /** Lifetime of a device token. Each connection gives the device a new one. */
@@ -131,7 +134,7 @@ interface DeviceGrant {
   readonly scopes: readonly string[];
   /** Id of the device's row in the store. A revoked token has no row. */
   readonly series: string;
-  /** When it expires (ms since 1970). */
+  /** Time at which the token expires, in ms since 1970. */
   readonly until: number;
   /** `tokenId` of the parent token. */
   readonly of: string;
@@ -161,7 +164,7 @@ function rightsOf(tokens: readonly TokenSettings[], given: string): Caller | und
   const hash = digest(given);
   let found: Caller | undefined;
   for (const known of tokens) {
-    // Compares every token, so that the time does not reveal which one was close.
+    // Compares every token, so that the time does not reveal how similar a token was.
     if (timingSafeEqual(hash, digest(known.token))) found ??= callerOf(known);
   }
   return found;
@@ -187,7 +190,7 @@ function deviceRights(
   return { caller: { ...caller, role: read.grant.role, scopes }, grant: read.grant };
 }
 
-/** Returns the rights of a device token that its own device shows before it expires. */
+/** Returns the rights of a device token, if its own device presents it before it expires. */
 function admitDevice(
   { caller, grant }: { caller: Caller; grant: DeviceGrant },
   claim: Claim,

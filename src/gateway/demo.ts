@@ -1,6 +1,6 @@
 // Owns the gateway's demo: starts it on request, stops it when no page is connected, and relays pages'
 // WebSockets to it.
-// GD1: at most one demo runs; every request during that time gets the same one.
+// GD1: at most one demo runs at a time, and every request gets that demo.
 // GD2: the demo is reached only through one checked WebSocket upgrade at its "/"; its other paths are
 // unreachable.
 // GD3: the demo stops when the gateway stops, or some minutes after the last page disconnected.
@@ -15,7 +15,8 @@ import type { Timer, World } from "../world.ts";
 /** WebSocket path of the demo on the gateway's port. */
 export const DEMO_PATH = "/demo";
 /**
- * How long the demo runs without a connected page. A page that is reloaded within this time finds it again.
+ * Time after which a demo without a connected page is stopped. A page that is reloaded earlier finds the same
+ * demo.
  */
 const UNSEEN_MAX_MS = 5 * 60_000;
 /** Headers of an upgrade request that are forwarded. The demo gets its own Host header and no Origin. */
@@ -79,7 +80,7 @@ export class Demo {
     return this.#open();
   }
 
-  /** Awaits a start. In the meantime the demo may have been stopped, and another one started. */
+  /** Awaits a start. Meanwhile the demo may have been stopped and another one started. */
   async #opened(place: Promise<Result<DemoPlace>>): Promise<Result<DemoPlace>> {
     let opened: Result<DemoPlace> | undefined;
     try {

@@ -1,7 +1,8 @@
 // Dispatches a request: checks role, scope, params and idempotency key, then calls the method.
 // The caller's right to the method is checked first; no method runs with invalid params.
 // The same idempotency key of the same owner (a token, or a device with a token) gives the same answer, also
-// after a restart; any other use of it by that owner is a conflict. Keys of two owners are independent.
+// after a restart; if that owner uses the key for another request, that is a conflict. Keys of two owners are
+// independent.
 // Only successful answers are stored: a refused request may be retried.
 // Work that must not be done twice reserves its key first. A retry waits for the answer. If the process dies,
 // a retry is answered with "outcome unknown".
@@ -95,7 +96,7 @@ const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.ca
 
 /** A request that is not a protocol method, such as an HTTP route. The same rules apply. */
 interface DoorRequest<T> {
-  /** The name under which its idempotency key is stored. */
+  /** The name under which the request's idempotency key is stored. */
   readonly name: string;
   readonly params: object;
   readonly idempotencyKey?: string;
@@ -214,7 +215,7 @@ async function settledAnswer(
     if (known === "conflict") return CONFLICT;
     const { answer, begunBy } = known;
     if (begunBy === undefined) return ok(answer);
-    // If this process were still working on the key, it would know. So the work ended without an answer.
+    // This process reserved the key but no longer works on it, so the work ended without an answer.
     const isElsewhere = begunBy !== engine.processId && (await isAlive(db, begunBy));
     if (isElsewhere) await pause(world.clock, ELSEWHERE_PAUSE_MS, signal);
     else await engine.commit((unit) => settleKey(unit.tx, keyed, begunBy));
@@ -256,7 +257,7 @@ function createOnce(
 }
 
 /**
- * Retries until the answer is stored, while the gateway runs: nobody may repeat the work to learn its
+ * Retries until the answer is stored or the gateway stops, because the work must not be repeated to learn its
  * outcome.
  */
 async function storedAtLast(world: World, signal: AbortSignal, store: () => Promise<void>): Promise<void> {

@@ -29,8 +29,8 @@ export async function sessionOfPass(
 }
 
 /**
- * Returns the viewer when `caller` acts as the first session of the chain. An operator may do only the things
- * that its token and the session may both do.
+ * Returns the viewer for a `caller` that acts as the first session of the chain. An operator may do only the
+ * things that its token and the session may both do.
  */
 export function viewerAs(caller: Caller, token: Viewer, chain: SpawnChain, settings: Settings): Viewer {
   if (caller.actsAs !== undefined) return sessionViewer(chain, settings);

@@ -67,14 +67,15 @@ const CLOSE_WAIT_MS = 500;
 /** Dependencies of the port itself. */
 interface ServerDeps {
   readonly configPath?: string;
-  /** The name of this machine that clients get. Default: the address on which the gateway listens. */
+  /** Name of this machine, as clients see it. Default: the address on which the gateway listens. */
   readonly hostName?: string;
   /** Passes of ACP agents' programs. Absent if there are no ACP agents. */
   readonly passes?: Pick<Passes, "sessionOf">;
   /** Opens a demo. Absent if demos are unavailable. */
   readonly openDemo?: OpenDemo;
   /**
-   * Whether to close a connection that comes from inside a sandbox; returns false at once when none could.
+   * Resolves to true if a connection comes from inside a sandbox and must be closed. Returns false at once if
+   * no sandbox could reach the port.
    */
   refusesPeer?(connection: Socket): Promise<boolean> | false;
   /** Connected devices. Absent if nodes.enabled is false. */
@@ -304,7 +305,7 @@ class GatewayServer implements Gateway {
     try {
       return await this.#sockets();
     } catch (error) {
-      // Happens only with a broken installation, or one that is being replaced: runs should continue.
+      // Loading fails only if the installation is broken or is being replaced. Runs should continue.
       this.#deps.world.log.error({ err: error }, "could not load the WebSocket server");
       socket.destroy();
       return undefined;
@@ -318,7 +319,7 @@ class GatewayServer implements Gateway {
     if (!allowed.ok) return allowed;
     if (!["/", DEMO_PATH].includes(pathOf(request)))
       return fail("unknown_method", "there is no WebSocket at this path; connect to /");
-    // Trims even if this socket is refused, so that the next one finds room.
+    // Closes old silent sockets even if this one is refused, so that there is room for the next one.
     this.#trimSoon();
     const isFull = this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX;
     return isFull || !this.#shares.links.hasRoom(request.socket.remoteAddress ?? "")
@@ -357,7 +358,7 @@ class GatewayServer implements Gateway {
     this.#trimSoon();
   }
 
-  /** Delayed, so that requests that have arrived are read first. */
+  /** Runs later, so that requests that have already arrived are read first. */
   #trimSoon(): void {
     const { clock } = this.#deps.world;
     if (this.#strangers.size > SILENT_MAX) this.#trimTimer ??= clock.at(clock.now(), () => this.#trim());

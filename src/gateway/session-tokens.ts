@@ -1,5 +1,5 @@
-// Owns the revoked tokens of joined windows. A revocation is a stored deadline: it can be forgotten when
-// every token of its series has expired.
+// Owns the revoked tokens of joined windows. A revocation is stored as a deadline, and deleted when every
+// token of its series has expired.
 
 import type { DEVICE_METHODS } from "../contract/methods/devices.ts";
 import { SESSION_TOKEN_MS } from "../contract/session-token.ts";

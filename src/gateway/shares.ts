@@ -1,5 +1,5 @@
 // Limits each caller's use of shared resources: connections, calls, bytes.
-// A caller's limit is less than the total, so that others still find room.
+// A caller's limit is lower than the total, so that one caller cannot use up everything.
 // A caller that uses nothing has no entry.
 
 const MIB = 1024 * 1024;

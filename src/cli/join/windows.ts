@@ -131,7 +131,7 @@ export function windowOf(folder: string, pid: number, platform: string): OwnWind
 
 const continuedFile = (folder: string, number: number): string => join(folder, `${number}.continued`);
 
-/** Whether a program that was started without a window continues this one. */
+/** Whether a program was started to continue the conversation of this window, without showing the window. */
 export const isContinued = (folder: string, number: number): boolean =>
   holderOf(continuedFile(folder, number)) !== undefined;
 

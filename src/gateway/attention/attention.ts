@@ -1,7 +1,7 @@
 // Implements the methods of the attention list: items that need a person, and decisions about a session's
 // last turn.
-// AT3: a caller gets items of sessions that its token covers, and only actions that it may take (I9).
-//      Pairings need the same rights as the methods that decide them.
+// AT3: a caller gets items of sessions that its token covers, and only actions that it may take (I9). To see
+//      a pairing request, a caller needs the rights of the methods that decide about it.
 
 import { viewerScope } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";

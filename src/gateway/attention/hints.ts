@@ -34,7 +34,7 @@ export class AttentionHints {
     this.#clock = clock;
   }
 
-  /** Notes an event for the connections that may see its session. */
+  /** Records an event for the connections that may see its session. */
   note(event: LiveEvent, listeners: Iterable<Hinted>): void {
     const access = concerns(event);
     if (access === undefined) return;

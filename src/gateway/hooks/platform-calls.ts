@@ -2,8 +2,8 @@
 // PC1: there is no token: the platform authenticates to its channel, by a signature. Before that, no work is
 // done and the memory for bodies is bounded.
 // An unauthenticated sender gets only a status code.
-// PC3: 5xx means only that the platform must send the call again, since it was not stored. An acknowledged
-// call is stored (I2).
+// PC3: a 5xx status means that the call was not stored and the platform must send it again. An acknowledged
+//      call is stored (I2).
 // PC4: unauthenticated senders can't fill the log: unauthenticated calls of an account are logged as one line
 // a minute.
 
@@ -102,7 +102,8 @@ export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
     }
     if (!engine.accepting().ok) return again(c);
     const done = await unproven.read(c, BODY_MAX_BYTES, async (body) => {
-      // A truncated body looks empty here: it gets a 400, and is not reported as a wrong signature.
+      // A truncated body arrives here as an empty one. It gets a 400, and is not reported as a wrong
+      // signature.
       if (method === "POST" && body.length === 0) return ok(answer(c, { status: 400, body: "no body" }));
       return ask(c, called, body);
     });

@@ -1,7 +1,7 @@
 // Authenticates web hooks: by the hooks' own token, or a signature over the body.
 // HP1: whole tokens and signatures are compared, in constant time.
-// HP2: a token of the gateway opens no hook, even if it is configured as the hooks' token; the hooks' token
-// opens nothing else.
+// HP2: a token of the gateway is not valid for hooks, even if it is configured as the hooks' token. The
+//      hooks' token is valid for nothing else.
 // HP3: an address that sent too many wrong tokens has to wait; a right token or signature is always accepted,
 // since others may share a proxy.
 
@@ -18,7 +18,7 @@ const GITHUB_SIGNATURE = "x-hub-signature-256";
 const HEX = /^(?:sha256=)?([0-9a-f]{64})$/i;
 const BASE64 = /^(?:sha256=)?([A-Za-z0-9+/]{43}=)$/;
 
-/** Creates the check of the hooks' token. `gatewayTokens`: tokens that must not open hooks. */
+/** Creates the check of the hooks' token. `gatewayTokens`: tokens that are not valid for hooks. */
 export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayTokens: readonly string[]) {
   const guesses = createGuessLimit(clock);
   const own = hooks.token;

@@ -71,7 +71,7 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   if (!result.ok) return refuse(c, result);
   const value = result.value as BodyAnswerOf<"POST /tools/invoke">["result"];
   const failed = value.status === "error" || value.status === "forbidden";
-  // It is an HTTP error only if the tool could not be called; a tool's own error is a result.
+  // Answer with an HTTP error only if the tool could not be called. A tool's own error is a result.
   const code =
     value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));

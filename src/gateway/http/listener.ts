@@ -1,8 +1,7 @@
 // Receives plain HTTP requests: answers health probes here, and passes the others to http.ts.
 // LI1: the routes and their library are loaded by the first request that needs them. A gateway that only gets
 // health probes never loads them.
-// A probe is answered here, under any host name, only if it is well formed; the routes judge anything
-// unusual.
+// Only a well-formed probe is answered here, under any host name. The routes handle every other request.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { once } from "../../core/once.ts";
@@ -74,7 +73,7 @@ export function createListener(parts: HttpParts): Listener {
       if (response.destroyed) return;
       routes(request, response);
     } catch (error) {
-      // Happens only with a broken installation.
+      // Loading fails only if the installation is broken.
       parts.deps.world.log.error({ err: error }, "could not load the HTTP routes");
       response.destroy();
     }

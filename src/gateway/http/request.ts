@@ -1,5 +1,5 @@
-// Shared steps of every HTTP route: authenticates the caller, reads the body within its limit, and refuses in
-// the route's own shape.
+// Shared steps of every HTTP route: authenticates the caller, reads the body within its limit, and formats
+// refusals as the route's clients expect them.
 // A body is refused by its size before it is parsed; if its headers are refused, it is not read.
 
 import type { HttpBindings } from "@hono/node-server";

@@ -4,7 +4,7 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { plainHttp } from "../../world/http.ts";
 import { mayProbe } from "./host.ts";
 
-/** A gateway that is not ready has no slow requests, so the timeouts are short. */
+/** Timeouts are short, because a gateway that is not ready answers every request at once. */
 const HTTP_OPTIONS = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 const CONNECTIONS_MAX = 64;
 

@@ -1,6 +1,6 @@
 // Identifies an MCP client: its session, and its rights.
 // Nothing about a client is kept between two requests: each request identifies its sender, so any process can
-// answer it. The transport's session id only repeats the client's assigned name.
+// answer it. The transport's session id only contains the client's name.
 // A client has its token's rights and its own session's identity. When it acts as another session, it has
 // that session's rights, limited by its token's.
 
@@ -55,7 +55,7 @@ export interface McpClient {
   readonly agent: AgentSettings;
   readonly chain: SpawnChain;
   readonly viewer: Viewer;
-  /** Its handle; absent when it acts as another session. */
+  /** The client's handle. Absent if the client acts as another session. */
   readonly handle?: string;
 }
 

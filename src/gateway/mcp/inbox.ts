@@ -152,7 +152,7 @@ async function hasNews({ engine }: BasicDeps, session: Session, { after, limit }
   return !page.ok || page.value.entries.length > 0;
 }
 
-/** Resolves once there is news, the wait times out, or the call ends. */
+/** Resolves when there is a new message, the wait times out, or the call ends. */
 async function untilNews(
   deps: BasicDeps,
   client: McpClient,
@@ -165,7 +165,7 @@ async function untilNews(
   for (;;) {
     const news = new AbortController();
     const stop = engine.bus.subscribe((event) => {
-      // For messages of another process only the end of the run is published here.
+      // If another process accepted the message, this process learns only of the end of its run.
       const isNews = event.kind === "message" || event.kind === "run_ended" || event.kind === "session";
       if (isNews && event.sessionKey === key) news.abort();
     });
@@ -206,7 +206,7 @@ export async function inboxOf(
   return wanted.limit === 0 ? countOf(deps, client) : pageOf(deps, client, wanted, call);
 }
 
-/** Counts the messages that nobody was given, and offers none. */
+/** Counts the messages that were not offered yet, and offers none. */
 async function countOf({ engine, settings }: BasicDeps, { viewer, session }: McpClient) {
   const { db } = engine.store;
   const { key: sessionKey, sessionId } = (await getSession(db, session.key)) ?? session;
@@ -330,7 +330,7 @@ export function onInbox(
       known = true;
       came();
     }
-    // For messages of another process only the end of the run is published here.
+    // If another process accepted the message, this process learns only of the end of its run.
     if (event.kind === "run_ended") looked();
   });
   looked();

@@ -1,9 +1,10 @@
-// Owns `/mcp`: the Model Context Protocol over Streamable HTTP. Handles one HTTP request; host, origin and
-// token were checked before.
+// Owns `/mcp`: the Model Context Protocol over Streamable HTTP. Host, origin and token of a request were
+// checked before.
 // No state is kept between requests, so any process of a deployment may answer any of them. The transport's
 // session id only names the client.
 // The number and size of bodies, batches, exchanges and streams is limited; a stream is closed if its reader
-// has stopped reading. If the client ends a request, its wait ends; accepted work continues.
+// has stopped reading. If the client ends a request, the wait of that request ends, but accepted work
+// continues.
 
 import {
   CLIENT_INFO_META_KEY,

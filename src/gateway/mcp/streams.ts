@@ -117,7 +117,7 @@ export class Exchanges {
           return reader.cancel(reason);
         },
       },
-      // Without prefetch, `asks` reflects the reader's own requests.
+      // Disable prefetching, so that `asks` shows only requests of the reader itself.
       { highWaterMark: 0 },
     );
     return new Response(stream, { status, headers });

@@ -19,7 +19,7 @@ export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 const TASK_AFTER_MS = 3_000;
 const PROGRESS_EVERY_MS = 10_000;
 const POLL_EVERY_MS = 2_000;
-/** Runs are kept at least this long (`agent.wait`). */
+/** Lifetime of a task, in which its run is kept (`agent.wait`). */
 const TASK_TTL_MS = 86_400_000;
 
 /** A task's state, in the extension's terms. */
@@ -147,7 +147,8 @@ export async function withProgress<T>(
       await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     }
   };
-  // A client that no longer reads progress still gets its result, or has disconnected.
+  // Ignore failures: a client that no longer reads progress still gets its result, unless it has
+  // disconnected.
   told().catch((error: unknown) => deps.world.log.debug({ err: error }, "could not send progress"));
   try {
     return await work;

@@ -171,7 +171,7 @@ function waitAnswer(run: Run, redactor: Redactor): WaitAnswer {
 async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<WaitAnswer>> {
   const { runId, timeoutMs } = params;
   const { engine, settings } = ctx.deps;
-  // The same answer for an unknown run and one that the token doesn't cover.
+  // Return the same failure for an unknown run and for a run that the token doesn't cover.
   const missing = fail("run_not_found", `there is no run ${JSON.stringify(runId)}`, {
     hint: "Use the runId that chat.send or agent returned.",
   });

@@ -1,8 +1,8 @@
-// Builds the steps of a chain, oldest first, from its runs, flows, waits, refusals and deliveries. Pure: it
-// gets what was read from the store and returns what is shown. All sessions that the viewer may not see are
-// shown under one name. Their steps have no text, ids or figures, and a step between two such sessions is
-// left out (I9). Text of a deleted session or transcript is not quoted from other rows. Credentials are
-// redacted before text is cut (I14).
+// Builds the steps of a chain, oldest first, from its runs, flows, waits, refusals and deliveries. Pure:
+// computes the shown steps from rows that were read from the store. All sessions that the viewer may not see
+// are shown under one name. Their steps have no text, ids or figures, and a step between two such sessions is
+// left out (I9). Text of a deleted session or transcript is not shown, even if other rows still contain it.
+// Credentials are redacted before text is cut (I14).
 
 import { optional } from "../../core/optional.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
@@ -216,7 +216,7 @@ class Steps {
     const { callId, runId, fromKey, toKey, named, tool, code, error, cycle, hop, at } = refusal;
     const to = tool === "sessions_spawn" ? undefined : toKey;
     const { seesAll, sees } = this.#viewer;
-    // The message that holds the call: `runId:messageId:index`.
+    // A call id is `runId:messageId:index`, so it contains the id of the message with the call.
     const messageId = callId.startsWith(`${runId}:`)
       ? callId.slice(runId.length + 1).split(":")[0]
       : undefined;

@@ -61,7 +61,7 @@ function limitsOf(ctx: CallContext): ChainRow["limits"] {
   };
 }
 
-/** Returns who sent to whom, if the reader sees one of the two. */
+/** Returns the pairs of sender and recipient of which the reader sees at least one. */
 function talksOf(facts: ChainFacts, chainId: string, sees: Sees): ChainTalk[] {
   const talks = new Map<string, ChainTalk>();
   for (const link of facts.links) {
@@ -227,7 +227,7 @@ async function list(
   const since = Math.max(0, ts - (params.activeMinutes ?? WINDOW_MINUTES) * 60_000);
   const kinds = params.includeSingle === true ? ([0, 1] as const) : ([1] as const);
   const { patterns } = ctx.caller;
-  // Filtered in the query: a cursor must not point to a chain that the caller does not see.
+  // Filter in the query, so that a cursor never points to a chain that the caller does not see.
   const covered = patterns === undefined ? {} : { patterns };
   const wanted = { since, kinds, ...covered, ...optional({ sessionKey: key?.value }) };
   const chains: ChainRow[] = [];

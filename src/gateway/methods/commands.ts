@@ -4,7 +4,8 @@
 // transaction.
 // CD2: the answer is a note in the transcript and the end of the request's run; while another run has the
 // lane, it is sent as a live event at once, and written after that run.
-// Only an operator's own messages are commands: a caller that acts as a session talks to an agent.
+// Only an operator's own messages are commands: the text of a caller that acts as a session always goes to
+// the agent.
 // CD4: a command needs the rights of the method that does the same.
 
 import type { CommandParts } from "../../channels/commands/context.ts";

@@ -50,7 +50,7 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
   };
 }
 
-/** The caller, for which a row is filtered. */
+/** The caller who reads a row, which decides which fields are shown. */
 interface JobReader {
   readonly settings: Settings;
   readonly redactor: Redactor;
@@ -123,7 +123,7 @@ async function list(
   const shown: CronJob[] = [];
   let after = id === undefined ? undefined : { createdAt: Number(createdAt), id };
   let more = true;
-  // Jobs are few enough to read all of them.
+  // There are at most a thousand jobs, so all of them can be read.
   while (more && shown.length < limit) {
     const found = await listJobs(ctx.access.db, { limit, ...optional({ after }) });
     more = found.length === limit;
@@ -175,7 +175,7 @@ async function destinationOf(
   return asked == null ? ok(asked) : resolvePlace(ctx.access, ctx.viewer, asked);
 }
 
-/** Refuses to change the text of a job that delivers where the caller may not write. */
+/** Refuses to change the text of a job whose destination the caller may not write to. */
 async function checkWords(
   ctx: CallContext,
   { id, patch }: ParamsOf<"cron.update">,

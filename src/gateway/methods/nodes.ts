@@ -1,6 +1,6 @@
 // Owns the methods about nodes, for operators, and those that nodes themselves call.
 // A node whose session the token does not cover is not listed, found, called or changed (I9).
-// A node's messages count for that node only, whatever id they claim.
+// A node's messages apply only to that node, whatever id they contain.
 
 import { chosenAgent, maySpeakAs } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";

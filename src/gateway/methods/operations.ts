@@ -68,7 +68,7 @@ function read({ seq, text }: LogTailLine): LogLine {
   }
 }
 
-/** Creates a cursor that names its process, because line numbers of another process are meaningless here. */
+/** Creates a cursor with the id of its process, because line numbers are valid only in that process. */
 function cursorOf(ctx: CallContext, seq: number): string {
   return `${ctx.deps.engine.processId.slice(0, 8)}-${seq}`;
 }

@@ -137,7 +137,7 @@ async function list(
   }
   const { settings, world } = ctx.deps;
   const sees = createGate(settings, ctx.caller, "list");
-  // A parent session that the caller may not see must not be guessable either.
+  // A caller must not find out by guessing whether a hidden parent session exists.
   const isGuess = params.spawnedBy !== undefined && !sees(params.spawnedBy);
   const page = isGuess ? { rows: [] } : await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
   const waits = await waitsOf(ctx, page.rows, sees);

@@ -54,7 +54,7 @@ async function actor(ctx: CallContext<ToolDeps>, sessionKey: string | undefined,
   return ok({ session: found.value, agent: agentOf(settings, found.value), settings, chain });
 }
 
-/** Calls the tool; returns its result as that session would get it. */
+/** Calls the tool, and returns the same result that the session itself would get. */
 async function invoke(
   ctx: CallContext<ToolDeps>,
   call: { name: string; args: Record<string, unknown>; sessionKey?: string | undefined },

@@ -11,7 +11,7 @@ const STEP_MS = 10_000;
 /** The first values are measured soon, because someone may watch the gateway's start. */
 const FIRST_MS = 1_000;
 const POINTS_MAX = 360;
-/** Rates and shares cover the last minute, so that an event per minute draws no spikes. */
+/** Rates and shares cover the last minute, so that rare events do not appear as spikes. */
 const WINDOW_MS = 60_000;
 const WINDOW_STEPS = WINDOW_MS / STEP_MS;
 

@@ -28,7 +28,7 @@ const LONG_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900
 
 const ENDED_STATES: readonly EndedRunState[] = ["ok", "error", "timeout", "aborted"];
 
-/** Tools that reach another session: their refusals are counted by code. */
+/** Tools that can access another session. Their refusals are counted by code. */
 const REACHING = ["sessions_send", "sessions_spawn"];
 
 /** A finished model call. */

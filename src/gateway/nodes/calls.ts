@@ -144,7 +144,7 @@ export class NodeCalls {
     return true;
   }
 
-  /** The connection ended: its pending commands get no answer. */
+  /** Called when the connection has ended: its pending commands get no answer. */
   lost(line: NodeLine): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.line !== line) continue;

@@ -31,7 +31,10 @@ import type { Member } from "../socket/connection.ts";
 import { encodeEvent } from "../socket/outlet.ts";
 import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./calls.ts";
 
-/** Interval of checking the rows of connected nodes, for a removal whose message was lost. */
+/**
+ * Interval at which the rows of connected nodes are checked, in case the message about a removed node was
+ * lost.
+ */
 const LOOK_MS = 30_000;
 /** Maximum time for a message and its answer. */
 const MESSAGES_MS = 5_000;
@@ -44,7 +47,7 @@ const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 interface Parts {
   readonly settings: Settings;
   readonly world: World;
-  /** A function, because the engine is created after the nodes: it executes the tools that use them. */
+  /** A function, because the engine is created later: it executes tools that use the nodes. */
   engine(): Engine;
 }
 
@@ -75,7 +78,7 @@ export class NodeHub {
   readonly #live = new Map<string, Live>();
   /** Commands sent to other processes, by message id. */
   readonly #elsewhere = new Map<string, (result: Result<unknown>) => void>();
-  /** Commands of other processes, which those may cancel. */
+  /** Commands that other processes have sent, and may cancel. */
   readonly #forOthers = new Map<string, AbortController>();
   /** The remaining events of each node. */
   readonly #events: Allowance;
@@ -101,7 +104,9 @@ export class NodeHub {
     ];
   }
 
-  /** Resolves once the state of the ended connections is stored. Their owners close them. */
+  /**
+   * Resolves when the state of the ended connections is stored. Other code closes the connections themselves.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     this.#lookTimer?.cancel();
@@ -186,7 +191,7 @@ export class NodeHub {
     const { node } = status;
     const { place } = node;
     const isElsewhere = place !== undefined && place.owner !== this.#parts.engine().processId;
-    // The row has the newest connection, even while an earlier one is still open here.
+    // The row names the newest connection. An earlier one may still be open here.
     if (isElsewhere && status.ownerLives) return this.#askElsewhere(place.owner, node, call, signal);
     const live = this.#live.get(node.id);
     return live === undefined ? this.#away(node) : this.#calls.ask(live.line, call, paramsJSON, signal);
@@ -302,7 +307,7 @@ export class NodeHub {
       }
       this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies ProcessMessage);
     } catch (error) {
-      // The other process's timeout answers its caller.
+      // The caller gets its answer by the timeout of the other process.
       world.log.error(
         { err: error, nodeId: call.nodeId },
         "could not send another gateway's command to a node",
@@ -335,7 +340,8 @@ export class NodeHub {
       this.#lookTimer = undefined;
       if (this.#live.size === 0) return;
       this.#later(async () => {
-        // Listed first: a node that connects during the read may be missing from the rows.
+        // List the local nodes first, because a node that connects during the read may be missing from the
+        // rows.
         const here = [...this.#live.keys()];
         const paired = new Set((await this.statuses()).map(({ node }) => node.id));
         for (const nodeId of here) if (!paired.has(nodeId)) this.#end(nodeId);

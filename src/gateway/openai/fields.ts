@@ -1,6 +1,6 @@
 // Lists the fields of OpenAI requests: those that are used, those that are accepted and ignored, and those
 // that are refused because ignoring them would change the answer's meaning.
-// A field is read, listed as unused, or refused by name; none is dropped silently.
+// Every field is either read, listed as unused, or refused by name.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 

@@ -246,7 +246,7 @@ class OpenAiDoor {
       return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
     } catch (error) {
       const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
-      // The run may have been accepted: without a key a retry could run twice.
+      // The run may have been accepted, so a retry without a key could run twice.
       const accepted = c.req.header("idempotency-key") === undefined;
       return { ...failure, details: { ...failure.details, accepted } };
     } finally {
@@ -285,7 +285,7 @@ class OpenAiDoor {
       cut: () => c.env.outgoing.destroy(),
     });
     c.header("content-type", "text/event-stream; charset=utf-8");
-    // Otherwise a proxy may buffer the stream.
+    // Tells proxies not to buffer the stream.
     c.header("x-accel-buffering", "no");
     return c.body(body);
   }
@@ -317,7 +317,8 @@ class OpenAiDoor {
     const code = endCodeOf(run);
     if (code === undefined) {
       const { world, engine } = this.#deps;
-      // Yields first: other subscribers are notified in the same step, and reading the row may take long.
+      // Let other work run first: other subscribers are notified in the same step, and reading the row may
+      // take long.
       await world.gather?.();
       const cutShort = isCutShort(await readRun(engine.store.db, run.runId));
       await world.gather?.();

@@ -1,8 +1,8 @@
-// Follows a run for the two OpenAI APIs, and streams it: live events in, frames out, no faster than the
-// reader takes them.
-// OS1: the run's row decides at its end; live events only show its text earlier, and may be lost.
+// Follows a run for the two OpenAI APIs, and streams it: converts live events to frames, no faster than the
+// reader reads them.
+// OS1: the final text comes from the run's row. Live events only show text earlier, and may be lost.
 // OS2: a slow reader gets fewer and larger pieces; one that takes nothing for a while is cut off.
-// OS3: comments are sent during silence, so that no proxy takes the stream for dead.
+// OS3: comments are sent during silence, so that no proxy closes the stream as inactive.
 
 import type { Failure, Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";

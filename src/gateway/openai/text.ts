@@ -33,7 +33,7 @@ export class TextPieces {
   next(delta: TextDelta): string {
     if (delta.offset === this.#heard.length && !this.#closed) return this.#goOn(delta.text);
     const text = withDelta(this.#closed ? "" : this.#heard, delta);
-    // A part is missing: the end of the run has the whole text.
+    // A part is missing, so wait: the whole text comes with the end of the run.
     return text === undefined ? "" : this.#anew(text);
   }
 
@@ -53,7 +53,7 @@ export class TextPieces {
     return this.#take(text) + (this.#closed ? "" : this.#send(this.#mask.end()));
   }
 
-  /** Takes the whole text of a message. */
+  /** Handles the whole text of a message. */
   #take(text: string): string {
     const isSame = !this.#closed && text.startsWith(this.#heard);
     const piece = isSame ? this.#goOn(text.slice(this.#heard.length)) : this.#anew(text);

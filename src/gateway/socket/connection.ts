@@ -1,9 +1,9 @@
 // Owns one socket: challenge, connect, then requests and their answers, until it closes.
 // Before `connect` has succeeded, only that one request is read, within a deadline and a small size limit.
 // Every request is answered once, `agent` twice; answers carry the request's id, in any order.
-// Writing requests begin in the order in which they came, so messages are accepted in that order (I3).
-// C4: reading requests run one after another: no client makes the gateway hold many large answers at once,
-// and other work gets the event loop between two of them.
+// Requests that write begin in the order of their arrival, so messages are accepted in that order (I3).
+// C4: requests that read run one after another, so one client cannot make the gateway hold many large answers
+//      at once, and other work can run between two of them.
 // When the socket closes, its pending waits are released; runs continue.
 // The strings of a frame that was read have limited length; its params are not validated yet.
 
@@ -39,7 +39,7 @@ import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
 
 /** A socket that does not close after this long is cut off. */
 const CLOSE_GRACE_MS = 5_000;
-/** The same for a client that sent too much. Its socket is not read during this time. */
+/** Like `CLOSE_GRACE_MS`, for a client that sent too much. Its socket is not read during this time. */
 const FLOOD_GRACE_MS = 1_000;
 const CLOSE_REASON_MAX_BYTES = 120;
 
@@ -103,7 +103,7 @@ type RequestQueue = "read" | "write";
 const ID_MAX_CHARS = 200;
 const METHOD_MAX_CHARS = 100;
 
-/** A frame that can't be read; `id` is the request's own if that is usable. */
+/** A frame that can't be read; `id` is the id of the request, if it is valid. */
 interface BadFrame {
   readonly id: string;
   readonly failure: Failure;
@@ -257,7 +257,7 @@ export class Connection {
 
   #countBefore(bytes: number): void {
     this.#bytesBefore += bytes;
-    // If this piece has closed the connection, reading continues, to get the peer's close frame.
+    // Continue to read even if this piece has closed the connection, to get the peer's close frame.
     if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES || this.#isClosed()) return;
     this.#peer.socket.pause();
     this.close(
@@ -279,7 +279,7 @@ export class Connection {
       return;
     }
     const text = data.toString();
-    // The socket itself has the general limit; a node's is lower.
+    // The socket applies the general limit. The limit for nodes is lower.
     if (this.#caller?.role === "node" && Buffer.byteLength(text) > MAX_PAYLOAD_OF_NODE_BYTES) {
       this.close(CLOSE.tooBig, `a node's message has at most ${MAX_PAYLOAD_OF_NODE_BYTES} bytes`);
       return;
@@ -300,7 +300,7 @@ export class Connection {
       return;
     }
     this.#state = "connecting";
-    // Ends the deadline: the client does not control how long the next steps take.
+    // Cancel the deadline, because the duration of the next steps does not depend on the client.
     this.#deadline.cancel();
     this.#parts.asked?.();
     void this.#connect(read.request);
@@ -331,7 +331,10 @@ export class Connection {
     }
   }
 
-  /** Reads the current state: it may have changed during an await. */
+  /**
+   * Returns whether the connection is closed now. A method is needed, because the state may change during an
+   * await.
+   */
   #isClosed(): boolean {
     return this.#state === "closed";
   }
@@ -387,7 +390,7 @@ export class Connection {
     const proof = prove();
     if (!proof.ok) return proof;
     const renew = () => this.#renew(admitted.value, params, proof.value);
-    // A node with a revoked token must not replace that node's connection.
+    // A client with a revoked token must not replace the node's own connection.
     const early = admitted.value.device === undefined ? undefined : await renew();
     if (early?.ok === false) return early;
     const node = await this.#nodeOf(admitted.value, params, proof.value);

@@ -1,7 +1,7 @@
 // Translates live events into the protocol's events.
-// E1: reply and announce turns give no `chat` events and no text, only their lifecycle.
+// E1: reply and announce turns cause no `chat` events and no text events, only lifecycle events.
 // Credential-like text is redacted (I14) before it is cut.
-// An event that names another session has a form without that name (I9).
+// An event that names another session also has a form without that name (I9).
 
 import type {
   AgentEvent,
@@ -33,7 +33,7 @@ export type OutEvent = EventOf & {
     readonly sessionKey: string;
     readonly withoutIt: AgentEvent | EventPayloads["message.receipt"];
   };
-  /** Subscribers who may see this session do not get this event, since they get another one. */
+  /** Key of a session: subscribers who may see it do not get this event, because they get another one. */
   readonly unless?: string;
   readonly marks?: EventMarks;
 };
@@ -199,7 +199,7 @@ export class Translator {
   }
 }
 
-/** Wraps a redacted text as a message. */
+/** Returns a message with this redacted text. */
 function said(text: string, timestamp: number): ChatMessage {
   return { role: "assistant", content: [{ type: "text", text }], timestamp };
 }
@@ -265,6 +265,6 @@ function nodeEvent(event: Of<"node">): OutEvent {
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {
   const base = { event: "sessions", sessionKey, payload: { key: sessionKey, change } } as const;
-  // Only the newest of several changes of state matters; the row has the current state.
+  // Of several changes of state, only the newest is sent. The row has the current state.
   return change === "state" ? { ...base, marks: { replaces: `state:${sessionKey}` } } : base;
 }

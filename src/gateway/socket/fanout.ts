@@ -37,7 +37,7 @@ export interface FanoutParts {
   readonly clock: Clock;
   readonly redactor: Redactor;
   readonly settings: Settings;
-  /** Other gateways share the store, and publish events of the same runs. */
+  /** True if other gateways share the store, and publish events of the same runs. */
   readonly shared: boolean;
 }
 

@@ -9,9 +9,9 @@ const SMALL_BYTES = 128 * 1024;
 export class FrameBytes {
   readonly #shares: Shares;
   readonly #who: string;
-  /** Bytes since the last whole frame. */
+  /** Number of bytes received since the last complete frame. */
   #unfinished = 0;
-  /** The part of `#unfinished` that was taken from the share. */
+  /** Number of bytes of `#unfinished` that are counted against the caller's share. */
   #taken = 0;
 
   /** `who`: the owner of the share. */

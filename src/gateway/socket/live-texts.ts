@@ -38,7 +38,7 @@ export interface LiveTextParts {
   watching(sessionKey: string): readonly TextListener[];
 }
 
-/** Returns the marks of a run's text so far: the assistant stream's and the chat's. */
+/** Returns the marks of the two events with a run's text so far: of the assistant stream and of the chat. */
 export function textMarks(runId: string): readonly [string, string] {
   return [`text:${runId}`, `chat:${runId}`];
 }
@@ -52,14 +52,17 @@ class LiveText {
   raw = "";
   /** The redacted text. */
   masked = "";
-  /** When the whole text was last sent, by the monotonic clock. */
+  /** Time at which the whole text was last sent, by the monotonic clock. */
   toldAt = Number.NEGATIVE_INFINITY;
   /** The length of `masked` at that time. */
   toldLength = 0;
   timer: Timer | undefined;
-  /** Clients that have all of `masked`. */
+  /** Clients that have received all of `masked`. */
   readonly inStep = new Set<TextListener>();
-  /** The text replaces a sent one: the run was resumed, or the model restarted its message. */
+  /**
+   * True if the text replaces one that was sent, because the run was resumed or the model restarted its
+   * message.
+   */
   beginsAnew = false;
   #stream: MaskStream;
   /** Text that is not redacted yet, because nobody subscribed. */
@@ -127,7 +130,7 @@ export class LiveTexts {
     else if (text.unreadChars > UNREAD_CHARS_MAX) text.read(false);
   }
 
-  /** Sends the complete text so far: the run continues with something else. */
+  /** Sends the complete text so far, before the run continues with something else. */
   complete(runId: string): void {
     const text = this.#texts.get(runId);
     if (text === undefined) return;
@@ -252,7 +255,7 @@ export class LiveTexts {
     const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: fresh };
     const [, mark] = textMarks(text.runId);
     let whole: EncodedEvent | undefined;
-    // The whole text, for a reader that was behind and has missed deltas.
+    // The whole text, for a slow reader that has missed deltas.
     const latest = (): EncodedEvent => {
       whole ??= this.#chat(text);
       return whole;

@@ -23,7 +23,7 @@ export interface EventMarks {
   readonly follows?: readonly string[];
 }
 
-/** An event that is encoded once for all connections; each adds its own `seq`. */
+/** An event that is encoded once for all connections. Each connection adds its own `seq`. */
 export interface EncodedEvent extends EventMarks {
   /** The frame as JSON, without its closing brace. */
   readonly head: string;
@@ -111,7 +111,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     const end = `,"seq":${++seq}}`;
     if (bytes === undefined) write(`${head}${end}`);
     else if (mayWrite(head.length)) {
-      // One message in two fragments: the first is the same for all.
+      // Sends one message in two fragments. The first fragment is the same for all connections.
       socket.send(bytes(), { binary: false, fin: false });
       socket.send(end, release);
     }

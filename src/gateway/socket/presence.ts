@@ -70,7 +70,7 @@ export function createPresence(
       if (members.delete(member)) note();
     },
     seenBy(member, seesAll) {
-      // The member may not be registered yet, since this runs while it connects. It is added here.
+      // This code also runs while the member connects, before it is registered, so it is added here.
       const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
       return [entryOf(member, clock.now(), redactor), ...others];
     },

@@ -12,7 +12,10 @@ import type { FlowStep } from "../../core/shapes/run.ts";
  * them.
  */
 const PAST_RUNS_MAX = 1_000;
-/** Maximum number of remembered notes. They were shown when written, so their delivery is not shown again. */
+/**
+ * Maximum number of remembered notes. A note was shown when it was written, so its delivery is not shown
+ * again.
+ */
 const NOTES_MAX = 200;
 
 interface Track {
@@ -49,10 +52,11 @@ export class RunTracks {
 
   begin(run: RunStart): void {
     if (this.#live.has(run.runId)) return;
-    // A run that began in an earlier process has used numbers; no run makes a thousand events a second.
+    // A run that began in an earlier process has already used numbers. No run has a thousand events per
+    // second, so this number is larger.
     const earlier = run.startedAt !== undefined && run.startedAt < this.#since;
     const used = earlier ? this.#now() - (run.startedAt ?? 0) : 0;
-    // Its flow may have published events before it began.
+    // The flow of the run may have published events before the run began.
     const seq = Math.max(used, this.#past.get(run.runId) ?? 0);
     this.#past.delete(run.runId);
     this.#live.set(run.runId, { seq, flowStep: run.flowStep });
@@ -68,7 +72,7 @@ export class RunTracks {
   }
 
   end(runId: string): void {
-    // A run that ended while it was queued has numbers, too: its flow published events.
+    // A run that ended while it was queued may have used numbers, too, because its flow published events.
     this.#remember(runId, this.#live.get(runId)?.seq ?? this.#past.get(runId) ?? 0);
     this.#live.delete(runId);
   }

@@ -1,6 +1,6 @@
 // Limits the memory for bodies of unauthenticated senders: web hooks and platforms' calls, all together.
-// UP1: their bytes are limited in total and per address, and counted as they arrive: a slow sender reserves
-// nothing. A body is counted until its check has succeeded or failed.
+// UP1: their bytes are limited in total and per address, and counted as they arrive, so a slow sender
+//      reserves nothing. A body is counted until its check has succeeded or failed.
 
 import type { Context } from "hono";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

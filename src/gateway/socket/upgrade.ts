@@ -35,7 +35,7 @@ export function refuseUpgrade(socket: Duplex, failure: Failure, redactor: Redact
     `content-length: ${Buffer.byteLength(body)}`,
     "connection: close",
   ];
-  // Nothing else closes an upgrading socket: a half-open peer would keep it forever.
+  // No other code closes a socket during the upgrade, so a peer that never closes would keep it open forever.
   socket.once("finish", () => socket.destroy());
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }

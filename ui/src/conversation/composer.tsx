@@ -1,7 +1,7 @@
 // The composer of a session: the text field, Send, Stop, model and thinking level.
 // The text stays in the field until the gateway has accepted it; a refusal is shown and loses nothing. After
 // a lost connection the client sends again with the same idempotency key, so the message is accepted once.
-// Actions outside the token's scopes are not offered.
+// Actions that the token's scopes do not allow are not shown.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
@@ -32,7 +32,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   const patch = (change: Change): void => {
     ask("sessions.patch", { key: row.key, ...change }).catch((error: unknown) => {
       complain(error);
-      // Resets the selection to the saved value.
+      // Draws the selection again, so that it shows the saved value.
       redraw((count) => count + 1);
     });
   };
@@ -61,7 +61,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   );
 }
 
-/** The text of the field, and the state of sending it. */
+/** Owns the text of the field, and the state of sending it. */
 function useDraft(sessionKey: string, onSent: () => void) {
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [sending, setSending] = useState(false);

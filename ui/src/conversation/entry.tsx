@@ -1,4 +1,5 @@
-// Shows one item of a conversation: a text, an agent's work, the end of a run, a day, a fold of silent turns.
+// Shows one item of a conversation: a text, an agent's work, the end of a run, a day, or a folded group of
+// silent turns.
 
 import { useState } from "preact/hooks";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
@@ -82,7 +83,7 @@ function jobOf(message: Message) {
 
 type OnEdit = ((text: string) => void) | undefined;
 
-/** Buttons of a text: shown while the pointer or the focus is there. */
+/** Shows the buttons of a text while the pointer or the focus is on it. */
 function Tools({ text, onEdit }: { text: string; onEdit: OnEdit }) {
   return (
     <div class="entry-tools">
@@ -155,7 +156,7 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   );
 }
 
-/** Turns without a reply that nobody asked for in person: one line, which opens. */
+/** Shows turns without a reply that no person requested as one line, which opens. */
 function Quiet(props: {
   item: Extract<Item, { kind: "quiet" }>;
   agentId: string;

@@ -42,7 +42,7 @@ function Figures({ thread }: { thread: Thread }) {
   );
 }
 
-/** The state of the session. After a failed last turn: the reason, and a button to retry it. */
+/** Shows the state of the session. If its last turn failed, also shows the reason and a button to retry. */
 function Doing({ row }: { row: Now["session"] }) {
   const { failure, state, queuedRuns } = row;
   const [retried, setRetried] = useState<string>();

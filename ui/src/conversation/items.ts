@@ -1,5 +1,5 @@
 // Turns a window of messages into items to draw: days, texts, the work between two texts, ends of runs.
-// IT1: a result is shown with its call; alone if the call is not in the window.
+// IT1: a result is shown with its call, or alone if the call is not in the window.
 // IT2: an item whose parts did not change stays the same object, so it is not drawn again.
 // IT3: the texts and the work of one run follow one header.
 
@@ -26,16 +26,18 @@ export type TextItem = {
   readonly id: string;
   readonly message: Message;
   readonly run: Run | undefined;
-  /** The part of the message's text that it shows. */
+  /** The part of the message's text that this item shows. */
   readonly blocks: Message["content"];
-  /** Shows the author. */
+  /** True if the item shows its author. */
   readonly headed: boolean;
-  /** It is the last part of its message. */
+  /** True if the item is the last part of its message. */
   readonly last: boolean;
 };
 
 export type Item =
-  /** A new day begins; or the model reads a summary in place of everything above this point. */
+  /**
+   * `day`: a new day begins. `compaction`: the model reads a summary instead of everything above this item.
+   */
   | { readonly kind: "day" | "compaction"; readonly id: string; readonly atMs: number }
   | TextItem
   | {
@@ -49,14 +51,14 @@ export type Item =
     }
   /** `silent`: the run chose not to reply. */
   | { readonly kind: "end"; readonly id: string; readonly run: Run; readonly silent: boolean }
-  /** Turns that nobody asked for in person, and in which the agent chose not to reply. */
+  /** Turns that no person requested, and in which the agent chose not to reply. */
   | { readonly kind: "quiet"; readonly id: string; readonly turns: number; readonly items: readonly Item[] };
 
 function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/** Maps calls to their results. A call id may occur again: the nearest result counts. */
+/** Maps calls to their results. If a call id occurs several times, the nearest result belongs to the call. */
 function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
   const open = new Map<string, ToolCall>();
   const pairs = new Map<ToolCall, ToolResult>();
@@ -72,7 +74,10 @@ function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
   return pairs;
 }
 
-/** Returns true if the end of a run is shown. A message that was only appended between runs has no end. */
+/**
+ * Returns true if the end of a run is shown. A message that was only appended between runs has no end to
+ * show.
+ */
 function isTold(run: Run): boolean {
   return run.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
 }
@@ -88,7 +93,7 @@ class Items {
   readonly #silent = new Set<string>();
   readonly #runs: Thread["runs"];
   readonly #pairs: Map<ToolCall, ToolResult>;
-  /** The run under whose header the next text of an agent stands. */
+  /** The run whose header is the latest one, so that the next text of an agent is shown below it. */
   #speaker: string | undefined;
 
   constructor({ messages, runs }: Thread) {
@@ -127,7 +132,7 @@ class Items {
     this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last });
   }
 
-  /** Returns true for the first item of an agent's run, and takes note of the run. */
+  /** Returns true for the first item of an agent's run, and stores the run as the current one. */
   #headed(message: Message): boolean {
     if (message.role === "user") return true;
     const { runId } = message;
@@ -153,7 +158,7 @@ class Items {
     this.#step(result, step);
   }
 
-  /** Adds an agent's message: texts in between, and steps of its work. */
+  /** Adds an agent's message: its texts, and the steps of its work. */
   #answer(message: Extract<Message, { role: "assistant" }> & { runId?: string }): void {
     const { id: messageId, runId, content, timestamp: calledAt } = message;
     const run = this.#run(message);
@@ -178,7 +183,7 @@ class Items {
   }
 }
 
-/** Returns true for a turn that no person and no other agent asked for. */
+/** Returns true for a turn that neither a person nor another agent requested. */
 function isRoutine(message: Message): boolean {
   const kind = message.role === "user" ? message.provenance?.kind : undefined;
   return kind !== undefined && kind !== "inter_session";
@@ -198,7 +203,7 @@ function quietTurnAt(items: readonly Item[], from: number): number {
   return items.slice(from + 1, from + length).every(({ kind }) => kind !== "message") ? length : 0;
 }
 
-/** Folds routine turns without a reply that follow one another. */
+/** Folds consecutive routine turns without a reply. */
 function folded(items: readonly Item[]): Item[] {
   const shown: Item[] = [];
   for (let at = 0; at < items.length; ) {
@@ -253,7 +258,7 @@ function isSame(a: Item, b: Item): boolean {
   return a.steps.length === steps.length && a.steps.every((step, at) => isSameStep(step, steps[at] as Step));
 }
 
-/** Returns all items, also those inside others. */
+/** Returns all items, including those inside other items. */
 function flat(items: readonly Item[]): readonly Item[] {
   return items.flatMap((item) => (item.kind === "quiet" ? [item, ...item.items] : [item]));
 }
@@ -265,7 +270,7 @@ export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
   for (const item of known.values())
     if (item.kind === "work") for (const { id } of item.steps) works.set(id, item.id);
   const reused = (fresh: Item): Item => {
-    // Work keeps its id when it grows at either end, so that what is open in it stays open.
+    // Work keeps its id when it grows at either end, so that its open rows stay open.
     const workId =
       fresh.kind === "work" ? fresh.steps.map(({ id }) => works.get(id)).find(Boolean) : undefined;
     const item = workId === undefined ? fresh : { ...fresh, id: workId };

@@ -1,7 +1,7 @@
 // Owns the scrolling list of a conversation.
 // LI1: wherever messages are added, the message in view keeps its position, unless the reader follows the
 //      newest message.
-// LI2: only a reader who is at the end is kept there.
+// LI2: only for a reader who is at the end, the view stays at the end.
 
 import { Component, type ComponentChild, createRef, type VNode } from "preact";
 import { Entry } from "./entry.tsx";
@@ -15,7 +15,7 @@ const NEAR_PX = 1_200;
 interface ListProps {
   readonly items: readonly Item[];
   readonly agentId: string;
-  /** Incremented when the window was replaced. */
+  /** Incremented when the window of messages is replaced. */
   readonly jump: number;
   /** The message that a link leads to. */
   readonly target: string | undefined;
@@ -25,7 +25,10 @@ interface ListProps {
   readonly full: boolean;
   /** Called when the reader reaches or leaves the end. */
   readonly onFollow: (follows: boolean) => void;
-  /** Takes the text of a person's message to be sent again. Undefined: the reader may not send. */
+  /**
+   * Called with the text of a person's message that the reader wants to send again. Undefined if the reader
+   * may not send.
+   */
   readonly onEdit: ((text: string) => void) | undefined;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;
@@ -108,7 +111,7 @@ export class MessageList extends Component<ListProps> {
     }
   }
 
-  /** Scrolls a replaced window to the target message, else to the end. */
+  /** After the window was replaced, scrolls to the target message, or to the end if there is none. */
   #settle(): void {
     const { target, atNewest } = this.props;
     const entry = target === undefined ? null : this.#find(target);
@@ -138,7 +141,8 @@ export class MessageList extends Component<ListProps> {
     const box = this.#box.current;
     if (box === null) return;
     const left = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // Scrolling up a little means leaving the end; without scrolling the reader stays at the growing end.
+    // A reader who scrolls up, even a little, leaves the end. A reader who does not scroll stays at the end
+    // while it grows.
     const up = box.scrollTop < this.#top - 1;
     this.#top = box.scrollTop;
     const follows = this.props.atNewest && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
@@ -151,7 +155,8 @@ export class MessageList extends Component<ListProps> {
     if (box === null) return;
     const nearStart = box.scrollTop < NEAR_PX;
     const nearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
-    // A full window that is folded into few rows would drop each page for the next one, without an end.
+    // If a full window is folded into few rows, both ends are near. Reading a page would then drop another
+    // one, without end.
     if (nearStart && nearEnd && this.props.full) return;
     if (nearStart) this.props.onNearStart();
     if (nearEnd) this.props.onNearEnd();

@@ -1,6 +1,6 @@
 // Owns the streamed text of each active run. A text changes at most once per animation frame, however many
 // deltas arrive.
-// LV2: a text is shown until the transcript has it: never twice, and without a gap.
+// LV2: a streamed text is shown until the transcript contains it: never twice, and without a gap.
 
 import { type Signal, signal } from "@preact/signals";
 
@@ -13,7 +13,7 @@ export interface Live {
 export class StreamedTexts {
   readonly list = signal<readonly Live[]>([]);
   readonly #waiting = new Map<string, string>();
-  /** Runs whose text is stored, and will be in the next read of the transcript. */
+  /** Runs whose text is stored, so that the next read of the transcript contains it. */
   readonly #written = new Set<string>();
   #frame = 0;
 

@@ -1,5 +1,5 @@
 // Names the author of a message and its step in a conversation between sessions. Pure.
-// OR1: both come from the typed provenance and the run, never from the text.
+// OR1: author and step come from the typed provenance and the run, never from the text.
 
 import type { Message, Run } from "./thread.ts";
 
@@ -9,7 +9,7 @@ type Manner = "own" | "agent" | "session" | "runtime";
 export interface Origin {
   readonly manner: Manner;
   readonly who: string;
-  /** The other session that sent it. */
+  /** The other session that sent the message. */
   readonly sessionKey?: string | undefined;
   /** Labels beside the author. */
   readonly marks: readonly string[];

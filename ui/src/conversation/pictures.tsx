@@ -6,11 +6,11 @@ import { useRef } from "preact/hooks";
 import { hello } from "../gateway.ts";
 import { size } from "../parts/format.ts";
 
-/** The gateway takes no others. */
+/** The gateway accepts only these types. */
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const PICTURES_MAX = 16;
 const PICTURE_MAX_BYTES = 10 * 1024 * 1024;
-/** Room in a request for everything but the pictures. */
+/** Size that a request needs for everything except the pictures. */
 const REQUEST_REST_BYTES = 64 * 1024;
 
 interface Picture {
@@ -42,7 +42,7 @@ function read(file: File): Promise<string> {
   });
 }
 
-/** Returns why a file can't be sent; undefined: it can. */
+/** Returns the reason why a file can't be sent, or undefined if it can. */
 function problemOf({ name, type, size: bytes }: File): string | undefined {
   if (!TYPES.includes(type)) return `${name} is no picture. Send PNG, JPEG, GIF or WebP.`;
   return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
@@ -106,7 +106,7 @@ export function PickPictures({ onFiles }: { onFiles: (files: readonly File[]) =>
         hidden
         onChange={({ currentTarget }) => {
           onFiles([...(currentTarget.files ?? [])]);
-          // The same file may be picked again.
+          // Clear the field, so that the same file can be picked again.
           currentTarget.value = "";
         }}
       />

@@ -1,9 +1,10 @@
-// Reads one session while it is open: its newest messages or those around one, older and newer pages, and new
-// messages. Reads run one after the other, so that no answer overtakes another; requests during a read are
-// answered by one more read.
+// Reads one session while it is open: its newest messages or those around a given message, older and newer
+// pages, and new messages. Reads run one after the other, so that no answer overtakes another; requests
+// during a read are answered by one more read.
 // RE2: events only announce news; the messages come from the transcript, read after the last known message.
-//      So nothing is shown twice, and nothing missed stays missing.
-// RE3: the gateway reports a transcript that was replaced (reset) or deleted; the page never guesses it.
+//      So no message is shown twice, and a message whose event was missed is still shown.
+// RE3: the gateway reports a transcript that was replaced (reset) or deleted; the page never infers this by
+//      itself.
 
 import { signal } from "@preact/signals";
 import { GatewayError } from "../../../src/contract/client/web.ts";
@@ -36,7 +37,10 @@ export class SessionReader {
   readonly fate = signal<Fate | undefined>(undefined);
   /** Number of new messages that the person has not seen. */
   readonly unseen = signal(0);
-  /** The window was replaced: by the messages around one, or by the newest. Increments `count`. */
+  /**
+   * Changes when the window was replaced by the messages around a given one, or by the newest. `count` is
+   * incremented.
+   */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
   readonly live = new StreamedTexts();
   /** The run whose model call will be retried, and a text that says when. */
@@ -93,13 +97,13 @@ export class SessionReader {
     this.live.clear();
   }
 
-  /** Notes that the view reached or left the newest message. */
+  /** Records that the view has reached or left the newest message. */
   follow(follows: boolean): void {
     this.following.value = follows;
     if (follows) this.unseen.value = 0;
   }
 
-  /** Shows the messages around one. */
+  /** Shows the messages around a given message. */
   around(messageId: string): void {
     this.#then(async () => {
       try {

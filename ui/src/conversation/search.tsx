@@ -13,7 +13,7 @@ import { useReading } from "../parts/reading.ts";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
 
-/** A search begins this long after the last key. */
+/** Time after the last key press before the search starts. */
 const TYPED_MS = 200;
 const QUERY_MAX_CHARS = 500;
 const HITS = 50;

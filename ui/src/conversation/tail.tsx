@@ -14,7 +14,7 @@ import type { SessionReader } from "./reader.ts";
 import { GrowingProse } from "./text/text.tsx";
 import { currentRun, type Now, type Thread } from "./thread.ts";
 
-/** `headed`: the header of its run is not shown above. */
+/** `headed`: show the header of the run, because it is not shown above. */
 function Speaking({ live, agentId, headed }: { live: Live; agentId: string; headed: boolean }) {
   return (
     <li class={`entry entry-agent entry-live ${headed ? "" : "entry-more"}`}>
@@ -64,7 +64,10 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   );
 }
 
-/** Returns true if the transcript has this text already, although its last events have not arrived yet. */
+/**
+ * Returns true if the transcript already contains this text, although the last events about it have not
+ * arrived yet.
+ */
 function isWritten(thread: Thread, { runId, text }: Live): boolean {
   const last = thread.messages.findLast((one) => one.runId === runId && one.role === "assistant");
   return last !== undefined && textOf(last).trim().startsWith(text.value.trim());
@@ -72,7 +75,7 @@ function isWritten(thread: Thread, { runId, text }: Live): boolean {
 
 export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
   const thread = reader.thread.value;
-  // A string: it is equal after most deltas, and then nothing here is drawn again.
+  // The value is a string, because it stays equal after most deltas, and then nothing here is drawn again.
   const written = useComputed(() => {
     const { value } = reader.thread;
     const lives = reader.live.list.value;

@@ -22,7 +22,10 @@ export interface Thread {
   /** Oldest first. */
   readonly messages: readonly Message[];
   readonly runs: Runs;
-  /** Messages before which the model reads a summary, with the time of the compaction. */
+  /**
+   * First messages that the model still reads in full, each with the time of the compaction that summarized
+   * the messages before it.
+   */
   readonly compactions?: Page["compactions"] | undefined;
   readonly nextBefore?: string | undefined;
   /** Set while the window does not reach the newest message. */
@@ -46,7 +49,7 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
 
 /**
  * Merges the runs of a page into the known ones. An unchanged run stays the same object, so it is not drawn
- * again. The newest page lists every run that has not ended: all others have.
+ * again. The newest page lists every unfinished run, so all other runs have ended.
  */
 function newerRuns(before: Runs, page: Page): Runs {
   const { runs: told = {}, now } = page;
@@ -59,7 +62,7 @@ function newerRuns(before: Runs, page: Page): Runs {
   return { ...Object.fromEntries(left), ...Object.fromEntries(changed) };
 }
 
-/** Takes in everything of a page except its messages. */
+/** Applies everything of a page except its messages. */
 export function withNow(thread: Thread, page: Page): Thread {
   const runs = newerRuns(thread.runs, page);
   const compactions = { ...thread.compactions, ...page.compactions };

@@ -17,7 +17,7 @@ interface Prompt {
 
 interface Act {
   readonly title: string;
-  /** Messages of the act. The caption describes the last one. */
+  /** Messages of the act. The caption describes the effect of the last one. */
   readonly lines: readonly Prompt[];
   /** Explains to the reader what the act shows. */
   readonly caption: string;

@@ -77,7 +77,7 @@ interface Moment {
   readonly phase: Phase;
   readonly id: string;
   readonly height: number;
-  /** Height of the free space below it. */
+  /** Height of the free space below the point in time. */
   readonly below?: number;
 }
 

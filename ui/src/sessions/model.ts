@@ -52,9 +52,9 @@ const news = new Set<string>();
 let isReadingNews = false;
 /** Key of the session that is open in the conversation view. */
 let revealed: string | undefined;
-/** Its row, if the list had not read it when it was opened. */
+/** The row of that session, if the list had not read it when the session was opened. */
 let pinned: ListedRow | undefined;
-/** The key of its topmost ancestor, or its own. */
+/** The key of that session's topmost ancestor, or its own key if it has none. */
 let pinnedRoot = "";
 /** Reasons to hold the rows in place, for example a pointer over them or a recent key press. */
 const holders = new Set<string>();
@@ -62,7 +62,7 @@ const holders = new Set<string>();
 /** Adds the open session on top if the loaded part of the list does not reach it. */
 function withPinned(lines: ForestLine[]): readonly ForestLine[] {
   if (pinned === undefined || pinned.key !== revealed || isFiltered.value) return lines;
-  // The branch of a listed ancestor opens instead.
+  // An ancestor of the session is in the list: its branch is opened instead.
   if (forest.row(pinnedRoot) !== undefined) return lines;
   const { key } = pinned;
   const row = forest.row(key) ?? pinned;

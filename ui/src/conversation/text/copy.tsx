@@ -20,7 +20,7 @@ export async function copyCode({ target }: Event): Promise<void> {
   if (pre != null) target.textContent = await copied(pre.textContent ?? "", pre);
 }
 
-/** Copies a text that stands beside the button. `name`: what it copies, for screen readers. */
+/** A button that copies the text beside it. `name`: the name of that text for screen readers. */
 export function Copy({ text, name }: { text: () => string; name: string }) {
   const [word, setWord] = useState("Copy");
   const button = useRef<HTMLButtonElement>(null);

@@ -1,6 +1,6 @@
 // Colours code: splits it into spans with a class for each kind of token. Loaded with the first code block
 // that names a known language.
-// HL1: the spans joined are the code; the code is only ever text.
+// HL1: all spans together are exactly the code, and the code is inserted only as text.
 
 import { parse } from "sugar-high/core";
 import { lang, languages } from "sugar-high/lang";
@@ -10,7 +10,7 @@ const COLOURED = ["keyword", "string", "comment", "class", "entity"];
 /** Languages whose property names stand out. */
 const KEYED = ["json", "yaml", "toml", "css"];
 
-/** Returns the nodes of a code; undefined: its language is not known. */
+/** Returns the DOM nodes for a code, or undefined if its language is unknown. */
 export function highlighted(code: string, language: string): Node[] | undefined {
   const id = lang(language);
   if (id === undefined || id === "plaintext") return undefined;

@@ -1,5 +1,5 @@
 // Finds the position at which a growing text can be split. Pure.
-// LB1: a growing text is split only where markdown ends a block whatever follows; the parts joined are the
+// LB1: a growing text is split only where a markdown block ends, whatever follows. The parts together are the
 //      text.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;

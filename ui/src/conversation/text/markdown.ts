@@ -1,5 +1,5 @@
-// Turns text from outside into elements; nothing else on the page does. Text that takes too long to parse is
-// shown as plain text.
+// Turns text from outside into DOM elements. No other code of the page does this. Text that takes too long to
+// parse is shown as plain text.
 // MD1: no text becomes HTML. Tokens become elements one by one, of the kinds below; links lead to http, https
 //      and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
 
@@ -65,7 +65,7 @@ function linkTo(href: string, content: readonly (Node | string)[]): (Node | stri
   return [link];
 }
 
-/** Colours a code. Without the highlighter it stays plain. */
+/** Colours a code block. If the highlighter can't be loaded, the code stays plain. */
 async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
   const { highlighted } = await import("./highlight.ts").catch(() => ({ highlighted: undefined }));
   const nodes = highlighted?.(text, language);
@@ -187,7 +187,7 @@ export function markdown(text: string): Node {
     fragment.append(...nodesOf(Lexer.lex(safe, { gfm: true, breaks: true })));
     return fragment;
   } catch {
-    // The text nests deeper than the parser can follow.
+    // The text is nested too deeply for the parser.
     return plainText(text);
   }
 }

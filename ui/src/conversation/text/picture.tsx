@@ -1,4 +1,5 @@
-// Shows a picture of a message. Its data is read when it is drawn; a large one is read on request.
+// Shows a picture of a message. The data of a picture is read when the picture is drawn; that of a large one
+// after a click.
 
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
@@ -13,14 +14,14 @@ export const Shown = createContext<{ readonly sessionKey: string; readonly sessi
   sessionKey: "",
 });
 
-/** Larger pictures are not read by themselves. */
+/** Larger pictures are read only after a click. */
 const AT_ONCE_MAX_BYTES = 1_000_000;
 /** Types that the browser draws as a picture and nothing else. */
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 interface PictureProps {
   readonly messageId: string;
-  /** Its position in the message's content. */
+  /** The picture's position in the message's content. */
   readonly index: number;
   readonly block: { readonly mimeType: string; readonly bytes?: number };
 }

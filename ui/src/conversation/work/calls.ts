@@ -1,5 +1,5 @@
 // Summarises a tool call in one line, and finds the sessions and files that it names. Pure.
-// CA1: calls and results are data of models and programs: any shape is read without an error.
+// CA1: models and programs write calls and results, so data of any shape is read without an error.
 
 import { type Fields, fieldsOf } from "../../../../src/core/json.ts";
 import { cut } from "../../../../src/core/text/cut.ts";

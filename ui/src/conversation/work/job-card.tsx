@@ -1,4 +1,5 @@
-// Shows the result of a sub-agent as a card: its label, how it ended, its text; keys and ids on request.
+// Shows the result of a sub-agent as a card: its label, its outcome and its text. Keys and ids are shown
+// after a click.
 
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { clockTime } from "../../parts/format.ts";

@@ -1,14 +1,14 @@
 // Reads the announcement of a sub-agent's result (core/rules/announcement.ts writes it). Pure.
-// JR1: a text of any other form is no announcement: it is shown as it is.
+// JR1: a text of any other form is not an announcement, and is shown unchanged.
 
 interface JobResult {
   /** How the job ended: ok, error, timeout, aborted, unknown. */
   readonly status: string;
   readonly result: string;
   readonly notes: string;
-  /** For everybody: time and cost. */
+  /** Facts that are always shown: time and cost. */
   readonly facts: readonly string[];
-  /** For those who look for it: tokens, key, id, path. */
+  /** Facts that are shown after a click: tokens, key, id, path. */
   readonly plumbing: readonly (readonly [name: string, value: string])[];
 }
 

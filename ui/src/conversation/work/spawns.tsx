@@ -1,5 +1,5 @@
-// Shows the sub-agents that one run has spawned as a table: label, state, time, cost, and the result on
-// request.
+// Shows the sub-agents that one run has spawned as a table: label, state, time and cost; the result is shown
+// after a click.
 
 import { useState } from "preact/hooks";
 import type { ListedRow } from "../../../../src/contract/client/web.ts";
@@ -22,7 +22,7 @@ type CallStep = Extract<Step, { kind: "call" }>;
 
 /** Keys in one request: the gateway's limit. */
 const KEYS_MAX = 200;
-/** Among these is a sub-agent's last text. */
+/** Number of last messages to read of a sub-agent; its last text is among them. */
 const LAST_MESSAGES = 8;
 
 /** Returns true if a step spawns a sub-agent. */

@@ -1,9 +1,9 @@
 // Asks each real coding agent that has joined a gateway of this checkout, while nobody polls: while its
-// window is idle, and after it was closed (`--wake resume`). Gemini CLI, which has no door for an idle
-// window, is also asked in a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the
-// agents (`npm install --prefix FOLDER …`); a missing one is skipped. Their models are one scripted server.
-// Needs `script` of util-linux as their terminal. Prints what was seen, and exits with 1 if an answer does
-// not come.
+// window is idle, and after it was closed (`--wake resume`). Gemini CLI, whose idle window cannot be woken,
+// is also asked during a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the agents
+// (`npm install --prefix FOLDER …`); a missing one is skipped. Their models are one scripted server. Needs
+// `script` of util-linux as their terminal. Prints what was seen, and exits with 1 if an answer does not
+// come.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -38,8 +38,8 @@ const folderOf = ({ packageName }: WindowProgram): string =>
   resolve(programs, "node_modules", ...packageName.split("/"));
 
 /**
- * Answers each question that a hook or plugin brought, or that it was told to read, once; before the first it
- * does what `begin` says.
+ * Plays the model of a coding agent: answers each question once, whether a hook delivered it or only
+ * announced it. Before the first question, follows `begin`.
  */
 function answers(begin: () => Promise<void>) {
   return async ({ api, body, messages, toolNames }: ServedRequest): Promise<Answer> => {
@@ -50,7 +50,7 @@ function answers(begin: () => Promise<void>) {
     const prefix = api === "openai-responses" ? "mcp__parley/" : "mcp__parley__";
     const named = (name: string) => toolNames.find((one) => one.endsWith(name)) ?? `${prefix}${name}`;
     const sent = calls("sessions_send");
-    // A program that continues a conversation may have dropped what its hooks said before.
+    // A program that continues a conversation may have dropped earlier output of its hooks.
     const last = (holds: (message: ServedRequest["messages"][number]) => boolean) =>
       messages.findLastIndex(holds);
     const lastAsked = last(({ texts }) => texts.some((text) => ASKED.test(text)));
@@ -123,7 +123,10 @@ async function askIdle(ground: Ground, program: Program): Promise<string[]> {
   return [first, await ask(ground)];
 }
 
-/** Waits until no turn is in progress, and some time more: the hook at its end must not be what tells. */
+/**
+ * Waits until no turn is in progress, and some time more, so that the hook at the end of a turn cannot
+ * deliver the question.
+ */
 async function untilIdle(ground: Ground): Promise<void> {
   await until(() => !isBusy(ground), "the end of the turn");
   await run("sleep", ["5"]);
@@ -224,7 +227,7 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
     try {
       if (terminal.pid !== undefined) process.kill(-terminal.pid);
     } catch {
-      // The window was closed before.
+      // The window is already closed.
     }
     gateway.kill();
     await model.close();

@@ -27,7 +27,7 @@ export interface WindowProgram {
   readonly id: ProgramId;
   readonly name: string;
   readonly packageName: string;
-  /** It can be woken while it is idle. */
+  /** Whether the agent can be woken while it is idle. */
   readonly idle: boolean;
   /** Writes the agent's configuration files, and returns its command and environment. */
   start(place: Place): Start;

@@ -1,6 +1,6 @@
 // Checks the container files without a container daemon: each copied path exists, nothing runs as root or
 // secret, and the health check works against a real gateway. e2e/package.deep.test.ts runs the package from a
-// from a read-only folder as another user.
+// read-only folder as another user.
 
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

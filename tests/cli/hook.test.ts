@@ -1,5 +1,5 @@
-// The hook of a joined program against a gateway that the test plays: how it asks, and when a message counts as
-// told.
+// The hook of a joined program against a gateway that the test plays: how the hook asks for messages, and
+// when a message counts as delivered.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";

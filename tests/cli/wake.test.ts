@@ -1,5 +1,5 @@
-// Windows of joined programs that are idle or closed when a message comes: real windows, hooks and gateway, and
-// programs that stand for the coding agents. `npm run woken:each` tries the real ones.
+// Windows of joined programs that are idle or closed when a message comes: real windows, hooks and gateway,
+// and programs that replace the coding agents. `npm run woken:each` tries the real ones.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ appendFileSync(${JSON.stringify(join(folder, "heard"))}, stdout + "\\n");
 interface Scene {
   readonly home: string;
   readonly folder: string;
-  /** Opens a window whose programs are the ones of the test. */
+  /** Opens a window that finds the test's programs on its search path. */
   open(): Promise<Window>;
   calls(): string[][];
   heard(): string;
@@ -66,7 +66,7 @@ async function openScene(
   writeFileSync(join(bin, "package.json"), '{"type":"module"}');
   writeFileSync(join(folder, "behaviour.mjs"), behaviour);
   await run(home, ["join", program, "--yes", "--session", "writer", ...(options.join ?? [])], { folder });
-  // A process that waits for a closed window ends once its program has left.
+  // A process that waits for messages to a closed window ends when its program leaves.
   cleanup(async () => {
     await run(home, ["leave", program, "--yes"], { folder });
   });
@@ -117,7 +117,7 @@ test(
     const prompt = { session_id: CONVERSATION, prompt: NUDGE };
     const told = await window.hook("codex", "writer", "UserPromptSubmit", prompt);
     expect(told).toMatch(/"hookEventName":"UserPromptSubmit"[\s\S]*which port\?[\s\S]*which host\?/);
-    // A prompt that waited while the hook at the end of a turn told the messages starts no turn.
+    // A prompt that was queued before the hook at the end of a turn delivered the messages starts no turn.
     const again = await window.hook("codex", "writer", "UserPromptSubmit", prompt);
     expect(again).toContain('{"decision":"block","reason":"Parley: the messages were shown already."}');
     expect(scene.calls()).toEqual([queued]);
@@ -138,7 +138,7 @@ test(
     const told = await window.hook("gemini", "writer", "BeforeAgent", { session_id: CONVERSATION });
     expect(told).toMatch(/which port\?[\s\S]*which host\?/);
     await scene.send("a later question");
-    // During a turn its end tells the message.
+    // A message that arrives during a turn is delivered by the hook at the end of the turn.
     expect(await window.hook("gemini", "writer", "AfterAgent", { session_id: CONVERSATION })).toContain(
       "a later question",
     );
@@ -216,7 +216,7 @@ test.each([
   TEST_MS,
 );
 
-/** Answers each message of the inbox, as a model does that its hook has told them. */
+/** Answers each message of the inbox, like a model to which the hook has delivered them. */
 const answers = (home: string, folder: string, port: number): string => `
 import { appendFileSync, readFileSync } from "node:fs";
 const handle = process.cwd().endsWith("one") ? "one" : "two";

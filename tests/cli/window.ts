@@ -1,4 +1,4 @@
-// A process that stands for a window of a coding agent.
+// A process that replaces a window of a coding agent.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { cleanup } from "../kit/engine/engine.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
 
-/** A process that stands for a window: it starts the MCP server and hooks, as a program does. */
+/** Replaces a window of a coding agent: starts the MCP server and the hooks as the agent does. */
 export class Window {
   readonly #shell: ChildProcess;
   readonly #home: string;

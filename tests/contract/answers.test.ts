@@ -49,7 +49,7 @@ interface Scene {
   readonly jobId: string;
   readonly permissionId: string;
   readonly nodeId: string;
-  /** Pairing codes of two devices. */
+  /** Pairing codes of two devices that request pairing. */
   readonly codes: readonly [string, string];
 }
 

@@ -198,8 +198,8 @@ test("I2: a lane becomes idle only after a claim that began after its last wake-
       if (state.kind === "claiming" && from !== "claiming") [isOwed, ended] = [false, new Set()];
       else if (event.kind === "wake") isOwed = true;
       if (event.kind === "ended") ended.add(event.runId);
-      // The end of an execution wakes the lane, and so does the caller of a claim that the lane has
-      // abandoned.
+      // The lane is woken at the end of an execution. If a claim ends without a result, the caller wakes the
+      // lane.
       if (to.effect === "wake" || event.kind === "left" || state.kind === "executing") isOwed = false;
       if (state.kind === "idle" || state.kind === "waiting") expect(isOwed, seen).toBe(false);
       if (event.kind === "claimed") expect(to.effect === "stop", seen).toBe(ended.has("r1"));

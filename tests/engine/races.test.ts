@@ -1,4 +1,4 @@
-// Races of a run's end with a wait, a stop with a claim, and an abort with a running call.
+// Races: the end of a run and a wait, a stop and a claim, an abort and a running call.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";

@@ -120,7 +120,7 @@ test("a change of the session is published when its run begins to wait and when 
   await endOf(engine, run.runId);
   await Promise.all(reads);
   expect(seen).toContain("waiting");
-  // The wait continues and ends.
+  // The session was read at least twice: when the wait began and when it ended.
   expect(reads.length).toBeGreaterThanOrEqual(before + 2);
   expect(seen.at(-1)).toBe("idle");
 });
@@ -238,7 +238,7 @@ test("aborting a waiting run ends its wait, and the other run continues", async 
   const peer = await started.promise;
   expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toMatchObject({ aborted: true });
   expect((await getWait(store.db, `${run.runId}:b`))?.state).toBe("ended");
-  // Without that wait, b may wait for a.
+  // The wait of a is over, so b may wait for a.
   release.resolve();
   expect((await endOf(engine, peer)).state).toBe("ok");
 });

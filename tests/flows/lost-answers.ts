@@ -76,7 +76,7 @@ async function tell<A extends App>(kind: Store["kind"], story: Story<A>, commit:
     if (isInDoubt(error)) return undefined;
     throw error;
   });
-  // A start without the answer to its commit fails, and is repeated.
+  // If the answer to a commit of the start is lost, the start fails and is repeated.
   if (app === undefined) return true;
   await story.begin(app);
   await app.quiet();

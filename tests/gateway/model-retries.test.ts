@@ -1,4 +1,4 @@
-// A provider that fails temporarily: clients that follow the run are told of each retry.
+// A provider that fails temporarily: clients that follow the run get an event for each retry.
 
 import { expect, test } from "vitest";
 import { openModelPort } from "../../src/agent/model/port.ts";

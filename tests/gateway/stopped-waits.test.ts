@@ -19,7 +19,7 @@ async function inbox(peer: Peer): Promise<string[]> {
 const notice = (runId: string, answer: string): string =>
   `Notice from the gateway about your earlier message to main (run ${runId}): it was answered:\n\n${answer}`;
 
-/** Starts a client that waits for a model without an answer yet. */
+/** Starts a client that waits for the answer of a model that has not answered yet. */
 async function waiting(speaker: (typeof SPEAKERS)[number]) {
   const model = heldModel();
   const dir = temporaryFolder();
@@ -52,7 +52,9 @@ test.each(SPEAKERS)(
   },
 );
 
-/** Sends as a client, and returns before its answer is reported as written to the connection. */
+/**
+ * Sends as a client, and returns before the gateway notices that the answer was written to the connection.
+ */
 async function answered(house: House): Promise<string> {
   await openPeer(house, "version 1", ME);
   const { db } = house.store;

@@ -299,6 +299,6 @@ test("a transcript that is larger than the memory is read line by line", async (
     const report = await importState({ dir, home, env: {}, dryRun: true, world, signal, progress() {} });
     console.log(report.value.entries);`;
   const argv = ["--max-old-space-size=48", "--input-type=module", "-e", script, dir, temporaryFolder()];
-  // 64 MB of text, read with 48 MB of memory.
+  // The child process reads 64 MB of text with a heap of 48 MB.
   expect(execFileSync(process.execPath, argv, { encoding: "utf8" }).trim()).toBe("32");
 });

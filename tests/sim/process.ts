@@ -72,10 +72,10 @@ export class GatewayProcess {
   dispatcher!: Dispatcher;
   fanout!: Fanout;
   authority!: Authority;
-  /** The time at which it began to resume runs. */
+  /** The time at which the process began to resume runs. */
   startedMs = 0;
   readonly unreadLanes = new Set<string>();
-  /** The time since which it has been running without a pause. */
+  /** The time since which the process has been running without a pause. */
   awakeMs = 0;
   state: "starting" | "up" | "stopping" | "stopped" | "dead" = "starting";
   readonly #story: Story;
@@ -151,7 +151,7 @@ export class GatewayProcess {
     };
   }
 
-  /** Shuts it down gracefully. */
+  /** Shuts the process down gracefully. */
   async stop(graceMs: number): Promise<void> {
     const story = this.#story;
     await this.#become("stopping");
@@ -188,7 +188,7 @@ export class GatewayProcess {
       story.wrong("EN2", `after a stop run ${String(held[0]?.run_id)} is still held`);
   }
 
-  /** Kills it at once. */
+  /** Kills the process at once. */
   die(): void {
     this.faults.die();
   }
@@ -202,7 +202,7 @@ export class GatewayProcess {
     this.#died.resolve();
   }
 
-  /** Pauses it like a sleeping machine: no timer fires, and no operation continues. */
+  /** Pauses the process like a sleeping machine: no timer fires, and no operation continues. */
   pause(): void {
     this.#story.trace.add(`${this.name} stands still`);
     this.#paused = true;

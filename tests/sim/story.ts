@@ -17,7 +17,7 @@ export interface Work {
   readonly process: string;
   readonly run: Run;
   readonly beganMs: number;
-  /** The tools that it was allowed to use when it began. */
+  /** The tools that the run was allowed to use when it began. */
   readonly tools: string;
   /** Number of running model calls: 0 or 1. */
   thinking: number;
@@ -33,11 +33,11 @@ export interface KeyedRequest {
   readonly params: Readonly<Record<string, unknown>>;
   /** Time at which the request was first sent. */
   readonly sinceMs: number;
-  /** Its successful answer, as JSON. Undefined: none yet. */
+  /** The successful answer to the request, as JSON. Undefined if there is none yet. */
   answer: string | undefined;
   /** Whether another request used the same key. Then either of them may have been executed. */
   contested: boolean;
-  /** No client can receive the answer, because its process or connection is gone. */
+  /** True if no client can receive the answer, because the process or the connection is gone. */
   lost: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Programs that violate MCP: the view of a session, and a gateway that survives them all. The processes are
-// real; the clock stands still if time matters.
+// Programs that violate MCP: the results that a session gets, and a gateway that survives all of them. The
+// processes are real; the clock stands still if time matters.
 
 import { expect, test } from "vitest";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
@@ -162,7 +162,7 @@ test("an invalid entry in a list is omitted with a log line, and the others are 
   const lines = world.logged.filter(({ text }) => text === "a tool of an MCP server is left out");
   expect(lines.length).toBe(broken.length + 1);
   expect(lines.map(({ fields }) => fields.why)).toContain('its schema is not of type "object"');
-  // It is reported once, not at every run.
+  // The invalid entry is reported once, not at every run.
   await outside.set();
   expect(world.logged.filter(({ text }) => text.includes("left out")).length).toBe(lines.length);
 });

@@ -247,7 +247,7 @@ test("sessions_send finds its target by key, id or label and returns the answer 
     { sessionKey: labelled.key },
     { sessionKey: labelled.sessionId },
     { label: "library", agentId: "research" },
-    // Only a visible session of another agent has this label.
+    // Only one visible session, of another agent, has this label.
     { label: "library" },
   ]) {
     const result = await app.call(MAIN, "sessions_send", { ...target, message: "hello", timeoutSeconds: 20 });

@@ -43,7 +43,10 @@ function lookingModel() {
     return found;
   };
   return {
-    /** Delays the next model call with this name: its first message and its number of results. */
+    /**
+     * Delays the next model call with this name, which consists of its first message and its number of
+     * results.
+     */
     hold: (name: string): void => void held.add(name),
     reached: (name: string): Promise<void> => of(reached, name).promise,
     release: (name: string): void => of(gates, name).resolve(),

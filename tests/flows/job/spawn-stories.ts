@@ -30,7 +30,7 @@ const STEPS_OF_A_LIFE = 12;
  * each time.
  */
 const ATTACHED = 5;
-/** Only ends a test that hangs: on a busy machine a slow test takes half a minute. */
+/** Time limit that only a hanging test reaches: on a busy machine a slow test takes half a minute. */
 const PATIENCE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 

@@ -10,7 +10,10 @@ const KEYS = Array.from(
   { length: 24 },
   (_, index) => `agent:${index % 2 === 0 ? "main" : "research"}:telegram:group:${index}`,
 );
-/** A page has two rows, so more pages than rows mean a cycle. */
+/**
+ * Maximum number of pages that are read. There are fewer rows, so more pages mean that the cursors form a
+ * cycle.
+ */
 const PAGES_MAX = 200;
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? "").toString("base64url");

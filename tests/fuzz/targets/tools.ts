@@ -306,7 +306,7 @@ function checkRefusals(schema: JsonSchema, args: unknown, result: Plain): void {
   const code = unknown.length > 0 ? "unknown_argument" : "invalid_argument";
   must(result.status === "error" && result.code === code, `${code} expected, got ${shown(result)}`);
   for (const name of unknown.slice(0, 4)) {
-    // The error shortens a longer name between two characters.
+    // The error shortens a long name without splitting a character.
     const start = name.length > 60 ? [...name.toWellFormed()].slice(0, 25).join("") : name;
     const quoted = JSON.stringify(start).slice(0, -1);
     must(String(result.error).includes(quoted), `${shown(name)} is not named in ${shown(result.error)}`);

@@ -124,7 +124,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
     const [onPhone, onDesk] = answers.map(({ payload }) => payload);
     expect(onPhone).toEqual({ runId: "shared", status: "started" });
     expect(onDesk.runId).not.toBe("shared");
-    // The same token without a device is a third caller.
+    // The same token without a device counts as a third caller.
     const plain = await (await first.client()).request("chat.send", params);
     expect(new Set(["shared", onDesk.runId, plain.runId]).size).toBe(3);
     const again = async (house: House, key: Device, token?: string) =>

@@ -134,7 +134,7 @@ test("a reply to a deleted or archived session fails at once with the reason", a
     error: expect.stringContaining("was deleted after it wrote to you"),
   });
   expect(await getSession(house.store.db, KEY)).toBeUndefined();
-  // A send to a session that never wrote to it gets the usual answer.
+  // If the target never wrote to the sender, the sender gets the usual answer.
   expect(
     await callAs(house, RESEARCH, "sessions_send", { sessionKey: "agent:main:mcp:other", message: "?" }),
   ).not.toMatchObject({ error: expect.stringContaining("wrote to you") });

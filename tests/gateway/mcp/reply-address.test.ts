@@ -1,4 +1,5 @@
-// The reply address of a message in an inbox: it stays that of its sender, and a sender that is gone is an error.
+// The reply address of a message in an inbox always leads to the message's sender. If the sender no longer
+// exists, the reply is an error.
 
 import { expect, test } from "vitest";
 import { archiveIn } from "../../../src/flows/session/lifecycle.ts";
@@ -25,7 +26,7 @@ async function create(house: House, label: string): Promise<string> {
   return (await (await house.client()).request("sessions.create", { label })).key;
 }
 
-/** A session with a label has written to the inbox of the desk. */
+/** Opens a gateway in which a session with a label has written to the inbox of a client. */
 async function openScene(): Promise<Scene> {
   const dir = temporaryFolder();
   const house = await openHouse({ dir, choices: ALL, play: () => "heard" });

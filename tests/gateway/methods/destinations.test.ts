@@ -135,7 +135,7 @@ test("DE1, I9: a caller who may not write to every session may write only to the
   const nowhere = await refused(send(house, { channel: "telegram", to: "-999" }, NARROW));
   expect(strange).toContain("is not a chat of a session that you may write to");
   expect(strange.replace("-200", "-999")).toBe(nowhere);
-  // A session key in the request does not make another chat its own.
+  // A session key in the request gives no right to write to another session's chat.
   const named = { channel: "telegram", to: "-200", sessionKey: "main" };
   expect(await refused(send(house, named, NARROW))).toBe(strange);
   expect(await rows(house)).toHaveLength(2);
@@ -154,7 +154,7 @@ const DENY: readonly (readonly [string, SendRule["match"], string, string | unde
 test.each(DENY)("DE3: the send policy denies text to %s", async (_, match, to, threadId) => {
   const house = await open([{ match, action: "deny" }]);
   const place = { channel: "telegram", to, ...optional({ threadId }) };
-  // The sending session may send, so the destination decides.
+  // The policy allows the sending session, so the policy of the destination decides.
   const named = { ...place, sessionKey: ROOM };
   const other = match.chatType === "room" || match.channel !== undefined ? { ...place } : named;
   expect(await refused(send(house, other))).toMatch(/send blocked by session policy/);

@@ -1,4 +1,4 @@
-// Permission requests of agents over the protocol: who sees them, who decides, and how long they last.
+// Permission requests of agents over the protocol: the callers who see them, the decision, and their expiry.
 
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
@@ -13,7 +13,9 @@ import { type House, type HouseOptions, openHouse, quiet } from "../kit.ts";
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 
-/** A house whose runs ask for permission to do what their message says, and reply with the decision. */
+/**
+ * Opens a gateway whose runs ask for permission for the action in their message, and reply with the decision.
+ */
 async function openAsking(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
   const play = async (handle: LaneHandle) => {

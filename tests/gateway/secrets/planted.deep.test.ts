@@ -238,7 +238,7 @@ test("I14: no answer, no failure and no line of the log reveals a secret of the 
   for (const words of ["a run failed", "MCP server", '"part":"channels"'])
     expect(gateway.stderr()).toContain(words);
   expect(collector.spans.length).toBeGreaterThan(2);
-  // The refusal and its reason still reach the caller.
+  // Redaction leaves the refusal and its reason readable for the caller.
   for (const told of [JSON.stringify(raw.frames), answers, gateway.stderr()])
     expect(told).toContain("won't: POST");
 }, 60_000);

@@ -18,7 +18,7 @@ const SENT_WAITS_SECONDS = [0, 0.3, 2, 5];
 export interface ModelCall {
   readonly number: number;
   readonly sessionKey: string;
-  /** Name of the process start that made the request. */
+  /** Name of the gateway process that made the request, including the number of its start. */
   readonly life: string;
   /** Fingerprint of session and transcript: equal for repeated requests. */
   readonly asked: string;

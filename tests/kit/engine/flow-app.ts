@@ -65,7 +65,7 @@ export interface FlowApp {
   readonly events: LiveEvent[];
   /** Receives messages from people in the channel `chat`. */
   readonly inbound: Inbound;
-  /** Is told when a delivery is added to the outbox. */
+  /** Called when a delivery is added to the outbox. */
   readonly outbound: OutboxListener;
   tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
   /** Gives each session a chat in which people read its texts. */

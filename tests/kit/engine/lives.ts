@@ -1,10 +1,10 @@
-// Helpers for randomized tests of several processes: one of them crashes while time passes for the others,
-// and time passes while a test waits. The seed decides everything except how long a test waits.
+// Helpers for randomized tests of several processes, in which one process can crash while time passes for the
+// others. The seed decides everything except how long a test waits.
 
 import type { Timer, World } from "../../../src/world.ts";
 import type { FakeWorld } from "../world.ts";
 
-/** Only ends a test that hangs: on a busy machine a slow test takes half a minute. */
+/** Time limit that only a hanging test reaches: on a busy machine a slow test takes half a minute. */
 const PATIENCE_MS = 60_000;
 
 /** The state of one simulated process. */

@@ -81,7 +81,7 @@ interface Life {
   readonly exited: Promise<number | null>;
   words: string;
   broken: boolean;
-  /** Whether the test stopped it. */
+  /** Whether the test itself stopped the process. */
   told: boolean;
   over: boolean;
 }

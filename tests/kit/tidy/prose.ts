@@ -29,7 +29,7 @@ const MESSAGE_CALLS = [
 const MESSAGE = new RegExp(MESSAGE_CALLS.join("|"), "g");
 /** Folders in which every text is a description or a label of a generated page or of the command line. */
 const DESCRIBED = /^(?:src\/(?:contract|config\/schema|cli)|tests\/kit\/reference)\//;
-/** SQL, JSX classes and pieces of code, which are texts but no prose. */
+/** Patterns of texts that are not prose: SQL, JSX class names and pieces of code. */
 const SQL_WORDS = [
   String.raw`^\W*(?:with recursive|with \w+ (?:\(|as \()|select|insert into|update \w+ set|delete from|deallocate)\b`,
   String.raw`^\W*(?:create|alter) (?:unique |virtual |unlogged )?(?:table|index|trigger|schema|role)\b|^grant .* on\b`,
@@ -42,7 +42,7 @@ const SQL = new RegExp(SQL_WORDS.join("|"));
 const JSX_CLASS = /\bclass=(?:"[^"]*"|\{[^\n]*?\}(?=[\s/>]))/g;
 const CODE =
   /^\w+[A-Z]\w* \w+[A-Z]|[;{}]\s*\w+ ?[=(.]|=>|\breturn\b.*[;(]|^\W*[a-z]+(?:[ -][a-z]+)*-[a-z]+(?: \$\{.*\})?$/;
-/** At least three words, which the name of an event or of a column does not have. */
+/** Matches at least three words. The name of an event or of a column has fewer. */
 const SENTENCE = /[a-z]{2,}\S* \S+ \S+/i;
 const TEXT = new RegExp(String.raw`${QUOTED}(?:\s*\+\s*${QUOTED})*`, "g");
 const JSX_TEXT =
@@ -92,7 +92,7 @@ function commentsOf(path: string, text: string): Prose[] {
   return found;
 }
 
-/** Texts, regular expressions and comments, in which a bracket has no meaning; and brackets. */
+/** Matches brackets, and the texts, regular expressions and comments in which a bracket has no meaning. */
 const GROUP_PARTS = new RegExp(
   [
     String.raw`"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\`(?:\\.|[^\`\\])*\`|//.*|=>|[()<>]`,
@@ -149,7 +149,7 @@ function titlesOf(path: string, text: string): Prose[] {
   });
 }
 
-/** Makes one prose of a quoted text, or none if it is no prose. */
+/** Returns the quoted text as a prose entry, or nothing if it is not prose. */
 function made(kind: ProseKind, path: string, line: number, quoted: string, context = "", always = false) {
   const words = quoted
     .replace(/^["`]|["`]$/g, "")
@@ -181,7 +181,9 @@ function textsOf(path: string, text: string, isProse: (words: string) => boolean
   });
 }
 
-/** Returns the texts of people and models: those of the known calls, and all others that are sentences. */
+/**
+ * Returns the texts that people or models read: those of known calls, and all other texts that are sentences.
+ */
 function sentencesOf(path: string, text: string): Prose[] {
   const known = messagesOf(MESSAGE, path, text);
   const others = textsOf(

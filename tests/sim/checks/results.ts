@@ -114,8 +114,8 @@ interface StoredEnd {
 }
 
 /**
- * Returns the end of a message's run. The run of a message in an inbox ends at once, so its conversation
- * counts instead.
+ * Returns the end of a message: that of its run, or of its conversation if the message is in an inbox, where
+ * a run ends at once.
  */
 function endOf(row: Row): StoredEnd {
   const text = (value: unknown): string | undefined => (value === null ? undefined : String(value));

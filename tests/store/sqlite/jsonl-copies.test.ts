@@ -54,7 +54,7 @@ async function append(...entries: Entry[]): Promise<void> {
   });
 }
 
-/** Simulates a crash before the copy was written: entries are committed, but the copies were not told. */
+/** Simulates a crash before the copy was written: entries are committed, but not announced to the copies. */
 async function restart(): Promise<void> {
   await jsonlCopies.flush();
   jsonlCopies = openJsonlCopies({ dir, log, db: store.db });

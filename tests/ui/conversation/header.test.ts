@@ -58,7 +58,7 @@ describeInBrowser("the header of a conversation", () => {
     expect(await found.getAttribute("aria-selected")).toBe("true");
     const inSight = await found.evaluate((one) => one.getBoundingClientRect().top < window.innerHeight);
     expect(inSight).toBe(true);
-    // Another choice takes it away again.
+    // When another session is selected, this row disappears from the list again.
     await row(page, /^conversation 1\b/)
       .getByRole("link")
       .click();

@@ -18,7 +18,7 @@ import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.
 import { machine, type Row, table } from "./measure.ts";
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** Interval between the model's pieces; the gateway forwards text less often. */
+/** Interval between two pieces of the model's answer. The gateway forwards text less often. */
 const PIECE_EVERY_MS = 12;
 const KEY_EVERY_MS = 60;
 const AGENTS = ["main", "research", "ops"];

@@ -26,7 +26,7 @@ async function run() {
   if (process.env[LAUNCHED] !== undefined) dieWithLauncher();
   else replaceWithSmallHeap();
   dropHeapEnv(process.env);
-  // A program such as `head` may close our output early.
+  // A program such as `head` may close the standard output of this process early.
   process.stdout.once("error", (error) => {
     if (error.code !== "EPIPE") throw error;
     process.exit();

@@ -124,7 +124,10 @@ export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode
   return identity === undefined ? "all" : effectiveMode(identity, accessRulesOf(ctx.settings));
 }
 
-/** Decides for many sessions of one request, and caches the relations it reads. */
+/**
+ * Decides about access to many sessions during one request. Caches the relations between sessions that it
+ * reads.
+ */
 interface Gate {
   decide(access: Access, session: Session): Promise<Verdict>;
   admits(access: Access, session: Session): Promise<boolean>;

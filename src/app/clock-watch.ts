@@ -11,7 +11,10 @@ import type { Timer, World } from "../world.ts";
 const LOOK_MS = 5_000;
 /** Smaller changes are normal corrections by time servers. */
 const STEP_MIN_MS = 2_000;
-/** The same at a start, where the stored time may come from another machine. */
+/**
+ * The same limit for the check at a start. It is higher, because the stored time may come from another
+ * machine.
+ */
 const START_STEP_MIN_MS = 60_000;
 
 interface ClockParts {

@@ -21,7 +21,7 @@ export type TextRule =
   /** Shows only the origin of an address, because the rest may be a secret. */
   | "origin";
 
-/** How lists of words are shown that may contain a secret. */
+/** How a list of words is shown if a word may contain a secret. */
 export type ListRule =
   /** Shows the first word of a command and the number of its arguments. */
   | "program"

@@ -57,7 +57,7 @@ type ImportStatus =
   | { readonly kind: "imported"; readonly entries: number; readonly laneSeq: number }
   | { readonly kind: "taken"; readonly reason: Reason };
 
-/** Returns the session that owns a transcript here. */
+/** Returns the key of the session in this store to which a transcript belongs. */
 export async function ownerOfTranscript(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("session_ids")

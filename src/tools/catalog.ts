@@ -142,7 +142,7 @@ interface ToolDescription {
   readonly description: string;
   readonly parameters: JsonSchema;
   readonly allowed: boolean;
-  /** Explains why it is allowed or denied, and names the setting. */
+  /** Explains why the tool is allowed or denied, and names the setting that decides. */
   readonly reason: string;
 }
 

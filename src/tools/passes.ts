@@ -1,8 +1,8 @@
 // Owns passes: tokens with which the program of an ACP agent calls its session's tools, with that session's
 // rights only.
 // PS1: a pass is valid for one session, in this process, while its program runs; it is stored nowhere.
-// PS2: a pass is accepted only while a run of that session is active here, and each call belongs to that run:
-//      its chain, hops, waits and end count (I6, I7, I8).
+// PS2: a pass is accepted only while a run of that session is active in this process, and each call belongs
+//      to that run: its chain, hops, waits and end count (I6, I7, I8).
 
 import { createHash } from "node:crypto";
 import type { Run } from "../core/shapes/run.ts";

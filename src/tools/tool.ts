@@ -36,10 +36,10 @@ export interface OutsideSet {
 /** The current status of an MCP server. */
 export interface OutsideServerStatus {
   readonly server: string;
-  /** `idle`: it was not needed yet, or not needed again since it ended. */
+  /** `idle`: the server was not needed yet, or not needed again since its process or session ended. */
   readonly state: "idle" | "starting" | "ready" | "down";
   readonly connectedSince?: number;
-  /** The earliest time at which it may be started again. */
+  /** The earliest time at which the server may be started again. */
   readonly backoffUntil?: number;
   readonly lastError?: string;
   readonly lastErrorAt?: number;

@@ -11,7 +11,7 @@ import {
 import { quoted } from "../core/text/cut.ts";
 import { checkLabel } from "../core/text/label.ts";
 
-/** Services for validation. */
+/** The settings and the check of models that the validation needs. */
 export interface ChoiceRules {
   readonly settings: Settings;
   /** Checks that a model with this name could run; a failure lists the valid ones. */

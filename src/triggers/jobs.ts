@@ -278,7 +278,7 @@ export async function removeJob(
   });
 }
 
-/** Runs a job now, even if it is paused. Its dates stay as they are. */
+/** Runs a job now, even if it is paused. The planned dates of the job do not change. */
 export async function runJob(
   ctx: JobContext,
   by: JobCaller,

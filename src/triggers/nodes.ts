@@ -31,7 +31,7 @@ export interface NodeTurn {
   readonly spoken: boolean;
   /** Default: the node's own session. */
   readonly sessionKey?: string | undefined;
-  /** Destination of the reply besides the transcript. Default of `to`: the default agent's main session. */
+  /** If set, the reply is also delivered to the session `to` (default: the default agent's main session). */
   readonly deliver?: { readonly to?: string | undefined } | undefined;
   readonly thinking?: string | undefined;
   readonly timeoutSeconds?: number | undefined;

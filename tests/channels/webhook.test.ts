@@ -392,7 +392,7 @@ test("every dropped event is counted, by hook and in the store", async () => {
   expect(dropped).toHaveLength(12);
 });
 
-test("one hook receives events of several sessions concurrently, and those of one session in order", async () => {
+test("one hook receives events of different sessions concurrently, and events of one session in order", async () => {
   const held: ServerResponse[] = [];
   const keyOf = (told: Told): string => String(told.body.data.sessionKey);
   const receiver = await startReceiver((told, response) => {

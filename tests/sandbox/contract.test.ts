@@ -23,7 +23,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
   });
   afterEach(() => box.remove());
 
-  test("output and errors are in the order of writing, with the exit code; the program starts in the workspace", async () => {
+  test("a program starts in the workspace, and its result has the exit code, and output and errors in the order of writing", async () => {
     const end = await box.run("pwd; echo one; echo two >&2; exit 3");
     expect(end).toMatchObject({ ending: "ended", exitCode: 3, text: `${box.workspace}\none\ntwo\n` });
     expect((await box.sandbox()).kind).toBe(backend);

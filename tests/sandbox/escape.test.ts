@@ -146,7 +146,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("test ! -e /tmp/a -a ! -e /dev/shm/b -a -e c && echo fresh")).toBe("fresh");
     });
 
-    test("files that the gateway has inherited as open are closed inside", async () => {
+    test("a sandboxed program has no access to files that the gateway inherited as open", async () => {
       const script = `exec 9< ${box.outside}; exec "$@"`;
       const code = gatewayProgram(
         box,

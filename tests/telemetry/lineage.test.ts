@@ -90,7 +90,7 @@ test("LN1: the parent span of a woken run is the last run of the session that wo
   expect(await parentSpanOf(store.db, runOf("alone", 20, from("agent:ghost:main")))).toBeUndefined();
 });
 
-test("LN2: steps with equal times form a line in order, never a cycle", async () => {
+test("LN2: each of several steps with equal times follows the one before it, so that they never form a cycle", async () => {
   const store = await openStore(temporaryFolder());
   const turns = [1, 2, 3, 4].map((turn) =>
     runOf(`turn-${turn}`, 7, {

@@ -86,8 +86,8 @@ function labelled(message: UserMessage): UserMessage {
   const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
   const content = hasContent ? message.content : [{ type: "text" as const, text: "(empty message)" }];
   if (label === undefined) return { ...message, content };
-  // Text from channels was cleaned when it arrived. It contains lines that the runtime added, so it stays as
-  // it is.
+  // Text from channels was cleaned when it arrived. It contains lines that the runtime added, so it must not
+  // be cleaned again.
   const isPlain = message.provenance === undefined;
   const plain = content.map((block) =>
     block.type === "text" && !isPlain ? { ...block, text: quoteRuntimeLabels(block.text) } : block,

@@ -56,7 +56,7 @@ export class Answer {
     this.#onText = onText;
   }
 
-  /** Counts the bytes received since the answer last grew. */
+  /** Counts received bytes. The count starts again whenever the answer grows. */
   heard(bytes: number): void {
     this.#rawBytes += bytes;
   }

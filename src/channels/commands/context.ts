@@ -108,7 +108,7 @@ export function accessOf({ parts, unit }: CommandContext): AccessContext {
 }
 
 /**
- * Returns this conversation as a viewer. If an operator sent the command, the viewer also has only the
+ * Returns this conversation as a viewer. If an operator sent the command, the viewer is also limited to the
  * operator's rights.
  */
 export async function viewerOf(here: ConversationContext): Promise<Viewer> {

@@ -97,7 +97,7 @@ async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route 
   const entry = Object.entries(account.groups).find(([name]) => idIn(name, channel) === to);
   if (entry?.[1].enabled === true) return route;
   if (threadId !== undefined || !(await isKnownPeer(ctx.db, ctx.settings, route))) return undefined;
-  // A person's chat may have another id than the person.
+  // The direct chat with a person may have another id than the person.
   const { accountId } = account;
   return (await getPeer(ctx.db, { channel, accountId, peerId: to }))?.route ?? route;
 }

@@ -162,7 +162,10 @@ function closeReason(text: string): string {
     .replace(/\uFFFD+$/, "");
 }
 
-/** Returns the device that signed the challenge. A signature without a nonce could be a replay. */
+/**
+ * Returns the device that signed the challenge. Refuses a signature without a nonce, because it could be a
+ * replay.
+ */
 function signerOf(proof: DeviceProof | undefined): string | undefined {
   return proof?.nonce === undefined ? undefined : proof.id;
 }

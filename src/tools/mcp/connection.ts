@@ -183,8 +183,8 @@ export class Connection {
         {
           signal: watch.signal,
           timeout: NEVER_MS,
-          // The output schema is omitted, so that the library passes the answer on unchanged. The model
-          // judges it.
+          // The output schema is omitted, so that the library passes the answer on without checking it
+          // against the schema.
           toolDefinition: { name: ownName, inputSchema: inputSchema as { type: "object" } },
         },
       );

@@ -151,7 +151,7 @@ class HttpLink implements Link {
   }
 }
 
-/** Creates a link without starting it. Loads the library. */
+/** Loads the MCP library and creates a link that is not connected yet. */
 export async function httpLink(plan: HttpPlan): Promise<Link> {
   const { StreamableHTTPClientTransport: Http } = await import("@modelcontextprotocol/client");
   const inner = new Http(new URL(plan.url), {

@@ -112,7 +112,7 @@ export class Server {
     }
   }
 
-  /** Returns its current tools, or a failure. */
+  /** Returns the server's current tools, or a failure. */
   async tools(patience: Patience): Promise<Result<Definitions>> {
     const live = await this.#ready(patience);
     if (!live.ok) return live;

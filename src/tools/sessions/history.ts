@@ -1,5 +1,5 @@
 // Implements the tool `sessions_history`, which returns one page of a visible session's transcript. The
-// answer is redacted, then cut; the stored transcript stays as it is (I14).
+// answer is redacted, then cut; the stored transcript does not change (I14).
 
 import { shownKey } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";

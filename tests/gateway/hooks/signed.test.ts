@@ -234,7 +234,7 @@ const HOSTILE: [string, unknown, string][] = [
   ["half a character", "\ud800", "\ufffd"],
   ["an object", { a: [1] }, '{"a":[1]}'],
 ];
-test.each(HOSTILE)("IH1: a template value that is %s stays data", async (_, value, shown) => {
+test.each(HOSTILE)("IH1: a value that is %s is inserted into a template as data", async (_, value, shown) => {
   const house = await openHooks({ mappings: [{ ...plain, message: "<{{body.text}}>" }] });
   const body = { text: value, secret: "no", idempotencyKey: "1" };
   expect((await hook(house, "/hooks/plain", body)).status).toBe(202);

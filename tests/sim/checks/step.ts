@@ -43,7 +43,7 @@ export class StepChecks {
   /** Ids of runs that have ended. */
   readonly #ended = new Set<string>();
   readonly #chains = new Map<string, number>();
-  /** By run or flow id: how it ended. */
+  /** The recorded end of each run and flow, by its id. */
   readonly #ends = new Map<string, string>();
   readonly #children = new Map<string, number>();
   #sinceMs = 0;

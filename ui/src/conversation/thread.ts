@@ -16,7 +16,7 @@ export const WINDOW_MAX = 300;
 
 export interface Thread {
   readonly sessionKey: string;
-  /** Changes with a reset. Absent before the first message to an unused key. */
+  /** A reset of the session changes this id. Undefined while the key of the session was never used. */
   readonly sessionId: string | undefined;
   readonly thinkingLevel: string;
   /** Oldest first. */

@@ -277,8 +277,8 @@ export interface Recovery {
   /** Only deliveries of this class. If absent, all deliveries. */
   readonly of?: DeliveryClass | undefined;
   /**
-   * The calling process, and a function that says whether it is currently making the attempt of a row. Its
-   * other attempts are lost.
+   * The calling process, and a function that says whether this process is currently making the attempt of a
+   * row. Other attempts of this process are lost.
    */
   readonly own?: { readonly owner: string; isUnderWay(id: string): boolean };
 }

@@ -59,7 +59,7 @@ const WORDS = {
 function changeOf(before: Row, after: Row): Change {
   const [fewer, more] = WORDS[after.unit];
   if (after.unit === "packages") {
-    // The row has a single value, which was counted and has no noise.
+    // Packages are counted, not measured, so every difference is real.
     const [was, is] = [middle(before), middle(after)];
     return is === was ? "same" : is < was ? fewer : more;
   }

@@ -57,7 +57,7 @@ interface Step {
   readonly args: readonly string[];
   /** Matches the output of a successful command. */
   readonly shows: RegExp;
-  /** By command: the known reason for its failure. The command runs anyway. */
+  /** The known reason why a command fails, by the command. The command runs anyway. */
   readonly known?: Readonly<Record<string, string>>;
   /** Default: the gateway's token. `none`: only the device token that the client stored earlier. */
   readonly token?: "wrong" | "none";

@@ -138,7 +138,7 @@ test("missing, malformed and wrong variables are reported with their path, never
   expect(found.join()).not.toContain("geheim");
 });
 
-test("if a variable inserted an unknown name, the error names the variable, in every list", () => {
+test("an error about an unknown name that a variable inserted shows the variable, not its value", () => {
   const text = `{ agents: { defaults: { model: "\${SECRET}" }, list: [{ id: "\${NAME}" }, { id: "\${NAME}",
     subagents: { allowAgents: ["x\${SECRET}"] } }] } }`;
   const found = config().problems(text, { env: { SECRET: "geheim.1", NAME: "Verdeckt" } });

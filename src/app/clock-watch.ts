@@ -22,7 +22,7 @@ interface ClockParts {
   readonly world: World;
   /** Whether scheduled jobs are enabled. */
   readonly cron: boolean;
-  /** Makes the outbox read its dates again. */
+  /** Makes the outbox read the dates of its deliveries again. */
   lookAgain(): void;
 }
 

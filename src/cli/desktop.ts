@@ -5,7 +5,7 @@ import type { CliParts } from "./parts.ts";
 
 const SHOW_MS = 10_000;
 const OUTPUT_MAX_BYTES = 1_000;
-/** Variables by which a program finds the desktop. */
+/** Environment variables with which a program finds the desktop. */
 const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 
 /** A notification, and the process that shows it. */
@@ -25,7 +25,7 @@ function commandFor({ platform, title, body }: DesktopNotice): readonly string[]
   return ["osascript", "-e", "on run argv", "-e", show, "-e", "end run", title.replace(/^-/, " -"), body];
 }
 
-/** Shows a notification. False: there is no desktop, or no program that shows it. */
+/** Shows a notification. Resolves to false if there is no desktop, or no program that can show it. */
 export async function showOnDesktop(notice: DesktopNotice, signal: AbortSignal): Promise<boolean> {
   const { parts, platform, cwd } = notice;
   const desktop = DESKTOP.flatMap((name) => {

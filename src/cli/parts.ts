@@ -155,7 +155,7 @@ export interface SandboxReport {
   readonly usable: boolean;
   /** Text for people: the backend that works, or the problem of each backend. */
   readonly text: string;
-  /** The fix. */
+  /** How to fix the problem. */
   readonly mend?: string;
 }
 

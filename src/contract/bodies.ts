@@ -25,7 +25,10 @@ interface BodySpec {
 }
 
 const { name: tool, arguments: args, sessionKey } = TOOL_METHODS["tools.invoke"].params.properties;
-const deliveryKey = about(name, "Id of the delivery, to detect repeats. Header `Idempotency-Key` wins.");
+const deliveryKey = about(
+  name,
+  "Id of the delivery, to detect repeats. The header `Idempotency-Key` has priority.",
+);
 const ACCEPTED = object({ ok: oneOf(true), runId: text(), sessionKey: text() });
 
 export const BODIES = {

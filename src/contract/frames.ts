@@ -25,7 +25,11 @@ export const REQUEST_FRAME = named(
   "RequestFrame",
   "A call of a method. Clients send no other frame.",
   object(
-    { type: oneOf("req"), id: text("Also in the answer."), method: text("Method, or `connect`.") },
+    {
+      type: oneOf("req"),
+      id: text("Id of the request. The answer has the same id."),
+      method: text("Method, or `connect`."),
+    },
     { params: about(anything, "Params of the method, as an object.") },
   ),
 );

@@ -15,7 +15,7 @@ export interface SessionGrant {
   readonly sessionKey: string;
   /** Tokens of one series are revoked together. */
   readonly series: string;
-  /** When it expires (ms since 1970). */
+  /** Time at which the token expires (ms since 1970). */
   readonly until: number;
 }
 

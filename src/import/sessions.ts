@@ -46,7 +46,7 @@ export interface SessionsJob {
   readonly nowMs: number;
   /** Counts of repaired transcript entries. */
   readonly repairs: Repairs;
-  /** When it fires, no further session is started. */
+  /** When this signal fires, the import of no further session begins. */
   readonly signal: AbortSignal;
   /** Called after each session. */
   done(key: string, outcome: SessionOutcome): void;

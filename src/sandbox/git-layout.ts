@@ -202,7 +202,7 @@ async function gitDirectory(dotGit: string): Promise<string> {
   return named === undefined ? dotGit : resolve(dirname(dotGit), named);
 }
 
-/** Settings of the user and of the machine may also name hooks. */
+/** The git settings of the user and of the machine may also name hooks. */
 const globalFiles = (): string[] => [
   join(homedir(), ".gitconfig"),
   join(homedir(), ".config", "git", "config"),

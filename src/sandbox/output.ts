@@ -2,7 +2,7 @@
 // O1: memory is limited: the beginning and the end are kept, the middle is only counted, and the text says
 // how much is missing.
 
-/** Keeps the first and the last half of `maxBytes`. */
+/** Keeps the beginning and the end of an output, each up to half of `maxBytes`. */
 export class Output {
   readonly #halfBytes: number;
   readonly #head: Buffer[] = [];

@@ -72,7 +72,7 @@ export function resolverFile(): string {
 /** Explains why a carrier must not be used here, or returns undefined if it may. */
 function unfit(carrier: Carrier): string | undefined {
   const [server] = serversIn(RESOLVER);
-  // The carrier's address for name lookups forwards all ports to the host's first DNS server.
+  // Slirp4netns forwards all ports of its name server address to the host's first DNS server.
   if (carrier === "pasta" || (server !== undefined && !LOOPBACK.test(server))) return undefined;
   return `is not used, because ${RESOLVER} names a server on the loopback, which it would expose`;
 }

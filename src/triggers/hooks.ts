@@ -198,7 +198,8 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   const place = route.value;
   const placed = { key: key.value, agentId: agentId.value, route: place };
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    // A caller gets an error for an unknown session. If a mapping's session is missing, operators see it.
+    // For an unknown session, a caller gets an error. If the session of a mapping is missing, operators get a
+    // failed delivery.
     const isNamed = turn.source === undefined && namesSession(place);
     if (isNamed && !(await getSession(unit.tx, place.to))) {
       return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`, {

@@ -197,7 +197,7 @@ test.each([
     'console.error("no key"); process.exit(3);',
     "`gemini` failed (exit code 3): no key",
   ],
-  ["that reads nothing", ["gemini"], "", "it was continued without a window but did not read it"],
+  ["that reads nothing", ["gemini"], "", "it was continued without a window but did not read the message"],
 ] as const)(
   "wake resume with a program %s: the owner learns the reason, and the next window gets the message",
   async (_, programs, behaviour, reason) => {
@@ -216,7 +216,7 @@ test.each([
   TEST_MS,
 );
 
-/** Answers each message of the inbox, like a model to which the hook has delivered them. */
+/** A program that answers each message of the inbox, like a model that got the messages from its hook. */
 const answers = (home: string, folder: string, port: number): string => `
 import { appendFileSync, readFileSync } from "node:fs";
 const handle = process.cwd().endsWith("one") ? "one" : "two";

@@ -56,7 +56,7 @@ export function cronContract(openGround: OpenGround): void {
     expect(await b.app.runs(cronKey(id))).toHaveLength(1);
   });
 
-  test("a job that one process edits while another starts it has the edit and the start", async () => {
+  test("if one process edits a job while another process starts it, neither change is lost", async () => {
     const { a, b } = await two(openGround, {});
     for (let round = 0; round < 6; round += 1) {
       const { id } = await add(a.app, { schedule });

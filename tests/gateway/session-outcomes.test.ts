@@ -65,7 +65,7 @@ test("a failed last turn stays in its row with the redacted reason, also after a
   expect(await mainRow(again)).not.toHaveProperty("failure");
 });
 
-test("I9: the reason names no session that the token does not cover", async () => {
+test("I9: the reason of a failure names only sessions that the token covers", async () => {
   const token = { token: "main", role: "operator", scopes: ["operator.read"], sessions: [MAIN] } as const;
   const house = await openHouse({
     gateway: { tokens: [token] },

@@ -18,7 +18,7 @@ export function put(dir: string, path: string, text: string | Buffer): void {
 }
 
 export interface SourceWanted {
-  /** By agent: the entries of `sessions.json`. */
+  /** The entries of each agent's `sessions.json`. */
   readonly agents?: Record<string, Record<string, unknown>>;
   /** By path below `agents/`, without `.jsonl`: the lines after the header. */
   readonly transcripts?: Record<string, readonly Line[]>;

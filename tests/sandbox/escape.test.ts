@@ -1,5 +1,6 @@
-// Attempts of hostile commands to escape from a sandbox. A limit bounds every bomb. Tests write only the
-// current value to kernel settings, so that an escape does no harm.
+// Attempts of hostile commands to escape from a sandbox. Commands that would use up all processes or memory
+// have a limit, and tests write to a kernel setting only its current value, so that a successful escape does
+// no harm.
 
 import { spawn } from "node:child_process";
 import {

@@ -72,14 +72,16 @@ export class Story {
   sessions = new Map<string, SessionFacts>();
   /** Every session that has existed, in its last state. */
   readonly known = new Map<string, SessionFacts>();
-  /** By session: lane numbers in the order in which turns began. */
+  /** For each session, the lane numbers of its turns, in the order in which the turns began. */
   readonly begun = new Map<string, { laneSeq: number; runId: string }[]>();
-  /** By connection: the messages accepted on it, each with its position among all requests. */
+  /**
+   * For each connection, the messages that were accepted on it, each with its position among all requests.
+   */
   readonly said = new Map<string, readonly { readonly at: number; readonly runId: string }[]>();
   /** Ids of runs that a caller has received. */
   readonly promised = new Set<string>();
   readonly keyed = new Map<string, KeyedRequest>();
-  /** By run: the errors that models and the story caused. */
+  /** For each run, the errors that models and the story caused. */
   readonly failures = new Map<string, string[]>();
   /** Sessions and runs that were stopped, reset, deleted or cancelled. */
   readonly stopped = new Set<string>();
@@ -104,7 +106,7 @@ export class Story {
   deaths = 0;
   /** Deliveries that an operator has requeued. */
   readonly retried = new Set<string>();
-  /** By unique word: how often a command that must not be repeated was executed. */
+  /** How often each command that must not be repeated was executed, by the unique word in the command. */
   readonly commands = new Map<string, number>();
   /** All settings of the story, each with its start time. */
   readonly epochs: { readonly fromMs: number; readonly settings: Settings }[] = [];

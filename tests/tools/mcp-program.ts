@@ -12,7 +12,7 @@ export const PROGRAM = fileURLToPath(import.meta.url);
 export interface Deeds {
   /** The port of the witness. */
   readonly witness: number;
-  /** Entries of its tool list, sent unchanged. */
+  /** Entries of the program's tool list, sent unchanged. */
   readonly tools?: readonly unknown[];
   /** Its tool list after a call of the tool `change`. */
   readonly toolsLater?: readonly unknown[];
@@ -22,9 +22,9 @@ export interface Deeds {
   readonly slow?: boolean;
   /** Exits at an unknown request, as some old servers do. */
   readonly old?: boolean;
-  /** Lines on its standard output that are not messages. */
+  /** Lines that the program writes to standard output, and that are not messages. */
   readonly noise?: readonly string[];
-  /** Bytes on its standard error. */
+  /** Number of bytes that the program writes to standard error. */
   readonly flood?: number;
   /** Writes this text to its standard error and exits. */
   readonly lastWords?: string;

@@ -112,7 +112,8 @@ describeInBrowser("the gateway's own work", () => {
     const stopping = first.house.stop().finally(() => {
       isStopped = true;
     });
-    // The gateway cuts off a connection that stays open, but only when the held clock advances.
+    // The stopping gateway cuts off open connections after a time limit, which passes only when the test
+    // advances the clock.
     await until(async () => {
       await first.world.advance(1_000);
       return isStopped;

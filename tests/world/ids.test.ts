@@ -18,7 +18,7 @@ test("an ordered UUID has version 7: it begins with its time, so that later ids 
   expect(Number.parseInt((made[0] ?? "").slice(0, 13).replace("-", ""), 16)).toBe(1_700_000_000_000);
 });
 
-test("UUIDs of the same millisecond differ, and so do the beginnings of those that people abbreviate", () => {
+test("UUIDs of the same millisecond differ, and the abbreviations that people see differ, too", () => {
   vi.useFakeTimers({ now: 1_700_000_000_000 });
   const many = (make: () => string): Set<string> => new Set(Array.from({ length: 1_000 }, make));
   expect(many(plainIds.orderedUuid).size).toBe(1_000);

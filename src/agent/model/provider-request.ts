@@ -187,7 +187,8 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, te
   if (status === undefined) return `no answer from ${provider.baseUrl}: ${text}`;
   const isCut = CUT.test(text.trim());
   if (!hasBegun) return isCut ? "the connection was closed before the answer began" : text;
-  return `the answer broke off before its end${isCut ? "" : ` (${text})`}. Send another message to continue`;
+  const detail = isCut ? "" : ` (${text})`;
+  return `the answer broke off before its end${detail}. Send another message to continue`;
 }
 
 /** Returns the message in a JSON error, with or without a status before it. */

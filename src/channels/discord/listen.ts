@@ -128,7 +128,7 @@ class Listening {
   readonly #stopper = new AbortController();
   #menu: Promise<void> | undefined;
   #problem: unknown;
-  /** A new session whose missed messages were not read yet. */
+  /** A new session. The messages that were missed before it are not read yet. */
   #beginning: GatewaySession | undefined;
 
   constructor(line: DiscordClient, ear: Ear, marks: Marks, botId: string) {

@@ -169,7 +169,7 @@ class Listener {
     if (method === "watch.overflow")
       backlog.fail(new ListenProblem("imsg dropped messages because they were not read fast enough"));
     if (method === "error") {
-      const words = textOf(fieldsOf(params.error).message) ?? "it can no longer read messages";
+      const words = textOf(fieldsOf(params.error).message) ?? "reading messages is no longer possible";
       backlog.fail(problemOf({ kind: "error", code: 0, message: words, data: {} }));
     }
   }

@@ -35,7 +35,7 @@ const AWAY_EVERY_MS = 10_000;
 /** Time for a starting program to start its MCP server. */
 const WINDOW_WITHIN_MS = 30_000;
 
-/** The facts that the program writes to the hook. */
+/** The fields of the event that the program writes to the hook. */
 interface HookEvent {
   readonly name: string;
   /** Id of the conversation. */
@@ -62,7 +62,7 @@ async function eventOf(input: NodeJS.ReadableStream): Promise<HookEvent> {
 
 /** The window of a hook. */
 interface HookPlace extends Place {
-  /** Its program runs without a window, to continue the conversation. */
+  /** True if the program runs without a window, to continue the conversation. */
   readonly continued: boolean;
 }
 
@@ -80,14 +80,14 @@ async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<HookP
   }
 }
 
-/** Keeps the conversation of the window, by which `wake.ts` reaches it. */
+/** Stores the id of the window's conversation, which `wake.ts` needs to wake the window. */
 function noteEvent(cli: Cli, { folder, number }: Place, event: HookEvent, busy: boolean): void {
   if (event.conversation === undefined) return;
   const { QWEN_CODE_MESSAGING_SOCKET: socket, QWEN_CODE_MESSAGING_TOKEN: token } = cli.parts.env;
   noteConversation(folder, number, { id: event.conversation, busy, ...optional({ socket, token }) });
 }
 
-/** Writes a text completely. False: the reader has gone. */
+/** Writes a text completely. Resolves to false if the reader has closed the stream. */
 function writeWhole(stream: NodeJS.WritableStream, text: string): Promise<boolean> {
   return new Promise((resolve) => {
     stream.once("error", () => resolve(false));
@@ -104,7 +104,7 @@ async function print(cli: Cli, { stdout, stderr }: HookOutput): Promise<boolean>
   return (await Promise.all(outputs)).every(Boolean);
 }
 
-/** Waits until messages were told, another hook takes over, or the program has gone. */
+/** Waits until messages were passed to the program, another hook takes over, or the program has exited. */
 async function waitForNews(
   cli: Cli,
   place: Place,

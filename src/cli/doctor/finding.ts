@@ -4,7 +4,7 @@ export interface Finding {
   readonly name: string;
   readonly level: "ok" | "warning" | "problem";
   readonly text: string;
-  /** The fix for the problem. */
+  /** How to fix the problem. */
   readonly mend?: string;
 }
 

@@ -9,7 +9,7 @@ import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Number of recent messages of a main session in which different senders are searched. */
+/** Number of recent messages of a main session that are searched for different senders. */
 const SEARCHED_MESSAGES = 200;
 
 export interface Target {

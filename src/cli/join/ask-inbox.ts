@@ -26,7 +26,7 @@ function resultOf(answer: unknown): Readonly<Record<string, unknown>> | undefine
   return isObject(value) ? value : undefined;
 }
 
-/** Calls a tool of the gateway. undefined: the gateway is away or refuses the token. */
+/** Calls a tool of the gateway. Returns undefined if the gateway cannot be reached or refuses the token. */
 export async function callTool(
   { url, token }: Upstream,
   call: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> },
@@ -52,15 +52,15 @@ export async function callTool(
       if (result !== undefined) return result;
     }
   } catch {
-    // The gateway is away: a hook is silent then.
+    // The gateway cannot be reached. A hook prints nothing in this case.
   }
   return undefined;
 }
 
 /**
- * Returns the messages after one, or without it the newest; undefined: the gateway is away or refuses the
- * token. `waitSeconds`: time for something new to come. `limit` 0: only the number of messages that nobody
- * was given.
+ * Returns the messages after a given one, or the newest if none is given. Returns undefined if the gateway
+ * cannot be reached or refuses the token. `waitSeconds`: maximum wait for a new message. `limit` 0: returns
+ * only the number of messages that no program has received yet.
  */
 export async function askInbox(
   upstream: Upstream,

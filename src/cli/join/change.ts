@@ -1,8 +1,8 @@
 // Plans, shows, makes and undoes changes of the configuration files of other programs.
-// JC1: everything else in a file stays byte for byte, and JSON that cannot be parsed is left alone. TOML is
-//      not parsed: a table may stand at the end of any file that does not name it yet.
-// JC2: an undone change restores the file of before exactly, or, if the file was edited since, removes only
-//      our own values; values that were edited are left, and reported.
+// JC1: everything else in a file stays byte for byte, and a JSON file that cannot be parsed is not changed.
+//      TOML is not parsed: a table is added at the end of a file that does not contain its name yet.
+// JC2: undoing a change restores the earlier file exactly. If the file was edited since, only the added
+//      values are removed; added values that were edited are kept and reported.
 
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,26 +10,28 @@ import { insertAt, removeAt } from "../../config/insert.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { replaceFile } from "../replace-file.ts";
 
-/** A value for a JSON file; items for a list come before the list's own. */
+/** A value to add to a JSON file. New items of a list are put before the existing items. */
 export interface Insertion {
   readonly path: readonly string[];
   readonly value: unknown;
 }
 
-/** A wanted change of one file: values of a JSON file, a table of a TOML file, or a whole new file. */
+/**
+ * A planned change of one file: values to add to a JSON file, a table to add to a TOML file, or a new file.
+ */
 export type Edit = { readonly file: string } & (
   | { readonly kind: "json"; readonly insertions: readonly Insertion[] }
   | { readonly kind: "toml"; readonly table: readonly [string, string]; readonly text: string }
   | { readonly kind: "new"; readonly text: string }
 );
 
-/** An edit with the texts around it. */
+/** An edit with the texts of the file before and after it. */
 export interface Change {
   readonly edit: Edit;
-  /** Absent: the file did not exist. */
+  /** Text of the file before the edit. Absent if the file did not exist. */
   readonly before?: string;
   readonly after: string;
-  /** Folders that were created for it, the deepest first. */
+  /** Folders that were created for the file, the deepest first. */
   readonly folders: readonly string[];
 }
 
@@ -42,7 +44,10 @@ function textOf(file: string): string | undefined {
   }
 }
 
-/** Whether a TOML file may have something under this name already: then a second table would break it. */
+/**
+ * Whether a TOML file may already contain this table. A second table of the same name would make the file
+ * invalid.
+ */
 function mayHave(text: string, [outer, inner]: readonly [string, string]): boolean {
   const lines = text.split("\n").filter((line) => !/^\s*#/.test(line));
   const isInline = new RegExp(`^\\s*["']?${outer}["']?\\s*=`);
@@ -51,7 +56,7 @@ function mayHave(text: string, [outer, inner]: readonly [string, string]): boole
   return lines.some((line) => isInline.test(line) || isBelow.test(line) || isNamed.test(line));
 }
 
-/** Returns the text of a TOML file with a further table at its end. */
+/** Returns the text of a TOML file with one more table at its end. */
 function withTable(before: string, text: string): string {
   return `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}${before === "" ? "" : "\n"}${text}`;
 }
@@ -100,7 +105,7 @@ export function planChanges(edits: readonly Edit[]): Result<Change[]> {
   return ok(changes);
 }
 
-/** Returns the lines of a change: `-` and `+` with two lines around them. */
+/** Formats a change as a diff: `-` and `+` lines, with two unchanged lines before and after. */
 export function diffOf({ edit, before = "", after }: Pick<Change, "edit" | "before" | "after">): string[] {
   const [old, now] = [before, after].map((text) => (text === "" ? [] : text.replace(/\n$/, "").split("\n")));
   if (old === undefined || now === undefined) return [];
@@ -124,7 +129,10 @@ export function makeChange({ edit, after }: Change): void {
   replaceFile(edit.file, after, 0o644);
 }
 
-/** A change to undo: the text after it, or what prevents that. `text` is absent if the file is to go. */
+/**
+ * The plan to undo a change: the text of the file afterwards, or the reason why it cannot be undone. `text`
+ * is absent if the file will be deleted.
+ */
 export type Undo = { readonly text?: string; readonly problems: readonly string[] };
 
 function undoneText({ edit, before }: Change, now: string): Undo {
@@ -150,7 +158,7 @@ function undoneText({ edit, before }: Change, now: string): Undo {
   return { text, problems };
 }
 
-/** Returns how a change is undone, without undoing it; undefined: its file is gone. */
+/** Returns how a change can be undone, without undoing it. Returns undefined if the file no longer exists. */
 export function planUndo(change: Change): Undo | undefined {
   const { edit, before, after } = change;
   const now = textOf(edit.file);

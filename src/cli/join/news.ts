@@ -1,6 +1,6 @@
-// Gives the new messages in the inbox of a window to its program.
-// NE1: a message counts as told once the output with it was written completely. If the process dies before
-//      that, the next one tells it: a message may be told twice, but is never lost.
+// Passes the new messages in the inbox of a window to the window's program. NE1: a message counts as passed
+// on once the output that contains it was written completely. If the process dies before that, the next
+// process passes the message on: the program may get a message twice, but none is lost.
 
 import { optional } from "../../core/optional.ts";
 import { findAddress } from "../address.ts";
@@ -18,13 +18,13 @@ export interface Place {
   readonly token: string;
 }
 
-/** Returns the gateway with the token of a window; undefined: its address is unknown. */
+/** Returns the gateway's address and the token of a window, or undefined if the address is unknown. */
 export async function upstreamOf(cli: Cli, { token }: Place): Promise<Upstream | undefined> {
   const address = await findAddress(cli);
   return address.ok ? { url: `${address.value.url.replace(/^ws/, "http")}/mcp`, token } : undefined;
 }
 
-/** Reads the inbox of a window; undefined: the gateway does not answer in time. */
+/** Reads the inbox of a window. Returns undefined if the gateway does not answer in time. */
 export async function readNews(
   cli: Cli,
   place: Place,
@@ -44,7 +44,7 @@ export async function readNews(
   }
 }
 
-/** Writes the messages for the model. */
+/** Formats the messages for the model. */
 function wordsFor(messages: readonly InboxMessage[]): string {
   const parts = messages.map(({ id, from, kind, text }) => {
     const author = from === undefined ? kind : `session ${from}`;
@@ -56,15 +56,15 @@ function wordsFor(messages: readonly InboxMessage[]): string {
 
 interface Telling {
   readonly stop: AbortSignal;
-  /** Time for messages to come. */
+  /** Maximum wait for new messages. */
   readonly waitSeconds?: number;
-  /** Writes the text. Resolves to false if it did not reach the program. */
+  /** Writes the text. Resolves to false if the text did not reach the program. */
   write(text: string): Promise<boolean>;
 }
 
 /**
- * Tells the messages after the cursor, and moves it behind them. `none`: there are none, another process
- * tells them, or they could not be written. `away`: the gateway does not answer.
+ * Passes on the messages after the cursor, and moves the cursor behind them. `none`: there are no messages,
+ * another process passes them on, or they could not be written. `away`: the gateway does not answer.
  */
 export async function tellNews(
   cli: Cli,

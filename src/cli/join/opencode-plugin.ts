@@ -1,5 +1,5 @@
-// Writes the plugin that wakes a window of opencode: it waits with `parley inbox` while the window is open,
-// and gives the messages to the window's last conversation, as that conversation's next prompt.
+// Generates the plugin that wakes a window of opencode: the plugin waits with `parley inbox` while the window
+// is open, and sends the messages to the window's last conversation as its next prompt.
 // OP1: a conversation keeps its agent and model: a prompt without them would leave a read-only mode.
 // OP2: sub-agents of the window get no messages.
 

@@ -1,5 +1,5 @@
 // Owns the programs that can join: their configuration files, and the protocol of their hooks.
-// PR1: only documented doors of a program are used: its MCP servers, its hooks, its plugins.
+// PR1: only documented interfaces of a program are used: its MCP servers, its hooks, its plugins.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -69,18 +69,24 @@ function entryOf([command, ...args]: readonly string[]): { command: string; args
 const shellLine = (words: readonly string[]): string =>
   words.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
-/** Tells the model at the start of the program or of a turn, as most programs read it. */
+/**
+ * Formats a hook's output with text for the model at the start of the program or of a turn, as most programs
+ * read it.
+ */
 function contextAt(hookEventName: string, text: string): HookOutput {
   const hookSpecificOutput = { hookEventName, additionalContext: text };
   return { stdout: JSON.stringify({ hookSpecificOutput }), code: 0 };
 }
 
-/** Blocks a prompt, or the end of a turn: then the model continues with the reason. */
+/**
+ * Formats a hook's output that blocks a prompt or the end of a turn. The model then continues with the reason
+ * as its input.
+ */
 export function blocked(reason: string): HookOutput {
   return { stdout: JSON.stringify({ decision: "block", reason }), code: 0 };
 }
 
-/** Tells the model as Codex, Gemini CLI and Qwen Code read it. */
+/** Formats a hook's output with text for the model, as Codex, Gemini CLI and Qwen Code read it. */
 const tellInTurn = (text: string, event: string): HookOutput =>
   event === "SessionStart" || startsTurn(event) ? contextAt(event, text) : blocked(text);
 
@@ -91,7 +97,7 @@ const claudeCode: Program = {
     ".mcp.json is often shared: this entry names a program of this machine.",
   ],
   edits(folder, { mcp, hook }) {
-    // In the background; its exit code 2 wakes an idle session.
+    // A hook that runs in the background. If it exits with code 2, the program wakes its idle session.
     const waiting = {
       type: "command",
       command: shellLine(hook),
@@ -134,7 +140,7 @@ const codex: Program = {
   ],
   edits(folder, { mcp, hook }) {
     const { command, args } = entryOf(mcp);
-    // Strings of JSON are strings of TOML, too.
+    // A JSON string is also a valid TOML string.
     const lines = [
       "[mcp_servers.parley]",
       `command = ${JSON.stringify(command)}`,
@@ -163,7 +169,7 @@ const codex: Program = {
   door: "queue",
   waits: () => false,
   tell: tellInTurn,
-  // The owner has joined this folder; Codex would refuse one without Git.
+  // The check for a Git repository is skipped, because Codex would refuse a folder without one.
   resume: (id, prompt) => ["codex", "exec", "resume", "--skip-git-repo-check", id, prompt],
 };
 
@@ -176,7 +182,7 @@ const openCode: Program = {
   edits(folder, { mcp, hook }) {
     const commented = join(folder, "opencode.jsonc");
     const file = existsSync(commented) ? commented : join(folder, "opencode.json");
-    // opencode adds the first to a file without it.
+    // opencode itself adds `$schema` to a file without it.
     const schema = { path: ["$schema"], value: "https://opencode.ai/config.json" };
     const server = { path: ["mcp", "parley"], value: { type: "local", command: mcp, enabled: true } };
     return [

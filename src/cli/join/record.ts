@@ -13,7 +13,7 @@ import { replaceFile } from "../replace-file.ts";
 import type { Change } from "./change.ts";
 import type { ProgramId } from "./programs.ts";
 
-/** Windows of one program in one folder that can be open at once. */
+/** Maximum number of open windows of one program in one folder. */
 export const WINDOWS_MAX = 8;
 const NAME_MAX_CHARS = 30;
 const HASH_CHARS = 6;
@@ -22,13 +22,13 @@ export interface JoinRecord {
   readonly handle: string;
   readonly program: ProgramId;
   readonly folder: string;
-  /** One for each window: a token of that window's session only. */
+  /** One token for each window, valid for that window's session only. */
   readonly tokens: readonly string[];
   /** The series of the tokens. */
   readonly series: string;
-  /** Absent: the setting `joined.wake`. */
+  /** How an idle window is woken. Default: the setting `joined.wake`. */
   readonly wake?: Wake;
-  /** A chat that is told of waiting messages. Absent: the setting `joined.notify`. */
+  /** Chat that gets notifications about waiting messages. Default: the setting `joined.notify`. */
   readonly notify?: string;
   readonly changes: readonly Change[];
 }
@@ -46,11 +46,11 @@ export function startWords({ parts, options }: Cli): string[] {
 
 export const joinedFolder = (home: string): string => join(home, ".parley", "joined");
 
-/** Returns the handle of a window: two windows never have the same. */
+/** Returns the handle of a window. Each window of a program has another handle. */
 export const windowHandle = (handle: string, window: number): string =>
   window === 1 ? handle : `${handle}.${window}`;
 
-/** Returns the handle of a program in a folder; folders of the same name get different ones. */
+/** Returns the handle of a program in a folder. Two folders with the same name get different handles. */
 export function handleFor(program: ProgramId, folder: string): string {
   const name = basename(folder)
     .replaceAll(/[^A-Za-z0-9_-]+/g, "-")

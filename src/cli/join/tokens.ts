@@ -10,13 +10,13 @@ import type { Cli } from "../cli.ts";
 import { openLink } from "../gateway-link.ts";
 import { type JoinRecord, WINDOWS_MAX, windowHandle, writeRecord } from "./record.ts";
 
-/** Tokens with less time left are renewed. */
+/** Tokens that expire within this time are renewed. */
 const RENEW_BELOW_MS = SESSION_TOKEN_MS / 2;
 const REVOKE_WITHIN_MS = 5_000;
 
 type Tokens = Pick<JoinRecord, "tokens" | "series">;
 
-/** Makes a token for each window. `series`: the one of earlier tokens of these windows. */
+/** Makes a token for each window. `series`: the series of the earlier tokens of these windows. */
 export async function makeTokens(cli: Cli, handle: string, series?: string): Promise<Result<Tokens>> {
   const address = await findAddress(cli);
   if (!address.ok) return address;
@@ -39,7 +39,7 @@ export async function makeTokens(cli: Cli, handle: string, series?: string): Pro
   return ok({ series: grant.series, tokens });
 }
 
-/** Extends tokens that expire soon, if they were made from the token that the gateway has now. */
+/** Extends tokens that expire soon, if they were made from the gateway's current token. */
 export async function renewTokens(cli: Cli, record: JoinRecord): Promise<JoinRecord> {
   const claim = readSessionToken(record.tokens[0] ?? "");
   const leftMs = (claim?.grant.until ?? 0) - cli.parts.world.clock.now();

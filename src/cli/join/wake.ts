@@ -1,8 +1,8 @@
-// Wakes the window of a joined program when a message waits that nobody was given.
+// Wakes the window of a joined program when its inbox has a message that no program has received yet.
 // WK1: the process that waits was started by the owner's program: as its MCP server, or by its hook. The
 //      gateway starts no program, and a sender cannot choose one.
 // WK2: messages that wait together cause one attempt and at most one notification. The next attempt follows
-//      after all of them were read.
+//      only after all of these messages were read.
 // WK3: a program is started without a window only if the owner allowed it, never during a turn, and one at a
 //      time for each window.
 
@@ -33,21 +33,27 @@ import {
   takeOver,
 } from "./windows.ts";
 
-/** Time in which the hooks of a turn that is ending, or of a start, tell the message. */
+/** Time for the hooks at the end of a turn, or at the start of a program, to pass the message on. */
 const GRACE_MS = 3_000;
-/** Time from waking a window until a message counts as not taken. */
+/**
+ * If the program has not received the messages within this time after the window was woken, the attempt has
+ * failed.
+ */
 const TAKEN_WITHIN_MS = 60_000;
 const LOOK_EVERY_MS = 1_000;
 const AGAIN_EVERY_MS = 10_000;
 /** Time limit of a program without a window. */
 const RUN_MAX_MS = 30 * 60_000;
 const QUEUE_MAX_MS = 30_000;
-/** A longer turn counts as interrupted. */
+/** A turn that takes longer counts as interrupted. */
 const TURN_MAX_MS = 30 * 60_000;
 const OUTPUT_MAX_BYTES = 4_000;
 const REASON_MAX_CHARS = 300;
 const SOCKET_MAX_MS = 5_000;
-/** Variables by which a program recognises that it was started by itself. */
+/**
+ * Environment variables that a program sets for its child processes, and by which it detects that it was
+ * started by itself.
+ */
 const OF_PARENT = new RegExp(
   "^(CLAUDECODE|CLAUDE_(PID|ENV_FILE|CODE_(ENTRYPOINT|SESSION|CHILD|MESSAGING))" +
     "|QWEN_CODE_(MESSAGING|SESSION|AGENT|PROMPT|NO_RELAUNCH|PRIVATE)|GEMINI_(SESSION|CLI_NO_RELAUNCH))",
@@ -60,7 +66,7 @@ interface Waker extends Place {
   readonly stop: AbortSignal;
 }
 
-/** Returns the settings of joined programs; undefined: the configuration is invalid. */
+/** Returns the settings of joined programs, or undefined if the configuration is invalid. */
 async function readSettings({ parts, options }: Cli): Promise<Waker["settings"] | undefined> {
   const { loadSettings } = await import("../../config.ts");
   const { env, home } = parts;
@@ -69,8 +75,9 @@ async function readSettings({ parts, options }: Cli): Promise<Waker["settings"] 
 }
 
 /**
- * Starts a process that waits for messages also after the window was closed, if its program may be continued.
- * It has the environment of the hook that starts it: programs pass less of theirs to an MCP server.
+ * Starts a process that waits for messages even after the window was closed, if the settings allow to
+ * continue its program. The process inherits the environment of the hook that starts it, because programs
+ * pass fewer variables to an MCP server.
  */
 export async function startKeeper(cli: Cli, handle: string, { folder, number }: Place): Promise<void> {
   const record = readRecord(cli.parts.home, handle);
@@ -95,7 +102,7 @@ function environment({ cli: { parts } }: Waker): Record<string, string> {
   return Object.fromEntries(known) as Record<string, string>;
 }
 
-/** Runs a command in the project. Returns the reason for a failure. */
+/** Runs a command in the project folder. Returns the reason if the command failed. */
 async function runIn(waker: Waker, argv: readonly string[], timeoutMs: number): Promise<string | undefined> {
   const { cli, record, stop } = waker;
   let end: HostProgramEnd;
@@ -114,7 +121,9 @@ async function runIn(waker: Waker, argv: readonly string[], timeoutMs: number): 
   return `\`${argv[0]}\` failed (${how})${said === "" ? "" : `: ${cut(said, REASON_MAX_CHARS)}`}`;
 }
 
-/** Gives the messages to a window of Qwen Code, by the socket that it offers to its own processes. */
+/**
+ * Passes the messages to a window of Qwen Code, over the socket that Qwen Code offers to its own processes.
+ */
 async function tellBySocket(waker: Waker, { socket, token }: Conversation): Promise<string | undefined> {
   const { clock, ids } = waker.cli.parts.world;
   const write = (text: string): Promise<boolean> =>
@@ -139,13 +148,15 @@ async function tellBySocket(waker: Waker, { socket, token }: Conversation): Prom
       door.resume();
     });
   const done = await tellNews(waker.cli, waker, { stop: waker.stop, write });
-  return done === "told" ? undefined : "its window did not take the message";
+  return done === "told" ? undefined : "its window did not accept the message";
 }
 
-/** Starts a turn in an open window, by the program's own door. Returns the reason for a failure. */
+/**
+ * Starts a turn in an open window, in the way that its program supports. Returns the reason if that failed.
+ */
 async function wakeWindow(waker: Waker, conversation: Conversation | undefined): Promise<string | undefined> {
   const { door } = PROGRAM[waker.record.program];
-  if (conversation === undefined) return "its hooks have not run in this window yet";
+  if (conversation === undefined) return "none of its hooks has run in this window yet";
   if (door === "queue") {
     const argv = ["codex", "queue", "--thread", conversation.id, "--message", NUDGE];
     return runIn(waker, argv, QUEUE_MAX_MS);
@@ -154,7 +165,7 @@ async function wakeWindow(waker: Waker, conversation: Conversation | undefined):
   return "it cannot be woken while it is idle";
 }
 
-/** Continues the conversation without a window. Returns the reason for a failure. */
+/** Continues the conversation without a window. Returns the reason if that failed. */
 async function resume(waker: Waker, conversation: Conversation | undefined): Promise<string | undefined> {
   const { folder, number, record } = waker;
   if (conversation === undefined) return "there is no conversation to continue";
@@ -166,7 +177,10 @@ async function resume(waker: Waker, conversation: Conversation | undefined): Pro
   }
 }
 
-/** Tells the owner: on the desktop, and in the named chat; without both, in the chat of the first owner. */
+/**
+ * Notifies the owner on the desktop and in the configured chat; if neither exists, in the chat of the first
+ * owner.
+ */
 async function tellOwner(waker: Waker, reason: string): Promise<void> {
   const { cli, record, settings, stop } = waker;
   const { parts } = cli;
@@ -182,13 +196,19 @@ async function tellOwner(waker: Waker, reason: string): Promise<void> {
   await callTool(upstream, { name: "message", arguments: { channel, to, message: body } }, stop);
 }
 
-/** Counts the messages that nobody was given; undefined: the gateway is away. */
+/**
+ * Returns the number of messages that no program has received yet, or undefined if the gateway cannot be
+ * reached.
+ */
 async function countWaiting(waker: Waker, waitSeconds?: number): Promise<number | undefined> {
   const wanted = { after: undefined, limit: 0 as const, ...optional({ waitSeconds }) };
   return (await readNews(waker.cli, waker, wanted, waker.stop))?.count;
 }
 
-/** Resolves once no message waits, within a time. False: one still waits. */
+/**
+ * Waits until the program has received all messages. Resolves to false if some are left when the time is
+ * over.
+ */
 async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
   const { clock } = waker.cli.parts.world;
   const until = clock.now() + withinMs;
@@ -199,10 +219,13 @@ async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
   }
 }
 
-/** Waits for the end of a turn, whose hook tells the messages. False: they were told. */
+/**
+ * Waits for the end of a turn. Resolves to false if the hook at the end of the turn has passed the messages
+ * on.
+ */
 async function untilIdle(waker: Waker): Promise<boolean> {
   const { clock } = waker.cli.parts.world;
-  // A turn that a person interrupted has no end that a hook could report.
+  // If a person interrupts a turn, no hook reports its end.
   const until = clock.now() + TURN_MAX_MS;
   const isBusy = () => isOpenNow(waker) && conversationOf(waker.folder, waker.number)?.busy === true;
   while (isBusy() && !waker.stop.aborted && clock.now() < until)
@@ -210,7 +233,10 @@ async function untilIdle(waker: Waker): Promise<boolean> {
   return !(await untilTaken(waker, GRACE_MS));
 }
 
-/** Moves the cursor past messages that the model has read by itself, so that no hook tells them again. */
+/**
+ * Moves the cursor behind messages that the model has already read with a tool, so that no hook passes them
+ * on again.
+ */
 async function skipRead(waker: Waker, from: string | undefined): Promise<void> {
   const { cli, folder, number, stop } = waker;
   const page = await readNews(cli, waker, { after: undefined, limit: 0 }, stop);
@@ -218,7 +244,7 @@ async function skipRead(waker: Waker, from: string | undefined): Promise<void> {
   await skipNews(folder, number, { from, to: page.nextAfter }, cli.parts.world.clock);
 }
 
-/** Makes one attempt to bring the waiting messages to the model. Returns the reason for a failure. */
+/** Makes one attempt to pass the waiting messages to the model. Returns the reason if the attempt failed. */
 async function attempt(waker: Waker): Promise<string | undefined> {
   const { folder, number } = waker;
   const from = cursorOf(folder, number);
@@ -229,7 +255,7 @@ async function attempt(waker: Waker): Promise<string | undefined> {
     if (refused === undefined) {
       const taken = await untilTaken(waker, TAKEN_WITHIN_MS);
       if (taken) await skipRead(waker, from);
-      return taken ? undefined : "it was woken but has not read it yet";
+      return taken ? undefined : "it was woken but has not read the message yet";
     }
     if (!mayResume(waker) || conversation?.busy !== false) return refused;
   }
@@ -238,7 +264,7 @@ async function attempt(waker: Waker): Promise<string | undefined> {
   await skipRead(waker, from);
   return (await countWaiting(waker)) === 0
     ? undefined
-    : "it was continued without a window but did not read it";
+    : "it was continued without a window but did not read the message";
 }
 
 /** Whether this process still has to wait for the window. */
@@ -250,8 +276,8 @@ function isNeeded(waker: Waker, isOurs: () => boolean): boolean {
 }
 
 /**
- * Waits for messages to one window, and wakes it. Ends when the window is closed; with `resume`, which
- * continues its conversation without a window, it ends when the program leaves.
+ * Waits for messages to one window, and wakes the window. Ends when the window is closed. With `resume`,
+ * which continues the conversation without a window, it ends after `parley leave`.
  */
 export async function wakeWhenIdle(
   cli: Cli,

@@ -1,5 +1,5 @@
-// Owns the numbers of the open windows of a joined program, so that two never share a session, and the files
-// about each window.
+// Owns the files about the open windows of a joined program, and the numbers of these windows. Because each
+// has its own number, two windows never share a session.
 // WI1: a window has its number from the start of its `parley mcp` until that ends; a free number is used
 //      again, so a restarted window returns to its session.
 // WI2: a hook belongs to the window whose program is among the hook's ancestors. A program that was started
@@ -14,14 +14,14 @@ import type { Clock } from "../../world.ts";
 import { replaceFile } from "../replace-file.ts";
 import { WINDOWS_MAX } from "./record.ts";
 
-/** A process that holds the lock longer has died. */
+/** A process that holds the lock for longer counts as dead. */
 const LOCK_MAX_MS = 5_000;
 const LOCK_TRIES_MAX = 200;
 const LOCK_EVERY_MS = 50;
-/** Shells and launchers between a program and its hook. */
+/** Maximum number of shells and launchers between a program and its hook. */
 const ANCESTORS_MAX = 8;
 
-/** An open window: its `parley mcp`, and the program that started that. */
+/** The processes of an open window: its `parley mcp`, and the program that started `parley mcp`. */
 interface Window {
   readonly bridge: number;
   readonly program: number;
@@ -44,7 +44,7 @@ function readText(file: string): string | undefined {
   }
 }
 
-/** Runs `work` while no other process is in it for this folder. */
+/** Runs `work` while this process holds the lock of the folder. */
 async function locked<T>(folder: string, clock: Clock, work: () => T): Promise<T | undefined> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const lock = join(folder, "lock");
@@ -72,7 +72,7 @@ function windowAt(folder: string, number: number): Window | undefined {
   return isAlive(window.bridge) ? { bridge: window.bridge, program: window.program } : undefined;
 }
 
-/** Takes the lowest free number; undefined: all are in use. */
+/** Reserves the lowest free number. Returns undefined if all numbers are in use. */
 export async function openWindow(folder: string, window: Window, clock: Clock): Promise<number | undefined> {
   return locked(folder, clock, () => {
     for (let number = 1; number <= WINDOWS_MAX; number += 1) {
@@ -106,10 +106,10 @@ function parentOf(pid: number, platform: string): number | undefined {
   }
 }
 
-/** A window among the ancestors of a process. */
+/** The window to which a process belongs. */
 export interface OwnWindow {
   readonly number: number;
-  /** Its program runs without a window, to continue the conversation. */
+  /** True if the program runs without a window, to continue the conversation. */
   readonly continued: boolean;
 }
 
@@ -135,14 +135,18 @@ const continuedFile = (folder: string, number: number): string => join(folder, `
 export const isContinued = (folder: string, number: number): boolean =>
   holderOf(continuedFile(folder, number)) !== undefined;
 
-/** Marks a window as continued by a program that this process starts. Returns a function that ends that. */
+/**
+ * Marks a window as continued by a program that this process starts. The returned function removes the mark.
+ */
 export function continueWindow(folder: string, number: number): () => void {
   const file = continuedFile(folder, number);
   replaceFile(file, String(process.pid));
   return () => rmSync(file, { force: true });
 }
 
-/** Makes this process the only one of its kind at a window: an earlier one sees that it was replaced. */
+/**
+ * Makes this process the only one of its kind for a window: an earlier process detects that it was replaced.
+ */
 export function takeOver(folder: string, number: number, kind: "waiter" | "waker"): () => boolean {
   const file = join(folder, `${number}.${kind}`);
   replaceFile(file, String(process.pid));
@@ -155,20 +159,20 @@ export function hasKeeper(folder: string, number: number): boolean {
   return waker !== undefined && waker !== windowAt(folder, number)?.bridge;
 }
 
-/** Returns the id of the last message that the window's model was given. */
+/** Returns the id of the last message that was passed to the window's model. */
 export function cursorOf(folder: string, number: number): string | undefined {
   return readText(join(folder, `${number}.cursor`));
 }
 
-/** Returns the living process that a file names. */
+/** Returns the id of the process that a file names, if the process is running. */
 function holderOf(file: string): number | undefined {
   const pid = Number(readText(file) ?? Number.NaN);
   return Number.isInteger(pid) && isAlive(pid) ? pid : undefined;
 }
 
 /**
- * Makes this process the only one that tells the messages after `from`. False: another one tells them or has
- * told them. The claim of a process that died is void.
+ * Makes this process the only one that passes on the messages after `from`. Returns false if another process
+ * does that or has done it. The claim of a process that has died does not count.
  */
 export async function claimNews(
   folder: string,
@@ -185,7 +189,7 @@ export async function claimNews(
   return claimed === true;
 }
 
-/** Ends the claim. `to`: the last message that the program was told; undefined: it was told none. */
+/** Ends the claim. `to`: the last message that was passed on, or undefined if none was. */
 export async function endClaim(
   folder: string,
   number: number,
@@ -199,8 +203,8 @@ export async function endClaim(
 }
 
 /**
- * Moves the cursor past messages that the program has read itself. Nothing moves if the cursor is not at
- * `from`, or a process that told messages died.
+ * Moves the cursor behind messages that the program has read itself. Does nothing if the cursor is not at
+ * `from`, or if a process died while it passed messages on.
  */
 export async function skipNews(
   folder: string,
@@ -214,12 +218,12 @@ export async function skipNews(
   });
 }
 
-/** The conversation in a window, as its hooks report it. */
+/** The state of the conversation in a window, as the window's hooks report it. */
 export interface Conversation {
   readonly id: string;
-  /** A turn is in progress. */
+  /** True while a turn is in progress. */
   readonly busy: boolean;
-  /** The window's own door, for programs that have one. */
+  /** Path of the window's own socket, for programs that have one. */
   readonly socket?: string;
   readonly token?: string;
 }

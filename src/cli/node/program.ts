@@ -28,7 +28,7 @@ export interface NodeProgramParts {
   readonly name: string;
   readonly version: string;
   readonly commands: ReturnType<typeof nodeCommands>;
-  /** Aborting it ends the program. */
+  /** Signal that ends the program. */
   readonly stop: AbortSignal;
 }
 

@@ -220,7 +220,7 @@ const sendRule = z.strictObject({
       keyPrefix: text.optional().describe("Prefix of the session key. Unset: every session."),
     })
     .describe("Conditions of the rule. An empty object matches every send."),
-  action: z.enum(["allow", "deny"]).describe("Effect on matching sessions; a deny always wins."),
+  action: z.enum(["allow", "deny"]).describe("Effect on matching sessions; `deny` always has priority."),
 });
 
 const session = z

@@ -13,7 +13,7 @@ export interface CommandWord {
   /** Syntax of the arguments. */
   readonly usage: string;
   readonly ownerOnly: boolean;
-  /** True if only the owner may use it in groups. In a direct chat everybody may. */
+  /** True if only owners may use the command in groups. In a direct chat everybody may use it. */
   readonly ownerOnlyInGroups: boolean;
 }
 

@@ -15,7 +15,7 @@ const CRASHES_PER_STRIKE = 3;
 /** Number of attempts that were lost because the process died. */
 export interface CrashCount {
   readonly crashes: number;
-  /** Attempts among these since a tool call of the run was last answered. */
+  /** Number of lost attempts since a tool call of the run was last answered. */
   readonly crashesInRow: number;
 }
 

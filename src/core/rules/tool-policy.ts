@@ -1,5 +1,5 @@
 // Decides which tools a session has, from the filters that apply to it.
-// TP1: a matching deny in any filter wins.
+// TP1: a matching deny list in any filter has priority.
 // TP2: every filter with a non-empty allow list must list the tool.
 // A sub-agent never has a tool that its requester lacks (I13), because the current filters of all its
 // ancestors apply to it as well. Tools of an external server (MCP) are recognised by the prefix of their

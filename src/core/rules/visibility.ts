@@ -287,7 +287,7 @@ function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: Age
 
 function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRules): Refusal {
   if (viewer.requester === "gone") {
-    const because = "the session that spawned this one is gone, so it sees its own tree alone";
+    const because = "the session that spawned this one is gone, so this session sees only its own tree";
     return refuse("not_visible", target, because, []);
   }
   const other = target.key === "global" ? viewer.agentId : agentIdInKey(target.key);

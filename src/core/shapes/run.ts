@@ -70,7 +70,7 @@ export interface Run {
   readonly attempt: number;
   /** Number of attempts that were lost because their process died (`crash-policy.ts`). */
   readonly crashes: number;
-  /** Attempts among these since a tool call of the run was last answered. */
+  /** Number of lost attempts since a tool call of the run was last answered. */
   readonly crashesInRow: number;
   readonly owner?: string;
   readonly acceptedAt: number;

@@ -478,7 +478,7 @@ export class Lanes {
       const stored = await getRun(store.db, runId);
       if (stored !== undefined) publishEnd(stored, { bus, watch });
     } catch (error) {
-      // `UnconfirmedCommits` publishes it again.
+      // `UnconfirmedCommits` publishes the end of the run again.
       world.log.warn({ err: error, runId }, "the end of a run could not be read");
     }
   }

@@ -17,7 +17,7 @@ import { untilStored } from "./until-stored.ts";
 export interface SharedSlots extends SlotLimits {
   /** Resolves when a slot may be free, or after a while. */
   untilFree(signal: AbortSignal): Promise<void>;
-  /** Notifies the other processes that lanes wait here. */
+  /** Notifies the other processes that lanes wait in this process. */
   wanted(): void;
 }
 

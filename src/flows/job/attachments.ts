@@ -80,7 +80,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ELOOP: LINKED,
   ENOTDIR: LINKED,
   EEXIST: "something is already there",
-  ENOTEMPTY: "something was put there meanwhile",
+  ENOTEMPTY: "another program has created something there in the meantime",
 };
 
 /** Returns a failure of the file system as a `Failure`. Any other error is a bug and is thrown. */

@@ -76,7 +76,7 @@ export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
     c.text(body, status as ContentfulStatusCode);
   const again = (c: Context<Env>): Response => {
     c.header("retry-after", String(RETRY_SECONDS));
-    return answer(c, { status: 503, body: "not now; send it again" });
+    return answer(c, { status: 503, body: "the gateway cannot handle the call now; send it again" });
   };
   const ask = async (c: Context<Env>, called: Called, body: Uint8Array): Promise<Result<Response>> => {
     const { channel, accountId, name } = called;

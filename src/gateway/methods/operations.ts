@@ -58,7 +58,7 @@ function levelOf(number: unknown): LogLine["level"] {
 function read({ seq, text }: LogTailLine): LogLine {
   try {
     const line: unknown = JSON.parse(text);
-    if (!isObject(line)) throw new Error("no object");
+    if (!isObject(line)) throw new Error("not an object");
     const { level, time, msg, ...rest } = line;
     const at = typeof time === "number" ? time : 0;
     return { ...rest, seq, time: at, level: levelOf(level), msg: String(msg ?? "") };

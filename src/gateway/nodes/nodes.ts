@@ -191,7 +191,7 @@ export class NodeHub {
     const { node } = status;
     const { place } = node;
     const isElsewhere = place !== undefined && place.owner !== this.#parts.engine().processId;
-    // The row names the newest connection. An earlier one may still be open here.
+    // The row names the newest connection. An earlier one may still be open in this process.
     if (isElsewhere && status.ownerLives) return this.#askElsewhere(place.owner, node, call, signal);
     const live = this.#live.get(node.id);
     return live === undefined ? this.#away(node) : this.#calls.ask(live.line, call, paramsJSON, signal);

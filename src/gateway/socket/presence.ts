@@ -26,7 +26,7 @@ export interface Presence {
 }
 
 function entryOf({ connId, params: { client } }: Member, ts: number, redactor: Redactor): PresenceEntry {
-  // Cut, so that no client's text fills the others' lists.
+  // The text is cut, so that no client can fill the lists of other clients.
   const shown = (text: string): string => redactor.beginning(text, SHOWN_MAX_CHARS).text;
   return {
     connId,

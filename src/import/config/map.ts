@@ -124,7 +124,7 @@ function mapList(list: unknown, mapping: Mapping): Tree[] {
       mapping.notes.push("an agent without an id is skipped");
       continue;
     }
-    // The first agent that is marked as default wins.
+    // If several agents are marked as default, the first one is used.
     if ([...mapped.values()].some((other) => other.default === true)) one.default = undefined;
     mapped.set(String(one.id), one);
     mapping.leftOf.set(`agents.list[${one.id}]`, agent);

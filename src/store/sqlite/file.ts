@@ -120,7 +120,9 @@ function refuseIrregular(file: string): Result<void> {
   const found = statOf(file);
   if (found === undefined) return fail("store_unavailable", `there is no file ${file}`);
   if (found.isDirectory()) {
-    return fail("store_unavailable", `${file} is a directory`, { hint: "Name the file in it." });
+    return fail("store_unavailable", `${file} is a directory`, {
+      hint: "Give the path of the database file in this directory.",
+    });
   }
   const odd = BESIDE.map((ending) => `${file}${ending}`).find((name) => statOf(name)?.isFile() === false);
   if (odd === undefined) return ok(undefined);
@@ -162,7 +164,7 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
   if (version > SCHEMA_VERSION) {
     const known = `schema version ${version}, known up to ${SCHEMA_VERSION}`;
     return fail("store_unavailable", `${file} was written by a newer version of this program (${known})`, {
-      hint: "Use that version. Nothing was changed.",
+      hint: "Use the newer version. Nothing was changed.",
     });
   }
   const check = whole === "pages" ? "quick_check(1)" : "integrity_check(1)";

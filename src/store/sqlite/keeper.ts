@@ -93,7 +93,7 @@ export class StoreKeeper {
     );
   }
 
-  /** Call it before the connections are closed. */
+  /** Must be called before the connections are closed. */
   closing(): void {
     this.#marking?.cancel();
     this.#checkpoint?.cancel();
@@ -104,7 +104,7 @@ export class StoreKeeper {
     }, "could not read the log position for the high-water mark");
   }
 
-  /** Call it after the connections are closed. */
+  /** Must be called after the connections are closed. */
   closed(): void {
     const { file, writer, view } = this.#parts;
     // SQLite deletes the log after it has written all of it to the database.

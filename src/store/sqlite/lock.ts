@@ -14,7 +14,7 @@ const SQLITE_BUSY = 5;
 function holder(noteFile: string): string {
   try {
     const pid = Number.parseInt(readFileSync(noteFile, "utf8"), 10);
-    if (Number.isNaN(pid)) return "another process (its note cannot be read)";
+    if (Number.isNaN(pid)) return "another process (its id could not be read)";
     return `process ${pid}, since ${statSync(noteFile).mtime.toISOString()}`;
   } catch {
     return "another process (it is starting or stopping)";

@@ -21,6 +21,9 @@ export interface OutsideWorld {
 
 /** A connection to a server, until it is closed or breaks. */
 export interface Link extends Transport {
-  /** Returns its last output besides protocol messages, for diagnosis by people. Not redacted. */
+  /**
+   * Returns the server's last output besides protocol messages, for diagnosis by people. Secrets in it are
+   * not redacted.
+   */
   lastWords(): string;
 }

@@ -38,7 +38,7 @@ test.each(TEXTS)("WF: %j", (markdown, wanted) => {
   expect(formatText(markdown).sent).toBe(wanted);
 });
 
-test("WF3: a text that its marks make too long is sent without them", () => {
+test("WF3: if formatting makes a text too long, the text is sent without formatting", () => {
   const markdown = "**a** ".repeat(660);
   expect(formatText(markdown).sent.length).toBeLessThanOrEqual(4096);
   const dense = "\\*a\\* ".repeat(660);

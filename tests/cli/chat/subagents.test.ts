@@ -146,13 +146,16 @@ test.each([
     "✓ sandbox     for main, ops (backend auto)",
   ],
   [{ mode: "all" }, NONE, 1, "bubblewrap is not installed; runs that need it are refused"],
-])("doctor: with the sandbox %j and %j it exits with %i", async (sandbox, report, code, words) => {
-  const agents = { defaults: { sandbox }, list: [{ id: "main" }, { id: "ops" }] };
-  const { home } = await makeHome({ agents });
-  const doctor = await run(home, ["doctor"], { sandbox: report });
-  expect(doctor).toMatchObject({ code, out: expect.stringContaining(words) });
-  if (!report.usable) expect(doctor.out).toContain("→ Install bubblewrap.");
-});
+])(
+  "parley doctor with the sandbox settings %j and the report %j exits with code %i",
+  async (sandbox, report, code, words) => {
+    const agents = { defaults: { sandbox }, list: [{ id: "main" }, { id: "ops" }] };
+    const { home } = await makeHome({ agents });
+    const doctor = await run(home, ["doctor"], { sandbox: report });
+    expect(doctor).toMatchObject({ code, out: expect.stringContaining(words) });
+    if (!report.usable) expect(doctor.out).toContain("→ Install bubblewrap.");
+  },
+);
 
 test("doctor names the agents whose commands run outside a sandbox", async () => {
   const list = [{ id: "main" }, { id: "ops", sandbox: { mode: "all" } }];

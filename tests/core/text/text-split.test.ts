@@ -89,7 +89,7 @@ test("TS1–TS3: a document that is split loses no text, has no part that is too
   );
 });
 
-test("TS1–TS3: the same is true for text of fence characters, blanks and surrogate pairs", () => {
+test("TS1–TS3: text of fence characters, blanks and surrogate pairs is split by the same rules", () => {
   const unit = fc.constantFrom(
     "`",
     "```",

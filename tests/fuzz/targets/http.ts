@@ -241,7 +241,7 @@ function answerIn(heard: string): Answer | undefined {
   const bytes = Buffer.from(text);
   const status = Number(found[1]);
   if (status === 101) return { status, body: text };
-  // Bytes behind it answer a second request, which part of the input formed.
+  // Bytes after the body answer a second request, which is formed by a part of the input.
   if (length !== undefined && bytes.length >= Number(length)) {
     return { status, body: bytes.toString("utf8", 0, Number(length)) };
   }

@@ -235,7 +235,10 @@ const isNothing = (value: unknown): boolean =>
 
 const isBlank = (value: unknown): boolean => typeof value === "string" && /^\s*$/.test(value);
 
-/** Accepted although it is not in the list of thinking levels: a spawn checks the level itself. */
+/**
+ * A word that is accepted although it is not in the list of thinking levels, because a spawn checks the level
+ * itself.
+ */
 const THINKING_WORD = "xhigh";
 
 /** Returns whether a value can be converted to the type of the schema, in any spelling of a model. */

@@ -171,7 +171,7 @@ test("PC3: if a request can't be stored, the platform is asked to retry, and a g
   const { hookUrl, host, house } = await openGround();
   host.failing = 1;
   const told = await deliver(hookUrl, body);
-  expect(told).toMatchObject({ status: 503, text: "not now; send it again" });
+  expect(told).toMatchObject({ status: 503, text: "the gateway cannot handle the call now; send it again" });
   expect(told.headers.get("retry-after")).toBe("30");
   expect((await deliver(hookUrl, body)).status).toBe(200);
   await house.engine.stop(0);

@@ -68,7 +68,7 @@ test.deep("huge messages make a page short, and no message between two pages is 
   expect(seen).toEqual(Array.from({ length: 12 }, (_, n) => `m${n}`));
 });
 
-test("two positions in one request are refused, and so is an unknown message", async () => {
+test("a request for history with two positions, or with an unknown message as position, is refused", async () => {
   const house = await withMessages(3);
   const client = await house.client();
   for (const places of [

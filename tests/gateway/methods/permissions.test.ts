@@ -91,7 +91,7 @@ describe.each([
   });
 });
 
-test("a request outlives its process only until the next attempt asks again", async () => {
+test("the permission request of a dead process stays open until the next attempt asks again", async () => {
   const dir = temporaryFolder();
   const first = await openAsking({ dir });
   const runId = await say(first, MAIN, "deploy");

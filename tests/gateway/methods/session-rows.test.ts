@@ -62,7 +62,7 @@ test("roots are the sessions without a parent, with the number of their children
   expect((await listed(house, { spawnedBy: MAIN }))[0]).not.toHaveProperty("children");
 });
 
-test("rows of given keys are returned in one page, without unknown keys, and filters apply", async () => {
+test("a list of given keys has one page, leaves out unknown keys, and applies the filters", async () => {
   const house = await openTree();
   expect(keysOf(await listed(house, { keys: [A, B, C, "agent:main:chat:none"] }))).toEqual([A, B]);
   expect(keysOf(await listed(house, { keys: [A, C], includeArchived: true }))).toEqual([A, C]);

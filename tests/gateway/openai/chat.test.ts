@@ -17,7 +17,7 @@ async function collected(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   return { chunks, text };
 }
 
-test("agents are listed as models, and both names of each are accepted", async () => {
+test("agents are listed as models, and each is accepted under both of its names", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const { data } = await client.models.list();

@@ -338,7 +338,7 @@ test("a text has the same maximum length as in other methods", () => {
   }
 });
 
-test("all bodies that are being read share a limit, from which interrupted ones are removed", async () => {
+test("all bodies that are being read share a limit, and an interrupted body no longer counts", async () => {
   const house = await openHouse();
   const half = (): Socket => {
     const socket = connect(house.port, "127.0.0.1");

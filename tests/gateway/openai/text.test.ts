@@ -47,7 +47,7 @@ test("TX1: a resumed run with the same text continues at the same position", () 
   expect(sent.join("")).toBe("Hello world and more words");
 });
 
-test("TX1: a resumed run with another text begins after a blank line", () => {
+test("TX1: if a resumed run writes another text than before, that text begins after a blank line", () => {
   const pieces = open();
   const sent = ["Hello world ", "Hel", "Help is "].map((text) => pieces.next(text));
   sent.push(pieces.end("Help is near"));

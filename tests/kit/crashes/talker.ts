@@ -20,7 +20,7 @@ const OPEN_MAX = 50;
 export interface Told {
   /** Sessions that clients may write to: the main sessions, and sessions created during the test. */
   readonly sessions: string[];
-  /** By run id: the final status of each accepted run, or undefined while it is unknown. */
+  /** The final status of each accepted run by its id; undefined while the status is unknown. */
   readonly accepted: Map<string, string | undefined>;
   /** Violations found so far. */
   readonly problems: string[];

@@ -32,7 +32,7 @@ export interface Talk {
   readonly dice: Dice;
   /** Ids of the runs that a caller knows to be accepted. */
   readonly accepted: string[];
-  /** By session: the lane numbers of its turns, in the order in which they began. */
+  /** For each session, the lane numbers of its turns, in the order in which the turns began. */
   readonly begun: Map<string, number[]>;
   /** How long an agent may wait for another, in seconds. */
   readonly waitSeconds: readonly number[];

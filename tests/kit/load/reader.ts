@@ -44,7 +44,7 @@ export class LoadReader {
   readonly #options: ReaderOptions;
   #socket: WebSocket | undefined;
   #expected = 1;
-  /** By run id: the last sequence number of each running run. */
+  /** The last sequence number of each running run, by the run's id. */
   readonly #runs = new Map<string, number>();
   readonly #pending = new Map<string, Pending>();
   #requests = 0;

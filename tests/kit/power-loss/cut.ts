@@ -149,7 +149,7 @@ export interface Loss {
   /** Pages of the database, from 1, that no sync has confirmed. */
   readonly pages: ReadonlySet<number>;
   readonly pageBytes: number;
-  /** By file name: the number of synced bytes of each JSONL copy. */
+  /** The number of synced bytes of each JSONL copy, by file name. */
   readonly copies: ReadonlyMap<string, number>;
 }
 

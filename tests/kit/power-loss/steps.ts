@@ -37,7 +37,7 @@ export function powerStep(seed: string, number: number): PowerStep {
  */
 export function powerState(seed: string, count: number): Map<string, string[]> {
   const current = new Map<string, string>();
-  /** By session: its transcripts since it was last deleted. */
+  /** The transcripts of each session since the session was last deleted. */
   const all = new Map<string, string[]>();
   const state = new Map<string, string[]>();
   for (let number = 1; number <= count; number += 1) {

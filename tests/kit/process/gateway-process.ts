@@ -15,7 +15,7 @@ export interface GatewayProcess {
   readonly token: string;
   readonly home: string;
   readonly pid: number;
-  /** Returns its output so far. */
+  /** Returns the output of the process so far. */
   stdout(): string;
   stderr(): string;
   connect(): Promise<GatewayClient>;

@@ -8,7 +8,7 @@ export interface Sent {
   readonly text: string;
   /** True: a new round trip. False: it shares that of an earlier statement. */
   readonly isTrip: boolean;
-  /** Whether it was sent inside a transaction, `begin` and `commit` included. */
+  /** Whether the statement was sent inside a transaction, `begin` and `commit` included. */
   readonly inTransaction: boolean;
 }
 

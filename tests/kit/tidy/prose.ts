@@ -37,6 +37,7 @@ const SQL_WORDS = [
   String.raw`^order by\b|\b(?:case when|is (?:not )?null|row_number|coalesce|count|exists|max|substr|extract) ?\(`,
   String.raw`\bcase when\b|\bis (?:not )?null\b|\bnot exists\b|\bescape '|\bunion (?:all )?select\b`,
   String.raw`^[\w.]+ (?:as \w+|desc\b.*)$|^(?:and )?[\w.(]+ (?:(?:not )?in \(|[<=] [\$'])`,
+  String.raw`^\W*\$\{\w+\} (?:and|or) \w+ [<=]`,
 ];
 const SQL = new RegExp(SQL_WORDS.join("|"));
 const JSX_CLASS = /\bclass=(?:"[^"]*"|\{[^\n]*?\}(?=[\s/>]))/g;

@@ -1,6 +1,6 @@
 // Reads source files into the facts that tidy.test.ts checks: imports, exports, functions, references to
-// names. Parsing is the TypeScript compiler's, over an in-memory file system, so examples of a test are read
-// like real files.
+// names. The TypeScript compiler parses the files, from a file system in memory, so a test can pass examples
+// in place of real files.
 
 import { dirname, posix } from "node:path";
 import type { Node, SourceFile } from "typescript/unstable/ast";

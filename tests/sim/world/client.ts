@@ -85,7 +85,7 @@ export class Client {
   readonly #pending = new Map<string, Pending>();
   /** Number of connections so far. Requests on the same connection are accepted in order. */
   #connections = 0;
-  /** By run: the sequence number of its last event, and whether its end has arrived. */
+  /** For each run, the sequence number of its last event, and whether its end has arrived. */
   readonly #runs = new Map<string, { seq: number; final: boolean }>();
 
   constructor(story: Story, name: string, token: string) {
@@ -94,7 +94,7 @@ export class Client {
     this.token = token;
   }
 
-  /** Whether it can send a request now. */
+  /** Whether the client can send a request now. */
   get ready(): boolean {
     return this.#ready && this.#process?.state === "up" && this.#socket?.readyState === 1;
   }

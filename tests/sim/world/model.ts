@@ -97,7 +97,8 @@ function checkTools({ story, settings, work, request }: Asked, all: readonly str
   const { sessionKey } = work.run;
   const offered = request.tools.map((tool) => tool.name).join();
   const right = all.filter((name) => hasTool(sessionKey, name, story.sessions, settings)).join();
-  // The rights were computed at the start of the run; a session above this one may be deleted since then.
+  // The rights were computed at the start of the run; a session above this one may have been deleted since
+  // then.
   if (offered === right || offered === work.tools) return;
   story.wrong("I13", `${sessionKey} is offered ${offered} and has a right to ${right}`);
 }

@@ -52,7 +52,7 @@ interface Writer {
   readonly seed: string;
   /** The last transaction that was confirmed or that a reader saw. -1: the store is not open yet. */
   confirmed(): number;
-  /** By salt of the log: the number of synced frames. */
+  /** The number of synced frames for each salt of the log. */
   synced(): Map<string, number>;
   end(): Promise<void>;
 }

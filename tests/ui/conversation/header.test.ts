@@ -47,7 +47,7 @@ describeInBrowser("the header of a conversation", () => {
     }
   });
 
-  test("a link to a session far down the list shows its row, selected", async () => {
+  test("a link to a session far down the list scrolls to the session's row, which is selected", async () => {
     const house = await openHouse();
     const seeds = manySessions(400, NEWEST);
     await seedSessions(house.store, seeds);

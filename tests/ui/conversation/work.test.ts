@@ -34,7 +34,7 @@ function foreman(): ReturnType<typeof scriptedModel> {
     const part = /do part (\d)/.exec(last)?.[1];
     if (part === "3") return { error: "401 no such key" };
     if (part !== undefined) return `I have **part ${part}**.`;
-    // The result itself is announced.
+    // The announce step returns no text, so the runtime announces the result itself.
     if (last.includes("announce step")) return "";
     if (last.includes("toolResult")) return "All are at work.";
     if (!last.includes("spawn them")) return "Noted.";

@@ -102,7 +102,7 @@ test("sessions that name each other, or themselves, as parents cause no endless 
   expect(shown(forest.lines(OPEN))).toEqual(["a"]);
 });
 
-test("keys move in the tree as usual: down, in, out, to its ends, and select", () => {
+test("arrow keys, Home, End, Page Up and Page Down move the selection in the tree; Enter and Space select a row", () => {
   const forest = smallTree();
   const lines = forest.lines((key) => key === "a");
   const after = (key: string, at: number) => deedOf(key, lines, at, 2);

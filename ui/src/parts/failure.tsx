@@ -28,7 +28,7 @@ export function Awaited(props: { value?: unknown; problem: unknown; again: () =>
 }
 
 interface BoundaryProps {
-  /** When it changes, a view that has failed is rendered again. */
+  /** When this key changes, a view that has failed is rendered again. */
   readonly resetKey: string;
   readonly children: ComponentChildren;
 }

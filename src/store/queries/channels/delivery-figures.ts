@@ -53,7 +53,7 @@ async function troubles(
   const query = sql<Trouble>`select ${way} as way, error, settled_at from ${some(state, order)}
     where error is not null order by seq ${sql.raw(order)}`;
   const { rows } = await query.execute(db);
-  // The first row of each prefix must win, so it is inserted last.
+  // The first row of each prefix must be kept, so it is inserted last.
   return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
 }
 

@@ -42,7 +42,7 @@ export interface EndedTurn extends TurnOf {
 /** An active turn: it runs, waits, or is the next in a queue. */
 export interface ActiveTurn extends TurnOf {
   readonly state: ActiveRunState;
-  /** Time when it began to run, to wait or to queue. */
+  /** Time when the turn began to run, to wait or to queue. */
   readonly sinceMs: number;
 }
 

@@ -57,7 +57,7 @@ test("parley store shows the location of the store, its contents and the gateway
   const facts = { kind: "embedded", place: dir, sessions: 3, messages: 2, runs: 1, unfinishedRuns: 0 };
   expect(await runJson(home, ["store"])).toMatchObject({ ok: true, ...facts, bytes: expect.any(Number) });
   await gateway.stop();
-  expect((await store(home)).out).toContain("no gateway holds it");
+  expect((await store(home)).out).toContain("no gateway uses it");
 });
 
 test("a store can be migrated, backed up and restored, and keeps its messages each time", async () => {

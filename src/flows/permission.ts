@@ -7,8 +7,8 @@ import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { PermissionDecision, PermissionQuestion } from "../core/shapes/permission.ts";
 import { isInHouse } from "../core/shapes/route.ts";
-import { quoted } from "../core/text/cut.ts";
-import { safeLine } from "../core/text/safe-text.ts";
+import { cut, quoted } from "../core/text/cut.ts";
+import { markdownLine } from "../core/text/safe-text.ts";
 import type { Unit } from "../engine/unit.ts";
 import {
   decidePermission,
@@ -16,7 +16,9 @@ import {
   insertPermission,
   openPermissions,
 } from "../store/queries/permissions.ts";
+import { getRun } from "../store/queries/runs/runs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
+import { placeOfRun } from "./conversation/party.ts";
 import { type OutboxListener, queueNote } from "./delivery/outbox.ts";
 
 const OPEN_MAX = 200;
@@ -46,11 +48,12 @@ export function shortPermissionId(id: string): string {
   return id.slice(0, SHORT_ID_CHARS);
 }
 
+/** Writes the note in Markdown; title and arguments are shown as they are (`markdownLine`). */
 function noteText({ id, agentId, title, detail }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
-  const shown = detail === undefined ? "" : `\n${safeLine(detail).slice(0, NOTE_DETAIL_MAX_CHARS)}`;
+  const shown = detail === undefined ? "" : `\n${markdownLine(cut(detail, NOTE_DETAIL_MAX_CHARS))}`;
   return (
-    `Agent ${agentId} asks for permission: ${safeLine(title)}${shown}\n\n` +
+    `Agent ${agentId} asks for permission: ${markdownLine(title)}${shown}\n\n` +
     `An owner answers with /allow ${shortId} or /deny ${shortId} within ${minutes(askMs)}.`
   );
 }
@@ -59,19 +62,27 @@ function minutes(ms: number): string {
   return ms < 120_000 ? `${Math.round(ms / 1000)} seconds` : `${Math.round(ms / 60_000)} minutes`;
 }
 
-/** Writes a note to the chat of the session at the top of the requester's spawn chain, if it has one. */
+/**
+ * Writes a note to the chat that the work came from, if it came from a chat. Others may have written to its
+ * sessions since.
+ */
 async function noteInChat(
   ports: { readonly outbound: OutboxListener },
   unit: Unit,
   question: PermissionQuestion,
 ): Promise<void> {
-  const session = await getSession(unit.tx, question.sessionKey);
-  const top = session && (await spawnChainOf(unit.tx, session)).at(-1);
-  const root = top && (await getSession(unit.tx, top.key));
-  const route = root?.lastRoute;
-  if (root === undefined || route === undefined || isInHouse(route)) return;
-  const text = noteText(question, question.expiresAt - question.askedAt);
-  await queueNote(ports, unit, { sessionKey: root.key, route, text, about: "permission" });
+  const asker = await getSession(unit.tx, question.sessionKey);
+  const run = await getRun(unit.tx, question.runId);
+  for (const { key } of asker === undefined ? [] : await spawnChainOf(unit.tx, asker)) {
+    const session = await getSession(unit.tx, key);
+    if (session === undefined) return;
+    const route = placeOfRun(session, key === asker?.key ? run : undefined) ?? session.spawn?.route;
+    if (route === undefined) continue;
+    const text = noteText(question, question.expiresAt - question.askedAt);
+    if (!isInHouse(route))
+      await queueNote(ports, unit, { sessionKey: key, route, text, about: "permission" });
+    return;
+  }
 }
 
 /** Stores a request. Returns undefined if too many are open. */
@@ -136,7 +147,7 @@ export async function answerPermission(
   }
   if (found === undefined || !(await decidePermission(unit.tx, found.id, { decision, by, atMs: unit.now }))) {
     return fail("permission_not_found", `there is no open permission request ${quoted(id, 80)}`, {
-      hint: "It may have been answered, or have expired; permissions.list lists the open ones.",
+      hint: "It may have been answered, or have expired.",
     });
   }
   unit.publish({ kind: "permission", id: found.id, sessionKey: found.sessionKey, change: "settled" });

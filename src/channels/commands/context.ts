@@ -13,7 +13,7 @@ import type { Session } from "../../core/shapes/session.ts";
 import { displayKey, isReservedKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
-import { safeLine } from "../../core/text/safe-text.ts";
+import { markdownLine, safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import type { OutboxListener } from "../../flows/delivery/outbox.ts";
@@ -70,7 +70,7 @@ export function keyCode(here: Pick<ConversationContext, "parts" | "session" | "u
 
 /** Shortens a person's message to one escaped line. */
 export function excerpt({ redactor }: Masking, text: string, charsMax = TEXT_CHARS_MAX): string {
-  return safeLine(redactor.line(text, charsMax)).replaceAll(/[`*_~[\]<>@#|\\]/g, "\\$&");
+  return markdownLine(redactor.line(text, charsMax));
 }
 
 /** Formats a number with its noun: `1 message`, `3 messages`. */

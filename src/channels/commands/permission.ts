@@ -1,7 +1,7 @@
 // Owns the commands with which owners answer agents' permission requests in any of their chats.
-// An owner who writes on a chat platform may answer every request of the gateway. The list is shown only in a
-// direct chat, because its requests may come from sessions that a group must not see (I9). In a chat of the
-// gateway itself (webchat), the list has only requests of sessions that this session may see.
+// An owner on a chat platform answers for the whole gateway. The list, and what was asked, is shown only in a
+// direct chat, because requests may come from sessions that a group must not see (I9). In a session of the
+// gateway itself, the list has only requests of sessions that this one may see.
 
 import { openGate } from "../../access/access.ts";
 import type { PermissionDecision, PermissionQuestion } from "../../core/shapes/permission.ts";
@@ -60,8 +60,8 @@ async function answer(context: CommandContext, decision: PermissionDecision): Pr
   const answered = await answerPermission(unit, { id, decision, by }, (key) => covered.has(key));
   if (!answered.ok) return why(answered);
   const { agentId, title } = answered.value;
-  const done = decision === "allow" ? "Allowed" : "Denied";
-  return `${done} for ${code(unit, agentId)}: ${excerpt(unit, title, 300)}`;
+  const done = `${decision === "allow" ? "Allowed" : "Denied"} for ${code(unit, agentId)}`;
+  return request.chatType === "direct" ? `${done}: ${excerpt(unit, title, 300)}` : `${done}.`;
 }
 
 export const allow = (context: CommandContext): Promise<string> => answer(context, "allow");

@@ -54,6 +54,11 @@ export function safeLine(text: string): string {
   return safeText(text).replaceAll("\n", "\\n").replaceAll("\t", " ");
 }
 
+/** Escapes a text that is shown as words in one line of Markdown, for example in a message to a chat. */
+export function markdownLine(text: string): string {
+  return safeLine(text).replaceAll(/[`*_~[\]<>@#|\\]/g, "\\$&");
+}
+
 /**
  * Formats a value as JSON. Also escapes characters that JSON does not escape but that control a terminal. The
  * result is still valid JSON.

@@ -1,6 +1,7 @@
 // Owners answer permission requests of agents in their chats: the note with the request, and the commands.
 
 import { expect, test } from "vitest";
+import { telegramText } from "../../../src/channels/telegram/send.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
@@ -14,10 +15,11 @@ const BY_CHAT = { channel: "telegram", to: "7", accountId: "default" } as const;
 /** A stage whose main session spawns a sub-agent, which asks for permission and reports the decision. */
 async function openAsking(): Promise<Stage> {
   const play: SpawnPlay = async ({ handle, input, session, tool }) => {
-    if (session.key.includes("subagent") && input.includes("clean up"))
+    const isJob = session.key.includes("subagent") && input.includes("clean up");
+    if (isJob || input === "clean up here")
       return askIn({ engine: stage.engine, world: quietWorld() }, handle, {
         title: "rm -rf *build*",
-        rawInput: { command: "rm -rf build" },
+        rawInput: { command: "rm -rf build", why: "[see](x) _this_" },
       });
     if (input === "work") await tool("sessions_spawn", { task: "clean up" });
     return "NO_REPLY";
@@ -27,14 +29,17 @@ async function openAsking(): Promise<Stage> {
   return stage;
 }
 
-const notes = async ({ store }: Stage) =>
-  (await store.db.selectFrom("deliveries").select(["id", "text"]).execute()).filter(({ id }) =>
-    id.startsWith("permission-"),
-  );
+const notes = async ({ store }: Stage): Promise<{ text: string; to: string }[]> => {
+  const rows = await store.db.selectFrom("deliveries").select(["id", "text", "route_json"]).execute();
+  return rows
+    .filter(({ id }) => id.startsWith("permission-"))
+    .map(({ text, route_json }) => ({ text, to: JSON.parse(route_json).to }));
+};
+
+const idIn = (note: string | undefined): string | undefined => /\/allow ([0-9a-f]{8})/.exec(note ?? "")?.[1];
 
 /** The short id in the note that reached the chat. */
-const askedId = (stage: Stage): Promise<string> =>
-  until(async () => /\/allow ([0-9a-f]{8})/.exec((await notes(stage))[0]?.text ?? "")?.[1]);
+const askedId = (stage: Stage): Promise<string> => until(async () => idIn((await notes(stage))[0]?.text));
 
 /** The reply of the sub-agent's run, which is the decision. */
 const childReply = (stage: Stage): Promise<string> =>
@@ -50,13 +55,41 @@ test("a sub-agent's request reaches the chat of its requester, and an owner allo
   const id = await askedId(stage);
   const [note, ...more] = await notes(stage);
   expect(more).toEqual([]);
-  expect(note?.text).toContain("Agent main asks for permission: rm -rf *build*");
-  expect(note?.text).toContain('{"command":"rm -rf build"}');
+  expect(note?.to).toBe("7");
   expect(await stage.give("/approvals", OWNER)).toContain(`\`${id}\` \`main\`: rm -rf \\*build\\*`);
   expect(await stage.give(`/allow ${id}`, OWNER)).toBe("Allowed for `main`: rm -rf \\*build\\*");
   expect(await stage.give(`/deny ${id}`, OWNER)).toContain("There is no open permission request");
   expect(await childReply(stage)).toBe("allow");
   expect(await stage.give("/approvals", OWNER)).toBe("No permission request is open.");
+});
+
+test("a note shows title and arguments as they are, not as Markdown", async () => {
+  const stage = await openAsking();
+  await stage.says("telegram:7", "work");
+  await askedId(stage);
+  const { text, entities } = telegramText((await notes(stage))[0]?.text ?? "");
+  expect(text).toContain("Agent main asks for permission: rm -rf *build*\n");
+  expect(text).toContain('{"command":"rm -rf build","why":"[see](x) _this_"}');
+  expect(entities).toEqual([]);
+});
+
+test("a note goes to the chat that the work came from, although another person has written since", async () => {
+  const stage = await openAsking();
+  for (const [text, count] of [
+    ["clean up here", 1],
+    ["work", 2],
+  ] as const) {
+    const accepted = await stage.engine.accept({
+      sessionKey: MAIN,
+      input: { text, sender: "telegram:7" },
+      route: BY_CHAT,
+    });
+    expect(accepted.ok).toBe(true);
+    await stage.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: { ...BY_CHAT, to: "8" } }));
+    await until(async () => (await notes(stage)).length === count);
+    expect((await notes(stage)).map(({ to }) => to)).toEqual(Array(count).fill("7"));
+    await stage.give(`/allow ${(await notes(stage)).map(({ text: note }) => idIn(note)).at(-1)}`, OWNER);
+  }
 });
 
 test("only an owner answers a request, and a group gets no list of them", async () => {
@@ -69,6 +102,7 @@ test("only an owner answers a request, and a group gets no list of them", async 
   const inGroup = { ...OWNER, chatType: "group", sessionKey: GROUP } as const;
   expect(await stage.give("/approvals", inGroup)).toBe("/approvals lists requests only in a direct chat.");
   expect(await stage.give("/deny", OWNER)).toContain("takes the id of one request");
-  expect(await stage.give(`/deny ${id}`, inGroup)).toContain("Denied for `main`");
+  // The group may not see the session that asks.
+  expect(await stage.give(`/deny ${id}`, inGroup)).toBe("Denied for `main`.");
   expect(await childReply(stage)).toBe("deny");
 });

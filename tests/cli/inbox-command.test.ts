@@ -16,7 +16,9 @@ test("inbox lists each group with the command that settles its items, and runs d
   expect(listed).toMatchObject({ groups: [{ group: "needs_you", count: 1 }, {}, {}, {}, {}] });
   expect(await run(home, ["runs", "dismiss", runId])).toMatchObject({ code: 0, out: "Dismissed.\n" });
   expect((await run(home, ["runs", "dismiss", runId])).err).toContain("waits for a decision");
-  expect((await run(home, ["runs", "retry", runId])).code).toBe(1);
+  const retried = await run(home, ["runs", "retry", "nothing"]);
+  expect(retried.code).toBe(1);
+  expect(retried.err).toContain("parley inbox lists the open ones");
   expect((await run(home, ["inbox"])).out).toContain("Done (1)");
 });
 

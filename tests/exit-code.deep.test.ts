@@ -77,7 +77,7 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
       "0 passed, 0 failed",
       1,
     ],
-  ])("%s", async (_, reports, line, code, stepsFailed = "0") => {
+  ] as const)("%s", async (_, reports, line, code, stepsFailed: string = "0") => {
     const folder = temporaryFolder();
     const files = ["one.json", "two.json"].map((name) => join(folder, name));
     for (const [at, report] of reports.entries()) writeFileSync(files[at] ?? "", JSON.stringify(report));

@@ -17,6 +17,7 @@ import * as cronJobs from "../../src/store/queries/cron-jobs.ts";
 import * as idempotency from "../../src/store/queries/idempotency.ts";
 import * as attention from "../../src/store/queries/runs/attention.ts";
 import * as claims from "../../src/store/queries/runs/claims.ts";
+import { countUnoffered, hasUnread } from "../../src/store/queries/runs/inbox-marks.ts";
 import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
 import { addUsageRow, usageOf } from "../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../src/store/queries/runs/run-facts.ts";
@@ -347,7 +348,7 @@ test("unfinished runs of a lane are found by their state, however many runs have
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("the attention list's query reads sessions first; the count of running sessions reads unfinished runs first", async () => {
+test("the attention list reads sessions first, an inbox its marks, and the count of running sessions unfinished runs", async () => {
   const planOf = async (work: (tx: Tx) => Promise<unknown>): Promise<string> => {
     await planned(work);
     return queries.flatMap(stepsOf).join("\n");
@@ -358,6 +359,11 @@ test("the attention list's query reads sessions first; the count of running sess
   ] as const) {
     const plan = await planOf((tx) => attention.lastTurns(tx, how, { ...EVERY, sinceMs: 5 }));
     expect(plan).toContain(`${index} (archived=? AND updated_at>?)`);
+    expect(plan).not.toContain("runs_by_state");
+  }
+  for (const read of [countUnoffered, hasUnread]) {
+    const plan = await planOf((tx) => read(tx, { sessionKey: KEY, sessionId: "session-1" }));
+    expect(plan).toContain("inbox_marks_unread (session_key=? AND session_id=?)");
     expect(plan).not.toContain("runs_by_state");
   }
   const plan = await planOf((tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }));

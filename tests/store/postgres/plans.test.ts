@@ -12,6 +12,7 @@ import * as cronJobs from "../../../src/store/queries/cron-jobs.ts";
 import * as deadlines from "../../../src/store/queries/deadlines.ts";
 import * as attention from "../../../src/store/queries/runs/attention.ts";
 import * as claims from "../../../src/store/queries/runs/claims.ts";
+import { countUnoffered, hasUnread } from "../../../src/store/queries/runs/inbox-marks.ts";
 import * as jobWaits from "../../../src/store/queries/runs/job-waits.ts";
 import { usageOf } from "../../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
@@ -32,6 +33,8 @@ const ROWS = 50_000;
 const FEWER = ROWS / 2;
 /** A lane that is always busy, in which nearly all runs have ended. */
 const BUSY = "agent:main:main";
+/** The inbox of an external session, whose runs are all messages. */
+const INBOX = "agent:main:mcp:busy";
 const FENCE = { runId: "r1", owner: "o", attempt: 1 };
 /**
  * Maximum number of rows that a query may read from one table: a page in order reads at most 10,000, and a
@@ -64,6 +67,15 @@ insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, sta
     '{}', 'c' || n / 20, 0, 1, 0, 'p' || n % 3, 'main', n,
     case when n between 60 and ${ROWS} - 20 then n end, 0, 'f' || n / 10, 'r' || n / 5, 'call' || n
   from generate_series(1, ${ROWS}) n;
+insert into sessions (key, session_id, agent_id, kind, created_at, updated_at, spawn_depth, external, system_sent,
+    aborted_last_run, input_tokens, output_tokens, total_tokens, context_tokens)
+  select '${INBOX}', 'inbox', 'main', 'other', 1, ${ROWS}, 0, 1, 0, 0, 0, 0, 0, 0;
+insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, state, input_json, chain_id, hop,
+    attempt, crashes, accepted_at, ended_at, timeout_ms)
+  select 'i' || n, '${INBOX}', 'inbox', 'main', n, 'append', 'ok', '{}', 'i' || n, 0, 1, 0, n, n, 0
+  from generate_series(1, ${FEWER}) n;
+insert into inbox_marks (run_id, session_key, session_id, offered_at, in_turn_at)
+  select 'i' || n, '${INBOX}', 'inbox', n, case when n > 10 then n end from generate_series(1, ${FEWER}) n;
 insert into waits (call_id, waiter_run_id, waiter_session_key, target_run_id, target_session_key, state, deadline_at)
   select 'call' || n, 'r' || n, 'agent:a1:chat:' || n % 5000, 'r' || n + 1, '${BUSY}',
     case when n % 1000 = 0 then 'open' else 'answered' end, n
@@ -86,7 +98,8 @@ insert into deliveries (id, session_key, kind, route_key, route_json, text, stat
 insert into ledger (run_id, session_key, agent_id, provider, model, input, output, cache_read, cache_write, total_tokens,
     cost, at)
   select 'r' || n, 'k' || n % 1000, 'main', 'p', 'm', 1, 1, 1, 1, 1, 1, n from generate_series(1, ${FEWER}) n;
-analyze sessions, session_names, messages, message_texts, runs, waits, flows, deadlines, deliveries, ledger, cron_jobs, cron_runs;
+analyze sessions, session_names, messages, message_texts, runs, inbox_marks, waits, flows, deadlines, deliveries, ledger,
+  cron_jobs, cron_runs;
 `;
 
 let opened: PostgresStore;
@@ -253,6 +266,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   awaitedSessions: (tx) => attention.awaitedSessions(tx, ["r1000", "r2000"]),
   textsOfTurns: (tx) => attention.textsOfTurns(tx, ["r1000", "r2000"]),
   dismissTurn: (tx) => attention.dismissTurn(tx, "r1000", { at: 5 }),
+  countUnoffered: (tx) => countUnoffered(tx, { sessionKey: INBOX, sessionId: "inbox" }),
+  hasUnread: (tx) => hasUnread(tx, { sessionKey: INBOX, sessionId: "inbox" }),
   failedDeliveries: (tx) => deliveries.failedDeliveries(tx, 50),
   isHeld: (tx) => claims.isHeld(tx, FENCE),
   requeueHeld: (tx) => claims.requeueHeld(tx),

@@ -80,17 +80,21 @@ function turnOf(row: TurnRow): TurnOf {
   };
 }
 
-/** For failed and for successful last turns: how to find their sessions, and how to find the turn. */
+/**
+ * For failed and for successful last turns: how to find their sessions, and the turn. The runs of an external
+ * session are all messages, so that the search for a turn would read them all.
+ */
 const ENDS = {
   failed: {
     sessions: sql`s.failed_run is not null`,
-    turn: sql`newest.failed_run`,
+    turn: sql`r.run_id = s.failed_run and not exists (select 1 from runs later
+      where later.session_key = r.session_key and later.lane_seq > r.lane_seq and later.kind = 'turn')`,
     states: sql`('error', 'timeout')`,
   },
   done: {
-    sessions: sql`s.failed_run is null`,
-    turn: sql`(select turn.run_id from runs turn where turn.session_key = newest.key and turn.kind = 'turn'
-      order by turn.lane_seq desc limit 1)`,
+    sessions: sql`s.failed_run is null and s.external = 0`,
+    turn: sql`r.run_id = (select turn.run_id from runs turn
+      where turn.session_key = s.key and turn.kind = 'turn' order by turn.lane_seq desc limit 1)`,
     states: sql`('ok', 'aborted')`,
   },
 };
@@ -121,14 +125,11 @@ export async function lastTurns(
   // The end of a run also updates its session, so `updated_at` is at least the time of the end.
   const { rows } = await sql<EndedRow>`
     select ${TURN}, r.state, r.ended_at, r.code, r.error, ${tail} as tail, r.dismissed_at
-    from (select s.key, s.failed_run from sessions s
+    from (select s.key, s.session_id, s.failed_run, s.label, s.display_name from sessions s
       where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
-      order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) newest
-    cross join sessions s cross join runs r
-    where s.key = newest.key and r.run_id = ${turn} and r.session_id = s.session_id
-      and r.state in ${states} and r.ended_at >= ${sinceMs}
-      and not exists (select 1 from runs later
-        where later.session_key = r.session_key and later.lane_seq > r.lane_seq and later.kind = 'turn')
+      order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) s
+    cross join runs r
+    where ${turn} and r.session_id = s.session_id and r.state in ${states} and r.ended_at >= ${sinceMs}
     order by r.ended_at desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
   return rows.map((row) => ({
     ...turnOf(row),

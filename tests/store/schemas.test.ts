@@ -133,3 +133,78 @@ test("after migration, a session's cost is that of the runs in its current trans
   expect(await spentRows(after.db)).toEqual(SPENT_ROWS);
   await after.close();
 });
+
+/** The turns of some sessions, oldest first. */
+const TURNS: Record<string, readonly [transcript: string, state: string, kind?: string][]> = {
+  failed: [
+    ["now", "ok"],
+    ["now", "error"],
+  ],
+  late: [["now", "timeout"]],
+  mended: [
+    ["now", "error"],
+    ["now", "ok"],
+  ],
+  busy: [
+    ["now", "error"],
+    ["now", "queued"],
+  ],
+  noted: [
+    ["now", "error"],
+    ["now", "ok", "append"],
+  ],
+  reset: [["before", "error"]],
+  refused: [["now", "error", "append"]],
+};
+/** The store of an earlier version: sessions, their turns, and the answer to a message of another session. */
+const EARLIER = [
+  ...Object.entries(TURNS).flatMap(([key, turns]) => [
+    `insert into sessions (key, session_id, agent_id, kind, created_at, updated_at, spawn_depth, external, system_sent,
+      aborted_last_run, input_tokens, output_tokens, total_tokens, context_tokens)
+      values ('${key}', '${key} now', 'main', 'other', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)`,
+    ...turns.map(
+      (
+        [transcript, state, kind = "turn"],
+        at,
+      ) => `insert into runs (run_id, session_key, session_id, agent_id,
+        lane_seq, kind, state, input_json, chain_id, hop, attempt, crashes, accepted_at, ended_at, timeout_ms, flow_step)
+        values ('${key} ${at}', '${key}', '${key} ${transcript}', 'main', ${at}, '${kind}', '${state}', '{}', 'c', 0, 1,
+        0, 1, ${state === "queued" ? "null" : 2}, 0, ${key === "mended" ? "'round1'" : "null"})`,
+    ),
+  ]),
+  ...["failed 0", "mended 1"].flatMap((run) =>
+    [7, 8].map(
+      (at) => `insert into messages (id, session_id, session_key, run_id, role, entry_json, created_at)
+        values ('${run} ${at}', 's', 'k', '${run}', 'assistant', '{}', ${at})`,
+    ),
+  ),
+].join(";\n");
+const SINCE = POSTGRES_MIGRATIONS.length - POSTGRES_MIGRATIONS.findIndex((one) => one.includes("heard_at"));
+
+async function expectFilled({ db }: { readonly db: Db }): Promise<void> {
+  const rows = await db.selectFrom("sessions").select(["key", "failed_run"]).execute();
+  expect(Object.fromEntries(rows.map(({ key, failed_run }) => [key, failed_run]))).toEqual({
+    ...{ failed: "failed 1", late: "late 0", busy: "busy 0", noted: "noted 0" },
+    ...{ mended: null, reset: null, refused: null },
+  });
+  const heard = db.selectFrom("runs").select(["run_id", "heard_at"]).where("heard_at", "is not", null);
+  expect(await heard.execute()).toEqual([{ run_id: "mended 1", heard_at: 7 }]);
+}
+
+test("after migration, sessions name their failed last turn, and messages the time of the first answer: embedded", async () => {
+  const dir = temporaryFolder();
+  await inEmbedded(dir, async () => {});
+  const file = new DatabaseSync(join(dir, STORE_FILE));
+  file.exec(`${undoMigrations(SINCE)} ${EARLIER};`);
+  file.close();
+  await inEmbedded(dir, expectFilled);
+});
+
+test("after migration, sessions name their failed last turn, and messages the time of the first answer: PostgreSQL", async () => {
+  const url = await freshUrl();
+  const migrations = POSTGRES_MIGRATIONS.slice(0, -SINCE);
+  const before = await openPostgres({ url, world: quietWorld(), migrations });
+  for (const statement of EARLIER.split(";\n")) await sql.raw(statement).execute(before.db);
+  await before.close();
+  await inPostgres(url, expectFilled);
+});

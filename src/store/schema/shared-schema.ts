@@ -17,7 +17,7 @@ update sessions set failed_run = (
     where r.session_key = sessions.key and r.session_id = sessions.session_id
       and r.kind = 'turn' and r.ended_at is not null
     order by r.lane_seq desc limit 1
-  );
+  ) where key in (select session_key from runs where state in ('error', 'timeout') and kind = 'turn');
 create index sessions_failed on sessions (archived, updated_at desc, key desc) where failed_run is not null;
 create index sessions_failed_below on sessions (spawned_by, archived) where failed_run is not null;
 create index runs_asked on runs (session_key, asked_by) where asked_by is not null;

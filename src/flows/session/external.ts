@@ -17,6 +17,7 @@ import type { Engine } from "../../engine/engine.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { hasSentInChain } from "../../store/queries/chains/flows.ts";
+import { marksOf } from "../../store/queries/runs/inbox-marks.ts";
 import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import type { Tx } from "../../store/sql.ts";
@@ -117,7 +118,7 @@ export async function noteSaid(
 
 /**
  * Returns the message that an external session answers by sending to `target`: the last one from `target`,
- * unless it is answered already.
+ * unless it is answered already or has expired.
  */
 export async function answeredBy(tx: Tx, speaker: Session, target: Session): Promise<Run | undefined> {
   if (!speaker.external) return undefined;
@@ -127,6 +128,8 @@ export async function answeredBy(tx: Tx, speaker: Session, target: Session): Pro
     return provenance.sourceSessionKey === target.key && provenance.sourceTool === "sessions_send";
   });
   if (asked === undefined) return undefined;
+  // Otherwise a session whose answer the limit of a chain refuses could never again write to this one.
+  if ((await marksOf(tx, [asked.runId])).get(asked.runId)?.outcome === "expired") return undefined;
   const { chainId, acceptedAt: afterMs } = asked;
   const ours = { chainId, requesterKey: speaker.key, targetKey: target.key, afterMs };
   const said = await hasSentInChain(tx, ours);

@@ -190,6 +190,25 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await receiptOf(app, sent.runId)).toMatchObject({ state: "expired" });
   });
 
+  test("I8: at the hop limit an answer is refused until its message expires; then it begins a chain", async () => {
+    const agentToAgent = { maxPingPongTurns: 0, maxHops: 1, maxChainRuns: 200 };
+    const app = await open({ choices: { session: { agentToAgent } } });
+    const sent = await app.send(MAIN, DESK, "which port?", 0);
+    await app.quiet();
+    for (const text of ["port 80", "port 80, I said"])
+      expect(await app.send(DESK, MAIN, text, 0)).toMatchObject({ code: "chain_limit" });
+    await expire(app, sent.runId);
+    const late = await app.send(DESK, MAIN, "port 80", 0);
+    expect(late).toMatchObject({ status: "accepted" });
+    await app.quiet();
+    const [asked, answer] = [
+      await getRun(app.store.db, String(sent.runId)),
+      await getRun(app.store.db, String(late.runId)),
+    ];
+    expect(answer?.hop).toBe(1);
+    expect(answer?.chainId).not.toBe(asked?.chainId);
+  });
+
   test("deleting an inbox expires its messages; a waiting sender gets that as its result, without a notice", async () => {
     const app = await open();
     const left = await app.send(RESEARCH, DESK, "one", 0);

@@ -183,6 +183,9 @@ test("folders with the same name get different sessions, and a session name is u
   await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: one });
   const taken = await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: two });
   expect(taken.err).toContain("already uses the name reviewer");
+  // The second window of the first one.
+  const another = await run(home, ["join", "gemini", "--yes", "--session", "reviewer.2"], { folder: two });
+  expect(another.err).toContain("already uses the name reviewer.2");
 });
 
 test("the token of a session is valid for MCP requests of that session only", async () => {
@@ -293,6 +296,10 @@ test("the token of a window expires, and the next window renews a token that exp
   expect(claim?.grant.series).toBe(series);
   expect(claim?.grant.until).toBeGreaterThan(Date.now() + 80 * 86_400_000);
   expect(await inboxWith(port, renewed)).toContain(sessionKey);
+  // A window that stays open has hooks, which renew them, too.
+  writeFileSync(file, JSON.stringify({ ...recordOf(home, "writer"), tokens: [soon] }));
+  await window.hook("qwen", "writer", "Stop");
+  expect(recordOf(home, "writer").tokens).toHaveLength(8);
 });
 
 test.each([

@@ -9,7 +9,7 @@ import { NUDGE } from "../../src/cli/join/programs.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { startTelegram } from "../kit/platforms/telegram/server.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
-import { makeHome, run, runJson, startGateway } from "./kit.ts";
+import { type Gateway, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 import { Window } from "./window.ts";
 
 const SLOW = { timeout: 45_000, interval: 200 };
@@ -36,6 +36,7 @@ appendFileSync(${JSON.stringify(join(folder, "heard"))}, stdout + "\\n");
 `;
 
 interface Scene {
+  readonly gateway: Gateway;
   readonly home: string;
   readonly folder: string;
   /** Opens a window that finds the test's programs on its search path. */
@@ -56,7 +57,7 @@ async function openScene(
   } = {},
 ): Promise<Scene> {
   const { home } = await makeHome(options.config);
-  await startGateway(home);
+  const gateway = await startGateway(home);
   const folder = mkdtempSync(join(tmpdir(), "parley-wake-"));
   const bin = join(folder, "bin");
   mkdirSync(bin);
@@ -73,6 +74,7 @@ async function openScene(
   const textOf = (name: string): string =>
     existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8") : "";
   return {
+    gateway,
     home,
     folder,
     async open() {
@@ -143,6 +145,27 @@ test(
       "a later question",
     );
     expect(scene.calls()).toEqual([notice]);
+  },
+  TEST_MS,
+);
+
+test(
+  "an open window works on with the tokens of a later join, after the gateway got another token",
+  async () => {
+    const scene = await openScene("gemini");
+    const window = await scene.open();
+    await scene.gateway.stop();
+    const config = join(scene.home, ".parley/parley.json5");
+    writeFileSync(config, readFileSync(config, "utf8").replace(TOKEN, `${TOKEN}-2`));
+    await startGateway(scene.home);
+    await run(scene.home, ["join", "gemini", "--yes"], { folder: scene.folder });
+    const args = { sessionKey: "agent:research:main", message: "which port?", timeoutSeconds: 0 };
+    window.call("sessions_send", args);
+    const asked = () =>
+      run(scene.home, ["sessions", "history", "agent:research:main"]).then(({ out }) => out);
+    await expect.poll(asked, SLOW).toContain("which port?");
+    await scene.send("port 80");
+    await expect.poll(scene.calls, SLOW).toHaveLength(1);
   },
   TEST_MS,
 );

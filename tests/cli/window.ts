@@ -34,6 +34,12 @@ export class Window {
     );
   }
 
+  /** Calls a tool by the window's MCP server, and does not wait for the answer. */
+  call(name: string, args: object): void {
+    const request = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
+    this.#shell.stdin?.write(`printf '%s\\n' '${JSON.stringify(request)}' >&9\n`);
+  }
+
   /** Closes the window: its MCP server loses its input. */
   close(): void {
     this.#shell.stdin?.end();

@@ -20,6 +20,7 @@ import {
   WAIT_MAX_SECONDS,
 } from "../join/programs.ts";
 import { joinedFolder, readRecord } from "../join/record.ts";
+import { renewTokens } from "../join/tokens.ts";
 import { startKeeper, wakeWhenIdle } from "../join/wake.ts";
 import { isOpen, noteConversation, takeOver, windowOf } from "../join/windows.ts";
 
@@ -68,7 +69,8 @@ interface HookPlace extends Place {
 
 async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<HookPlace | undefined> {
   const { world, home, machine } = cli.parts;
-  const record = readRecord(home, handle);
+  const known = readRecord(home, handle);
+  const record = known && (await renewTokens(cli, known));
   const folder = join(joinedFolder(home), handle);
   const until = world.clock.now() + waitsMs;
   for (;;) {

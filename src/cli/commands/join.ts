@@ -15,6 +15,7 @@ import {
   handleFor,
   type JoinRecord,
   listRecords,
+  shareSession,
   startWords,
   writeRecord,
 } from "../join/record.ts";
@@ -70,7 +71,7 @@ function handleOf(cli: Cli, program: ProgramId, named: string | undefined): Resu
       `--session must have 1 to 62 of the characters A-Z, a-z, 0-9, ".", "_", "-"; got "${handle}"`,
     );
   }
-  const other = listRecords(home).find((record) => record.handle === handle);
+  const other = listRecords(home).find((record) => shareSession(record.handle, handle));
   if (other === undefined) return ok(handle);
   return fail("invalid_argument", `${other.program} in ${other.folder} already uses the name ${handle}`, {
     hint: "Choose another name with --session.",

@@ -6,7 +6,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { PROGRAM } from "../join/programs.ts";
 import { joinedFolder, readRecord, WINDOWS_MAX } from "../join/record.ts";
-import { renewTokens } from "../join/tokens.ts";
+import { renewTokens, windowToken } from "../join/tokens.ts";
 import { wakeWhenIdle } from "../join/wake.ts";
 import { closeWindow, openWindow, windowOf } from "../join/windows.ts";
 import { Bridge } from "../mcp/bridge.ts";
@@ -21,7 +21,7 @@ interface McpOptions {
 
 /** The session of one window of a joined program, as the token for it. */
 interface JoinedWindow {
-  readonly token: string;
+  token(): string;
   close(): void;
 }
 
@@ -36,11 +36,11 @@ async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<
   const record = await renewTokens(cli, known);
   const folder = join(joinedFolder(parts.home), handle);
   const own = windowOf(folder, process.ppid, parts.machine.platform);
-  if (own?.continued === true) return ok({ token: record.tokens[own.number - 1] ?? "", close: () => {} });
+  const tokenOf = (number: number) => () => windowToken(cli, record, number);
+  if (own?.continued === true) return ok({ token: tokenOf(own.number), close: () => {} });
   const window = { bridge: process.pid, program: process.ppid };
   const number = await openWindow(folder, window, parts.world.clock);
-  const token = number === undefined ? undefined : record.tokens[number - 1];
-  if (number === undefined || token === undefined)
+  if (number === undefined)
     return fail("queue_full", `${handle} has ${WINDOWS_MAX} open windows already`, {
       hint: "Close one window.",
     });
@@ -49,7 +49,7 @@ async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<
       parts.world.log.debug({ err: error }, "a window could not be woken"),
     );
   }
-  return ok({ token, close: () => closeWindow(folder, number) });
+  return ok({ token: tokenOf(number), close: () => closeWindow(folder, number) });
 }
 
 /**

@@ -8,7 +8,7 @@ import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import { findAddress } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { openLink } from "../gateway-link.ts";
-import { type JoinRecord, WINDOWS_MAX, windowHandle, writeRecord } from "./record.ts";
+import { type JoinRecord, readRecord, WINDOWS_MAX, windowHandle, writeRecord } from "./record.ts";
 
 /** Tokens that expire within this time are renewed. */
 const RENEW_BELOW_MS = SESSION_TOKEN_MS / 2;
@@ -51,6 +51,14 @@ export async function renewTokens(cli: Cli, record: JoinRecord): Promise<JoinRec
   const renewed = { ...record, ...made.value };
   writeRecord(cli.parts, renewed);
   return renewed;
+}
+
+/**
+ * Returns the current token of a window. A window stays open for longer than a token lasts: its tokens were
+ * renewed since, or its program has joined again.
+ */
+export function windowToken(cli: Cli, { handle, tokens }: JoinRecord, number: number): string {
+  return (readRecord(cli.parts.home, handle)?.tokens ?? tokens)[number - 1] ?? "";
 }
 
 /** Revokes the tokens at the gateway. Returns the reason for a failure. */

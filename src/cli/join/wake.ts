@@ -21,6 +21,7 @@ import { callTool } from "./ask-inbox.ts";
 import { type Place, readNews, tellNews, upstreamOf } from "./news.ts";
 import { NUDGE, PROGRAM } from "./programs.ts";
 import { type JoinRecord, joinedFolder, readRecord, startWords } from "./record.ts";
+import { renewTokens, windowToken } from "./tokens.ts";
 import {
   type Conversation,
   continueWindow,
@@ -287,14 +288,16 @@ export async function wakeWhenIdle(
 ): Promise<void> {
   const { home, world } = cli.parts;
   const settings = await readSettings(cli);
-  const token = record.tokens[number - 1];
-  if (settings === undefined || token === undefined) return;
+  if (settings === undefined) return;
   const folder = join(joinedFolder(home), record.handle);
   const isOurs = takeOver(folder, number, "waker");
   const over = new AbortController();
   const waker: Waker = {
-    ...{ cli, record, settings, folder, number, token },
+    ...{ cli, record, settings, folder, number },
     stop: AbortSignal.any([stop, over.signal]),
+    get token() {
+      return windowToken(cli, record, number);
+    },
   };
   const watch = async (): Promise<void> => {
     while (isNeeded(waker, isOurs) || isContinued(folder, number))
@@ -309,6 +312,8 @@ export async function wakeWhenIdle(
       await rest(LOOK_EVERY_MS);
       continue;
     }
+    const known = readRecord(home, record.handle);
+    if (known !== undefined) await renewTokens(cli, known);
     const count = await countWaiting(waker, INBOX_WAIT_SECONDS);
     if (count === undefined || count === 0) {
       await rest(count === undefined ? AGAIN_EVERY_MS : LOOK_EVERY_MS);

@@ -26,11 +26,11 @@ export interface Upstream {
 
 export class UpstreamFinder {
   readonly #cli: Cli;
-  readonly #token: string | undefined;
+  readonly #token: (() => string) | undefined;
   #own: RunningGateway | undefined;
 
-  /** `token` replaces the configured one. */
-  constructor(cli: Cli, token?: string) {
+  /** `token` replaces the configured one; it is called for each request. */
+  constructor(cli: Cli, token?: () => string) {
     this.#cli = cli;
     this.#token = token;
   }
@@ -67,11 +67,10 @@ export class UpstreamFinder {
   async #running(): Promise<Result<Upstream>> {
     const address = await findAddress(this.#cli);
     if (!address.ok) return address;
-    const { url } = address.value;
-    const token = this.#token ?? address.value.token;
+    const { url, token } = address.value;
     const base = url.replace(/^ws/, "http");
     if ((await probe(base, this.#cli.parts.world.clock)) === "gateway")
-      return ok({ url: `${base}/mcp`, token });
+      return ok(this.#upstreamAt(`${base}/mcp`, token));
     return fail("store_unavailable", `no gateway answers at ${safeLine(base)}`, {
       hint: "Start it: parley gateway",
     });
@@ -85,10 +84,19 @@ export class UpstreamFinder {
     });
     if (!opened.ok) return opened;
     this.#own = opened.value;
-    const { httpUrl, warnings } = opened.value;
-    const token = this.#token ?? opened.value.token;
+    const { httpUrl, token, warnings } = opened.value;
     for (const warning of warnings) this.#cli.note(`warning: ${safeLine(warning)}`);
     this.#cli.note(`No gateway was running, so this process runs one at ${httpUrl}.`);
-    return ok({ url: `${httpUrl}/mcp`, token });
+    return ok(this.#upstreamAt(`${httpUrl}/mcp`, token));
+  }
+
+  #upstreamAt(url: string, token: string): Upstream {
+    const given = this.#token;
+    return {
+      url,
+      get token() {
+        return given?.() ?? token;
+      },
+    };
   }
 }

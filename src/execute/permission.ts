@@ -5,7 +5,12 @@
 import type { PermissionDecision, PermissionQuestion } from "../core/shapes/permission.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
-import { closePermission, openPermission, type PermissionRequest } from "../flows/permission.ts";
+import {
+  closePermission,
+  expirePermission,
+  openPermission,
+  type PermissionRequest,
+} from "../flows/permission.ts";
 import { decisionOf } from "../store/queries/permissions.ts";
 import { pause } from "../world/pause.ts";
 import type { Log, World } from "../world.ts";
@@ -32,9 +37,11 @@ async function decided(
       if (event.kind === "permission" && event.id === id) news.abort();
     });
     try {
-      const decision = await decisionOf(engine.store.db, id);
       const leftMs = expiresAt - engine.now();
-      if (decision === "gone" || (decision === undefined && leftMs <= 0)) return "deny";
+      // An answer that is being stored counts, because its owner is told so.
+      if (leftMs <= 0) await engine.commit((unit) => expirePermission(unit, id));
+      const decision = await decisionOf(engine.store.db, id);
+      if (decision === "gone") return "deny";
       if (decision !== undefined) return decision;
       await pause(world.clock, Math.min(leftMs, LOOK_AGAIN_MS), AbortSignal.any([signal, news.signal]));
     } finally {

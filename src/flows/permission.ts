@@ -110,6 +110,11 @@ export async function openPermission(
   return question;
 }
 
+/** Denies a request that nobody answered in time (PD2). */
+export async function expirePermission(unit: Unit, id: string): Promise<void> {
+  await decidePermission(unit.tx, id, { decision: "deny", by: "", atMs: unit.now });
+}
+
 /** Deletes a request whose agent has its decision. A row that stays is not open, and is deleted later. */
 export async function closePermission(
   unit: Unit,

@@ -21,9 +21,15 @@ function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
   };
 }
 
-/** Stores a request. Deletes expired ones, and those of earlier attempts of the same run. */
+/** Time for an agent to take the decision about a request that has expired since. */
+const KEPT_MS = 60_000;
+
+/** Stores a request. Deletes long expired ones, and those of earlier attempts of the same run. */
 export async function insertPermission(tx: Tx, asked: PermissionQuestion, attempt: number): Promise<void> {
-  await tx.deleteFrom("permissions").where("expires_at", "<=", asked.askedAt).execute();
+  await tx
+    .deleteFrom("permissions")
+    .where("expires_at", "<=", asked.askedAt - KEPT_MS)
+    .execute();
   await tx
     .deleteFrom("permissions")
     .where("run_id", "=", asked.runId)
@@ -66,7 +72,7 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
   return rows.map(toQuestion);
 }
 
-/** Stores the decision about an open request. Returns false if it was decided before, or has gone. */
+/** Stores the decision about a request. Returns false if it was decided before, or has gone. */
 export async function decidePermission(
   tx: Tx,
   id: string,
@@ -77,7 +83,6 @@ export async function decidePermission(
     .set({ decision, decided_at: atMs, decided_by: by })
     .where("id", "=", id)
     .where("decision", "is", null)
-    .where("expires_at", ">", atMs)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

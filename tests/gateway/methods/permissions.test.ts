@@ -2,7 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
+import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import { insertPermission } from "../../../src/store/queries/permissions.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { embeddedGround, postgresGround } from "../../kit/engine/cluster.ts";
@@ -89,6 +91,36 @@ describe.each([
     await until(async () => (await rows()).length === 0);
     expect((await getRun(house.store.db, runId))?.state).toBe("aborted");
   });
+});
+
+test("PD2: an answer that is stored while its request expires counts, also if another request comes first", async () => {
+  const world = quietWorld();
+  const house: House = await openHouse({
+    world,
+    play: async (handle) => {
+      const { engine } = house;
+      let commits = 0;
+      const late = {
+        store: engine.store,
+        bus: engine.bus,
+        now: () => engine.now() + 10_000,
+        commit: async (work: Parameters<typeof engine.commit>[0]) => {
+          commits += 1;
+          if (commits === 2) await answerInTime();
+          return engine.commit(work);
+        },
+      } as unknown as typeof engine;
+      return askIn({ engine: late, world }, handle, { title: "deploy", askMs: 5_000 });
+    },
+  });
+  const client = await house.client();
+  const answerInTime = async (): Promise<void> => {
+    const [asked] = await openAt(client);
+    await client.request("permissions.answer", { id: asked?.id ?? "", decision: "allow" });
+    const other = { ...asked, id: "other", askedAt: (asked?.expiresAt ?? 0) + 1, expiresAt: 9e15 };
+    await house.store.transaction((tx) => insertPermission(tx, other as PermissionQuestion, 1));
+  };
+  expect(await replyOf(house, await say(house, MAIN, "deploy"))).toBe("allow");
 });
 
 test("the permission request of a dead process stays open until the next attempt asks again", async () => {

@@ -282,6 +282,20 @@ export function listContract(store: () => Store): void {
     );
   });
 
+  test("the children that run and those that failed are at most as many as are counted", async () => {
+    await store().transaction(async (tx) => {
+      await insertSession(tx, sampleSession({ key: "top", sessionId: "top" }));
+      for (let n = 0; n < 1_004; n += 1) {
+        const key = `child ${n}`;
+        const outcome = n < 3 ? {} : { failedRun: "r" };
+        await insertSession(tx, sampleSession({ key, sessionId: key, spawnedBy: "top", ...outcome }));
+        if (n < 3) await insertRun(tx, sampleRun({ runId: key, sessionKey: key, state: "queued" }));
+      }
+    });
+    const counts = await childCounts(store().db, { keys: ["top"], scope: { all: true } });
+    expect(counts.get("top")).toEqual({ children: 1_000, running: 3, failed: 997 });
+  });
+
   test("a session whose spawner was deleted is a root until the spawner exists again", async () => {
     const roots = () => allPages(store(), { scope: { all: true }, limit: 5, roots: true });
     const above = sampleSession({ key: "above", sessionId: "s1", updatedAt: 5 });

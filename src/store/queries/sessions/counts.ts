@@ -53,10 +53,11 @@ export async function childCounts(
   return new Map(
     rows
       .filter(({ children }) => children > 0)
-      .map(({ key, children, running, failed }) => [
-        key,
-        { children, running: Math.min(running, children), failed },
-      ]),
+      .map(({ key, children, ...counted }) => {
+        // Of more children than are counted, the sum of the states must not exceed the count.
+        const running = Math.min(counted.running, children);
+        return [key, { children, running, failed: Math.min(counted.failed, children - running) }];
+      }),
   );
 }
 

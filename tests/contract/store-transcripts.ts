@@ -471,6 +471,15 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(await context()).toEqual(["m1"]);
   });
 
+  test("a context that is larger than the cache leaves the others in it", async () => {
+    const contexts = new Contexts(db());
+    await append([userMessage("m1", "a")]);
+    await append([userMessage("m2", "x ".repeat(1_100_000))], { sessionId: "session-2" });
+    const [small] = await contexts.read("session-1");
+    expect(ids(await contexts.read("session-2"))).toEqual(["m2"]);
+    expect((await contexts.read("session-1"))[0]).toBe(small);
+  });
+
   test("the messages of one run are read in order; a transcript is titled by a person's first text", async () => {
     await append([assistantMessage("m0", "greeting")]);
     await append([userMessage("m1", "do it"), assistantMessage("m2", "done")], { runId: "r1" });

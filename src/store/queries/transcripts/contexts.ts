@@ -51,6 +51,8 @@ export class Contexts {
         ? extended(EMPTY, await contextRows(this.#db, sessionId))
         : extended(cached, newer);
     this.#drop(sessionId);
+    // It would evict all others, and itself.
+    if (context.chars > CHARS_MAX) return context.entries;
     this.#cached.set(sessionId, context);
     this.#chars += context.chars;
     for (const oldest of this.#cached.keys()) {

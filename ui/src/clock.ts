@@ -37,6 +37,27 @@ export function batched(ms: number, fire: () => void): () => void {
 }
 
 /**
+ * Returns a function that may be called often. `work` runs once at a time: any calls during a run cause one
+ * more run. Resolves after a run that began after the call.
+ */
+export function inTurn(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+  const begin = (): Promise<void> => {
+    next = undefined;
+    running = work().finally(() => {
+      if (next === undefined) running = undefined;
+    });
+    return running;
+  };
+  return () => {
+    if (running === undefined) return begin();
+    next ??= running.then(begin, begin);
+    return next;
+  };
+}
+
+/**
  * Returns a function that may be called often. `fire` runs with the last value, once no call has come for
  * `ms`.
  */

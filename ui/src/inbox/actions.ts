@@ -1,5 +1,6 @@
 // Executes the actions for items of the inbox. Each action calls one method of the gateway.
 
+import { signal } from "@preact/signals";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { ask } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
@@ -49,8 +50,17 @@ const DONE: Readonly<Record<Deed, string>> = {
   stop: "Stopped.",
 };
 
-/** Executes the action. Then reads the list again, even if somebody else had already handled the item. */
+/** Ids of items with an action that is under way. */
+export const busy = signal<ReadonlySet<string>>(new Set());
+
+/**
+ * Executes the action, unless another one for the item is under way. Then reads the list again, even if
+ * somebody else had already handled the item.
+ */
 export async function act(item: AttentionItem, deed: Deed): Promise<void> {
+  const { id } = item;
+  if (busy.value.has(id)) return;
+  busy.value = new Set(busy.value).add(id);
   try {
     await take(item, deed);
     say(DONE[deed]);
@@ -58,6 +68,7 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
     complain(problem);
   }
   await readAgain();
+  busy.value = new Set([...busy.value].filter((one) => one !== id));
 }
 
 /** Returns the question to ask before an action that cannot be undone. Undefined if no question is needed. */

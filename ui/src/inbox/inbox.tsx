@@ -3,7 +3,8 @@
 // The keys j and k and the arrow keys move between rows, Enter opens the session, and Space expands the row.
 // They are ignored in a text field.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
 import { Confirm } from "../parts/dialog.tsx";
@@ -102,6 +103,29 @@ function useKeys(onPeek: (id: string) => void) {
   return frame;
 }
 
+/**
+ * Keeps the focus in the list when the row with the focus leaves its place: it follows the open row, and else
+ * goes to the row that is now in this place of the group.
+ */
+function useFocus(frame: RefObject<HTMLDivElement>, open: string | undefined) {
+  const rowsOf = (part: Element | null | undefined): HTMLElement[] => [
+    ...(part?.querySelectorAll<HTMLElement>("[data-row]") ?? []),
+  ];
+  // Read before the rows change.
+  const { activeElement } = document;
+  const row = rowsOf(activeElement?.closest(".inbox-row"))[0];
+  const group = row?.closest("section");
+  const at = row === undefined ? -1 : rowsOf(group).indexOf(row);
+  const id = row?.dataset.row;
+  useLayoutEffect(() => {
+    if (at < 0 || activeElement?.isConnected === true) return;
+    const all = rowsOf(frame.current);
+    const same = id === open ? all.find(({ dataset }) => dataset.row === id) : undefined;
+    const left = group?.isConnected === true ? rowsOf(group) : [];
+    (same ?? left[at] ?? left.at(-1) ?? all[0])?.focus();
+  });
+}
+
 function Empty() {
   return (
     <p class="empty inbox-empty">
@@ -122,6 +146,7 @@ export function Inbox() {
   };
   const frame = useKeys(onPeek);
   const shown = groups.value;
+  useFocus(frame, open);
   const isEmpty = shown?.every(({ count }) => count === 0) === true;
   return (
     <div ref={frame} class="inbox">

@@ -5,7 +5,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
-import { batched } from "../clock.ts";
+import { batched, inTurn } from "../clock.ts";
 import { ask, has, on, stage, whenConnected } from "../gateway.ts";
 import { sessionName } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
@@ -49,38 +49,59 @@ export const notify = signal<Notify>(notifyState());
 
 /** Switches notifications on or off. The first time, the browser asks the reader for permission. */
 export async function turnNotify(): Promise<void> {
-  if (notify.value === "blocked") return complain("The browser blocks notifications of this page.");
   const wants = notify.value === "off";
   if (wants) await Notification.requestPermission();
   tabStorage()?.setItem(NOTIFY_UNDER, wants ? "yes" : "no");
   notify.value = notifyState();
   if (notify.value === "on") say("New items that need you cause a notification.");
+  if (notify.value === "blocked") complain("The browser blocks notifications of this page.");
+}
+
+/**
+ * Returns the items that were not in the list before. In a list that was cut, an older item only moves up when
+ * a newer one leaves.
+ */
+function newItems(before: AttentionGroupRows, { items }: AttentionGroupRows): AttentionItem[] {
+  const known = new Set(before.items.map(({ id }) => id));
+  const isCut = before.count > before.items.length;
+  const others = before.items.filter(({ kind }) => kind !== "permission");
+  const oldest = isCut ? Math.min(...others.map(({ since }) => since)) : Number.NEGATIVE_INFINITY;
+  return items.filter(({ id, kind, since }) => !known.has(id) && (kind === "permission" || since > oldest));
 }
 
 function tellOf(before: Read, now: Read): void {
-  if (notify.value !== "on" || before.groups === undefined) return;
-  const known = new Set(needs(before)?.items.map(({ id }) => id));
-  const fresh = (needs(now)?.items ?? []).filter(({ id }) => !known.has(id));
+  const [old, current] = [needs(before), needs(now)];
+  if (notify.value !== "on" || old === undefined || current === undefined) return;
+  const fresh = newItems(old, current);
   const [first] = fresh;
   if (first === undefined) return;
   const title = fresh.length === 1 ? itemName(first) : `${fresh.length} items need you`;
-  new Notification(safeLine(title), { body: safeLine(first.summary), tag: "parley" });
+  try {
+    // With the same tag, the notifications of two tabs about one item are one.
+    new Notification(safeLine(title), { body: safeLine(first.summary), tag: first.id });
+  } catch {
+    // On Android, only a service worker may show notifications.
+    notify.value = "impossible";
+    complain("This browser can't show notifications of a page.");
+  }
 }
 
-let latest = 0;
+async function readOnce(): Promise<void> {
+  try {
+    const { groups } = await ask("attention.list", {});
+    const before = read.value;
+    read.value = { groups };
+    tellOf(before, { groups });
+  } catch (problem) {
+    read.value = { ...read.value, problem };
+  }
+}
+
+const readInTurn = inTurn(readOnce);
 
 /** Reads the attention list again. */
 export async function readAgain(): Promise<void> {
-  if (!has("attention.list")) return;
-  const mine = ++latest;
-  try {
-    const { groups } = await ask("attention.list", {});
-    if (mine !== latest) return;
-    tellOf(read.value, { groups });
-    read.value = { groups };
-  } catch (problem) {
-    if (mine === latest) read.value = { ...read.value, problem };
-  }
+  if (has("attention.list")) await readInTurn();
 }
 
 /** Keeps the list up to date while the reader is signed in. Returns a function that ends this. */

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
+import { draftOf, keepDraft } from "../conversation/drafts.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
@@ -26,14 +27,21 @@ async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
   return previews[0]?.items.at(-1)?.text ?? "";
 }
 
+/** A field for an answer. Its unsent text is also that of the conversation's field. */
 function Answer({ sessionKey }: { sessionKey: string }) {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(() => draftOf(sessionKey));
   const [busy, setBusy] = useState(false);
+  const write = (value: string): void => {
+    setText(value);
+    keepDraft(sessionKey, value);
+  };
   const send = async (event: Event): Promise<void> => {
     event.preventDefault();
+    if (busy || text.trim() === "") return;
     setBusy(true);
     try {
       await ask("chat.send", { sessionKey, message: text });
+      write("");
       say("Sent.");
     } catch (problem) {
       complain(problem);
@@ -48,7 +56,8 @@ function Answer({ sessionKey }: { sessionKey: string }) {
         placeholder="Answer…"
         rows={2}
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        readOnly={busy}
+        onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
           event.preventDefault();
@@ -88,7 +97,7 @@ export function Peek({ item, id }: { item: AttentionItem; id: string }) {
         </p>
       )}
       <Awaited {...behind} words="Loading the last message…" />
-      {text !== "" && text !== summary && (
+      {text !== "" && (
         <figure>
           <figcaption class="soft">{kind === "permission" ? "Arguments" : "Last message"}</figcaption>
           <pre class="inbox-text">

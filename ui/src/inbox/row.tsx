@@ -6,11 +6,11 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { age } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
-import { shortKey } from "../parts/names.ts";
+import { nameOf } from "../parts/names.ts";
 import type { Tone } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
-import { DEED_WORDS, type Deed } from "./actions.ts";
+import { busy, DEED_WORDS, type Deed } from "./actions.ts";
 import { itemName } from "./model.ts";
 import { Peek } from "./peek.tsx";
 
@@ -59,7 +59,7 @@ function Waits({ item }: { item: AttentionItem }) {
   const others = waitingForCount - 1;
   return (
     <span class="inbox-waits">
-      waits for <Name text={shortKey(first)} />
+      waits for <Name text={nameOf(first)} title={first} />
       {others > 0 && ` and ${others} more`}
     </span>
   );
@@ -85,6 +85,7 @@ function Buttons(props: {
             key={action}
             type="button"
             class={action === "approve" ? "primary" : action === "dismiss" ? "quiet" : ""}
+            aria-disabled={busy.value.has(item.id)}
             aria-label={`${DEED_WORDS[action]} ${plain}`}
             onClick={() => onDeed(action)}
           >

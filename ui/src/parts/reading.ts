@@ -1,10 +1,9 @@
-// Reads data from the gateway as long as it is shown: immediately, after each reconnect, and on demand. If
-// answers arrive out of order, the answer to the latest request is used. Events cause at most a few reads per
-// second.
+// Reads data from the gateway as long as it is shown: immediately, after each reconnect, and on demand. One
+// read at a time: news during a slow read cause one more read after it, so that its answer is shown.
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { EventPayloads } from "../../../src/contract/client/web.ts";
-import { batched } from "../clock.ts";
+import { batched, inTurn } from "../clock.ts";
 import { on, whenConnected } from "../gateway.ts";
 
 /**
@@ -19,7 +18,7 @@ interface Reading<T> {
   readonly problem: unknown;
   readonly busy: boolean;
   /** Reads again. Resolves when the answer has arrived or the read has failed. */
-  readonly again: () => Promise<unknown>;
+  readonly again: () => Promise<void>;
 }
 
 /**
@@ -31,20 +30,26 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
     key,
     busy: true,
   });
-  const latest = useRef(0);
-  const wanted = useRef({ key, read });
-  wanted.current = { key, read };
-  const again = useCallback(() => {
-    const mine = ++latest.current;
-    // If a component calls the `again` of an earlier render, this uses the `read` of the latest render.
-    const { key, read } = wanted.current;
-    setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
-    return read().then(
-      (value) => mine === latest.current && setShown({ key, value, busy: false }),
-      (problem: unknown) =>
-        mine === latest.current && setShown((before) => ({ ...before, key, problem, busy: false })),
-    );
-  }, []);
+  const wanted = useRef(read);
+  wanted.current = read;
+  const readInTurn = useMemo(() => {
+    const turn = inTurn(async () => {
+      // Another key is wanted now.
+      if (latest.current !== turn) return;
+      setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
+      try {
+        const value = await wanted.current();
+        if (latest.current === turn) setShown({ key, value, busy: false });
+      } catch (problem) {
+        if (latest.current === turn) setShown((before) => ({ ...before, key, problem, busy: false }));
+      }
+    });
+    return turn;
+  }, [key]);
+  const latest = useRef(readInTurn);
+  latest.current = readInTurn;
+  // A component may call the `again` of an earlier render.
+  const again = useCallback(() => latest.current(), []);
   useEffect(() => whenConnected(again), [again, key]);
   const current = shown.key === key ? shown : { key, busy: true };
   return { value: current.value, problem: current.problem, busy: current.busy, again };

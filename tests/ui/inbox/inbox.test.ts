@@ -1,48 +1,20 @@
 // The page's inbox in a real browser: failures, permission requests, questions and deliveries are settled in
 // it. Tests use two tabs, the keyboard, a phone, and a restart of the gateway.
 
-import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
-import { getRun } from "../../src/store/queries/runs/runs.ts";
-import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { test } from "../kit/deep.ts";
-import { askIn } from "../kit/engine/asking.ts";
-import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
-import { until } from "../kit/until.ts";
+import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
+import { getRun } from "../../../src/store/queries/runs/runs.ts";
+import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
+import { askIn } from "../../kit/engine/asking.ts";
+import { quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
+import { until } from "../../kit/until.ts";
+import { group, MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
 
-const MAIN = "agent:main:main";
-const RESEARCH = "agent:research:main";
 const TOKENS = [{ token: "reader", role: "operator", scopes: ["operator.read"] }] as const;
 
 const EMPTY = "Questions, failures and requests of your agents appear here";
-
-/** Returns a play that fails, asks a question or waits, as the message says; `mend` ends the failures. */
-function player() {
-  const held = Promise.withResolvers<void>();
-  let mends = false;
-  const play: Play = async ({ run }) => {
-    const { text } = run.input;
-    if (text.startsWith("hold")) await held.promise;
-    if (text.startsWith("fail") && !mends) throw new Error("401 invalid key");
-    return text.startsWith("ask") ? "Both tests pass.\n\nShall I deploy?" : `did ${text}`;
-  };
-  const mend = (): void => {
-    mends = true;
-  };
-  return { play, mend, release: held.resolve };
-}
-
-async function say(house: House, sessionKey: string, text: string): Promise<string> {
-  const accepted = await house.engine.accept({ sessionKey, input: { text } });
-  if (!accepted.ok) throw new Error(accepted.error);
-  return accepted.value.run.runId;
-}
-
-const group = (page: Page, name: string) => page.getByRole("region", { name: new RegExp(`^${name} `) });
-const rowIn = (page: Page, name: string, text: string) =>
-  group(page, name).getByRole("listitem").filter({ hasText: text });
 
 /** A gateway whose agent asks for permission: `ask` sends its message, `decision` waits for the run's end. */
 async function openDesk(play: Play) {

@@ -1,0 +1,84 @@
+// The focus in the inbox when rows come and go, unsent answers, and actions that take their time.
+
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
+import { relayOf } from "../relay.ts";
+import { MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
+
+describeInBrowser("the focus in the inbox", () => {
+  test("a row that leaves passes the focus on to the next, and the open row keeps it where it goes", async () => {
+    const { play, release } = player();
+    const house = await openHouse({ play });
+    const client = await house.client();
+    for (const label of ["first", "second", "third"]) {
+      const { key } = await client.request("sessions.create", { label });
+      await say(house, key, "fail");
+    }
+    const { page } = await visit(house.http, { token: TOKEN });
+    const focused = () => page.evaluate(() => document.activeElement?.closest("li")?.textContent ?? "");
+    await rowIn(page, "Needs you", "first").waitFor();
+    await rowIn(page, "Needs you", "second").getByRole("button", { name: "Dismiss" }).focus();
+    await page.keyboard.press("Enter");
+    await rowIn(page, "Failed", "second").waitFor();
+    await expect.poll(focused).toContain("first");
+    await rowIn(page, "Needs you", "first").getByRole("button", { name: "Dismiss" }).focus();
+    await page.keyboard.press("Enter");
+    await rowIn(page, "Failed", "first").waitFor();
+    await expect.poll(focused).toContain("third");
+
+    await say(house, MAIN, "hold on");
+    const link = rowIn(page, "Running", "hold on").getByRole("link");
+    await link.focus();
+    await page.keyboard.press(" ");
+    release();
+    const done = rowIn(page, "Done", "main");
+    await done.getByText("did hold on", { exact: true }).waitFor();
+    await expect.poll(focused).toContain("did hold on");
+    expect(await done.getByRole("button", { name: "Peek main" }).getAttribute("aria-expanded")).toBe("true");
+  });
+
+  test("an unsent answer stays when another turn replaces the question, and is in the conversation too", async () => {
+    const house = await openHouse({ play: player().play });
+    await say(house, RESEARCH, "ask me");
+    const { page } = await visit(house.http, { token: TOKEN });
+    const row = rowIn(page, "Needs you", "Shall I deploy?");
+    await row.getByRole("button", { name: "Answer" }).click();
+    const answer = page.getByRole("textbox", { name: "Your answer" });
+    await answer.fill("Not before the");
+    await say(house, RESEARCH, "ask me again");
+    await answer.waitFor({ state: "detached" });
+    await row.getByRole("button", { name: "Answer" }).click();
+    expect(await answer.inputValue()).toBe("Not before the");
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent(RESEARCH)}`);
+    const field = page.getByRole("textbox", { name: "Message" });
+    await expect.poll(() => field.inputValue()).toBe("Not before the");
+    await page.goBack();
+    await row.getByRole("button", { name: "Answer" }).click();
+    await answer.fill("Yes");
+    await answer.press("Enter");
+    await rowIn(page, "Done", "did Yes").waitFor();
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent(RESEARCH)}`);
+    await field.waitFor();
+    expect(await field.inputValue()).toBe("");
+  });
+
+  test("a second click on an action that is under way does nothing", async () => {
+    const house = await openHouse({ play: player().play });
+    await say(house, MAIN, "fail");
+    const { page } = await visit(house.http, { token: TOKEN });
+    await rowIn(page, "Needs you", "401").waitFor();
+    const relay = await relayOf(page, "runs.dismiss");
+    await page.reload();
+    relay.hold();
+    const dismiss = rowIn(page, "Needs you", "401").getByRole("button", { name: "Dismiss" });
+    await dismiss.focus();
+    for (let n = 0; n < 3; n += 1) await page.keyboard.press("Enter");
+    await expect.poll(() => dismiss.getAttribute("aria-disabled")).toBe("true");
+    expect(relay.asked()).toBe(1);
+    relay.release();
+    await rowIn(page, "Failed", "401").waitFor();
+    await page.getByText("Dismissed.").waitFor();
+    expect(await page.locator(".notice.problem").count()).toBe(0);
+  });
+});

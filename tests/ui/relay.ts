@@ -1,0 +1,54 @@
+// Relays between a page and its gateway: a test counts the requests of one method, and holds their answers.
+
+import type { Page } from "playwright-core";
+
+export interface Relay {
+  /** Number of requests so far. */
+  asked(): number;
+  /** Holds the answers from now on. */
+  hold(): void;
+  /** Passes on the oldest held answer. Returns false if there is none. */
+  pass(): boolean;
+  /** Passes on all held answers, and those that follow. */
+  release(): void;
+}
+
+/** Relays the connections that the page opens from now on: load the page again. */
+export async function relayOf(page: Page, method: string): Promise<Relay> {
+  let asked = 0;
+  let isHeld = false;
+  const held: (() => void)[] = [];
+  await page.routeWebSocket(/^ws:/, (socket) => {
+    const ids = new Set<string>();
+    const server = socket.connectToServer();
+    socket.onMessage((text) => {
+      const frame = JSON.parse(String(text)) as { id?: string; method?: string };
+      if (frame.method === method && frame.id !== undefined) {
+        ids.add(frame.id);
+        asked += 1;
+      }
+      server.send(text);
+    });
+    server.onMessage((text) => {
+      const { id } = JSON.parse(String(text)) as { id?: string };
+      if (isHeld && id !== undefined && ids.has(id)) held.push(() => socket.send(text));
+      else socket.send(text);
+    });
+  });
+  const pass = (): boolean => {
+    const next = held.shift();
+    next?.();
+    return next !== undefined;
+  };
+  return {
+    asked: () => asked,
+    hold() {
+      isHeld = true;
+    },
+    pass,
+    release() {
+      isHeld = false;
+      while (pass());
+    },
+  };
+}

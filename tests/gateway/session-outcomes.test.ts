@@ -49,6 +49,7 @@ test("a failed last turn stays in its row with the redacted reason, also after a
     runId: "fail",
     code: "run_failed",
     endedAt: expect.any(Number),
+    retriable: true,
     reason: expect.stringMatching(/^401 invalid key \S+ x+…$/),
   });
   expect(failure?.reason).not.toContain(KEY);

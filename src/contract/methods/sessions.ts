@@ -171,7 +171,12 @@ export const LISTED_ROW = named(
       ),
       failure: about(
         object(
-          { runId: text(), code: text(), endedAt: number() },
+          {
+            runId: text(),
+            code: text(),
+            endedAt: number(),
+            retriable: flag("True if `runs.retry` accepts it: it is no job, and nobody has dismissed it."),
+          },
           { reason: text("One line, at most 200 characters.") },
         ),
         "The last run, if it failed and the session is idle.",

@@ -81,9 +81,9 @@ function failureRow(
   sees: (key: string) => boolean,
 ): ListedRow["failure"] {
   if (run?.endedAt === undefined) return undefined;
-  const { runId, endedAt, error } = run;
+  const { runId, endedAt, error, open } = run;
   const reason = error === undefined ? undefined : errorLine(parts, error, sees);
-  return { runId, endedAt, code: endCodeOf(run) ?? "run_failed", ...optional({ reason }) };
+  return { runId, endedAt, code: endCodeOf(run) ?? "run_failed", retriable: open, ...optional({ reason }) };
 }
 
 /** Returns the failure of each session whose last turn failed, unless it works again. */

@@ -47,6 +47,33 @@ describeInBrowser("the header of a conversation", () => {
     }
   });
 
+  test("offers no retry of a failed job, nor of a failure that was dismissed", async () => {
+    const house = await openHouse({
+      play: () => {
+        throw new Error(REASON);
+      },
+    });
+    const client = await house.client();
+    const sessionKey = "agent:research:main";
+    const { runId } = await client.request("chat.send", { sessionKey, message: "do it" });
+    await client.request("agent.wait", { runId });
+    const args = { task: "count them", label: "counting" };
+    await client.request("tools.invoke", { sessionKey: MAIN, name: "sessions_spawn", arguments: args });
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions?only=failed" });
+    const facts = page.locator(".conversation-facts");
+    const retry = facts.getByRole("button", { name: "Retry" });
+    await row(page, /^counting/).getByRole("link").first().click();
+    await page.getByRole("heading", { name: "counting" }).waitFor();
+    await facts.getByText(/^failed /).waitFor();
+    expect(await retry.count()).toBe(0);
+    await row(page, /^research/).getByRole("link").first().click();
+    await page.getByRole("heading", { name: "research" }).waitFor();
+    await retry.waitFor();
+    await client.request("runs.dismiss", { runId });
+    await retry.waitFor({ state: "detached" });
+    await facts.getByText(/^failed /).waitFor();
+  });
+
   test("a link to a session far down the list scrolls to the session's row, which is selected", async () => {
     const house = await openHouse();
     const seeds = manySessions(400, NEWEST);

@@ -48,7 +48,7 @@ function Doing({ row }: { row: Now["session"] }) {
   const [retried, setRetried] = useState<string>();
   if (failure === undefined)
     return <State state={state} text={queuedRuns > 0 ? `${state}, ${queuedRuns} queued` : state} />;
-  const { runId } = failure;
+  const { runId, retriable } = failure;
   const retry = (): void => {
     setRetried(runId);
     ask("runs.retry", { runId }).catch((error: unknown) => {
@@ -59,7 +59,7 @@ function Doing({ row }: { row: Now["session"] }) {
   return (
     <>
       <LastFailure failure={failure} />
-      {may("operator.write") && has("runs.retry") && (
+      {retriable && may("operator.write") && has("runs.retry") && (
         <button type="button" disabled={retried === runId} onClick={retry}>
           Retry
         </button>

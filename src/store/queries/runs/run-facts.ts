@@ -26,14 +26,17 @@ const INPUT_BYTES_MAX = 64 * 1024;
 /** Only replies up to this length are read, to detect a reply that means "no reply". */
 const REPLY_CHARS_MAX = 64;
 
-export type EndedRun = Pick<Run, "runId" | "state" | "code" | "endedAt" | "error">;
+export type EndedRun = Pick<Run, "runId" | "state" | "code" | "endedAt" | "error"> & {
+  /** True if it is no step of a flow, and nobody has dismissed or retried it. */
+  readonly open: boolean;
+};
 
 /** Returns how these runs ended, by run id. */
 export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<string, EndedRun>> {
   if (runIds.length === 0) return new Map();
   const rows = await db
     .selectFrom("runs")
-    .select(["run_id", "state", "code", "error", "ended_at"])
+    .select(["run_id", "state", "code", "error", "ended_at", "flow_id", "dismissed_at"])
     .where("run_id", "in", runIds)
     .execute();
   return new Map(
@@ -45,6 +48,7 @@ export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<str
         ...present("code", row.code as Code | null),
         ...present("endedAt", row.ended_at),
         ...present("error", row.error),
+        open: row.flow_id === null && row.dismissed_at === null,
       },
     ]),
   );

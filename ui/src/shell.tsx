@@ -117,11 +117,26 @@ function titleOf(at: Route, view: string): string {
   return [...session, ...tab, view, "Parley"].join(" · ");
 }
 
+/** Refuses files that are dropped where nothing takes them: the browser would open them in place of the page. */
+function refuseFiles(event: DragEvent): void {
+  const { dataTransfer, defaultPrevented } = event;
+  if (defaultPrevented || dataTransfer === null || !dataTransfer.types.includes("Files")) return;
+  event.preventDefault();
+  dataTransfer.dropEffect = "none";
+}
+
 export function Shell() {
   const current = VIEWS.find(({ name }) => name === route.value.view) ?? VIEWS[0];
   const badge = needsCount.value === 0 ? "" : `(${needsCount.value}) `;
   const title = badge + titleOf(route.value, current?.title ?? "");
   useEffect(followAttention, []);
+  useEffect(() => {
+    const events = ["dragover", "drop"] as const;
+    for (const event of events) document.addEventListener(event, refuseFiles);
+    return () => {
+      for (const event of events) document.removeEventListener(event, refuseFiles);
+    };
+  }, []);
   useEffect(() => {
     document.title = title;
   }, [title]);

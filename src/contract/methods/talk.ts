@@ -203,7 +203,10 @@ const IMAGE = object(
     messageId: about(name, "Id of the message."),
     index: integer("Position of the picture in the message's content, from 0.", { minimum: 0 }),
   },
-  { sessionId: HISTORY.properties.sessionId },
+  {
+    sessionId: HISTORY.properties.sessionId,
+    offset: integer("Where to continue: `nextOffset` of the previous part.", { minimum: 0 }),
+  },
 );
 
 export const TALK_METHODS = {
@@ -217,9 +220,13 @@ export const TALK_METHODS = {
   },
   "chat.image": {
     scope: READ,
-    summary: "Reads a picture of a message. `chat.history` has only its type and size.",
+    summary:
+      "Reads a picture of a message, at most 2 MiB at once. `chat.history` has only its type and size.",
     params: IMAGE,
-    result: object({ mimeType: text(), content: text("Base64.") }),
+    result: object(
+      { mimeType: text(), content: text("Base64.") },
+      { nextOffset: number("Set if the picture is longer; the parts joined are its Base64 text.") },
+    ),
     errors: [...NAMES_SESSION, "message_not_found"],
   },
   "chat.send": {

@@ -35,6 +35,8 @@ const HISTORY_LIMIT_DEFAULT = 200;
 /** Maximum bytes of one answer; a client continues from its end. */
 const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
 const TEXT_MAX_CHARS = 1024 * 1024;
+/** Maximum characters of one part of a picture. */
+const IMAGE_PART_CHARS = 2 * 1024 * 1024;
 /** Maximum characters of a message that waits in the lane. */
 const WAITING_TEXT_MAX_CHARS = 4_000;
 
@@ -235,7 +237,7 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
 
 async function image(
   ctx: CallContext,
-  { sessionKey, messageId, index, sessionId }: ParamsOf<"chat.image">,
+  { sessionKey, messageId, index, sessionId, offset = 0 }: ParamsOf<"chat.image">,
 ): Promise<Result<PayloadOf<"chat.image">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey });
   if (!found.ok) return found;
@@ -246,7 +248,11 @@ async function image(
   const page = await readHistory(ctx.access.db, wanted);
   if (!page.ok) return page;
   const block = page.value.messages[0]?.content[index];
-  if (block?.type === "image") return ok({ mimeType: block.mimeType, content: block.data });
+  if (block?.type === "image") {
+    const end = offset + IMAGE_PART_CHARS;
+    const content = block.data.slice(offset, end);
+    return ok({ mimeType: block.mimeType, content, ...(end < block.data.length ? { nextOffset: end } : {}) });
+  }
   return fail("message_not_found", `message ${quoted(messageId, 64)} has no picture at ${index}`);
 }
 

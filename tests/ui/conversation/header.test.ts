@@ -62,11 +62,17 @@ describeInBrowser("the header of a conversation", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions?only=failed" });
     const facts = page.locator(".conversation-facts");
     const retry = facts.getByRole("button", { name: "Retry" });
-    await row(page, /^counting/).getByRole("link").first().click();
+    await row(page, /^counting/)
+      .getByRole("link")
+      .first()
+      .click();
     await page.getByRole("heading", { name: "counting" }).waitFor();
     await facts.getByText(/^failed /).waitFor();
     expect(await retry.count()).toBe(0);
-    await row(page, /^research/).getByRole("link").first().click();
+    await row(page, /^research/)
+      .getByRole("link")
+      .first()
+      .click();
     await page.getByRole("heading", { name: "research" }).waitFor();
     await retry.waitFor();
     await client.request("runs.dismiss", { runId });

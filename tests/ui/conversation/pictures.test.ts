@@ -3,6 +3,8 @@
 import { expect, test } from "vitest";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { openLine } from "../line.ts";
+import { relayOf } from "../relay.ts";
 
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
@@ -76,6 +78,56 @@ describeInBrowser("a message", () => {
     }
   });
 
+  test("takes pictures that are dropped on the conversation; elsewhere a file does not replace the page", async () => {
+    const house = await openHouse({ play: counts });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    /** Returns whether the page handles the event. If not, the browser opens the file. */
+    const give = (at: string, type: "dragover" | "drop") =>
+      page.locator(at).evaluate(
+        (element, { type, png }) => {
+          const bytes = Uint8Array.from(atob(png), (char) => char.charCodeAt(0));
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File([bytes], "a.png", { type: "image/png" }));
+          const event = new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer });
+          return !element.dispatchEvent(event);
+        },
+        { type, png: PNG },
+      );
+    expect(await give(".scroller", "dragover")).toBe(true);
+    expect(await give(".scroller", "drop")).toBe(true);
+    const shown = page.getByRole("list", { name: "Pictures" }).getByRole("img", { name: "a.png" });
+    await shown.waitFor();
+    expect(await give(".head", "dragover")).toBe(true);
+    expect(await give(".head", "drop")).toBe(true);
+    expect(await shown.count()).toBe(1);
+  });
+
+  test("keeps a picture that is added while it is sent, and reads no files beyond its limit", async () => {
+    const house = await openHouse({ play: counts });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    const relay = await relayOf(page, "chat.send");
+    await page.reload();
+    const field = page.getByRole("textbox", { name: "Message" });
+    await field.fill("first");
+    relay.hold();
+    await field.press("Enter");
+    await page.getByRole("button", { name: "Sending…" }).waitFor();
+    const input = page.locator('input[type="file"]');
+    await input.setInputFiles([file("late.png")]);
+    const shown = page.getByRole("list", { name: "Pictures" }).getByRole("img");
+    await shown.waitFor();
+    relay.release();
+    await page.getByText("0 pictures: first").waitFor();
+    await expect.poll(() => field.inputValue()).toBe("");
+    expect(await shown.count()).toBe(1);
+    await page.evaluate(() => {
+      FileReader.prototype.readAsDataURL = () => console.error("a file was read");
+    });
+    await input.setInputFiles(Array.from({ length: 16 }, (_, n) => file(`${n}.png`)));
+    await page.getByText("A message takes at most 16 pictures.").waitFor();
+  });
+
   test("a message of a person can be edited and sent again, without losing the text in the field", async () => {
     const house = await openHouse({ play: counts });
     const client = await house.client();
@@ -94,5 +146,38 @@ describeInBrowser("a message", () => {
     await field.fill("first this");
     await edit.first().click();
     await expect.poll(() => field.inputValue()).toBe("first this\ncount them");
+  });
+
+  test("has its pictures read once, one after the other, and a large one in parts on request", async () => {
+    const house = await openHouse({ play: counts });
+    const client = await house.client();
+    // What follows the end of a picture is ignored.
+    const large = Buffer.concat([Buffer.from(PNG, "base64"), Buffer.alloc(2_000_000)]).toString("base64");
+    const attachments = [PNG, PNG, large].map((content) => ({ mimeType: "image/png", content }));
+    const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "look", attachments });
+    await client.request("agent.wait", { runId });
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: /WebSocket/ });
+    const relay = await relayOf(page, "chat.image");
+    relay.hold();
+    await page.reload();
+    const pictures = page.locator(".picture img");
+    const widths = () =>
+      pictures.evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth));
+    await page.getByRole("button", { name: /^Show picture, image\/png, / }).waitFor();
+    expect(relay.asked()).toBe(1);
+    await expect.poll(() => relay.pass()).toBe(true);
+    await expect.poll(widths).toEqual([1]);
+    relay.release();
+    await expect.poll(widths).toEqual([1, 1]);
+    expect(relay.asked()).toBe(2);
+    await page.getByRole("button", { name: /^Show picture/ }).click();
+    await expect.poll(widths).toEqual([1, 1, 1]);
+    expect(relay.asked()).toBe(4);
+    line.cut();
+    await client.agent({ sessionKey: MAIN, message: "and now" }).done;
+    await page.getByText("0 pictures: and now").waitFor();
+    expect(await widths()).toEqual([1, 1, 1]);
+    expect(relay.asked()).toBe(4);
   });
 });

@@ -29,7 +29,8 @@ export async function say(house: House, sessionKey: string, text: string): Promi
 }
 
 /** Finds a group by its title. */
-export const group = (page: Page, name: string) => page.getByRole("region", { name: new RegExp(`^${name} `) });
+export const group = (page: Page, name: string) =>
+  page.getByRole("region", { name: new RegExp(`^${name} `) });
 /** Finds the rows of a group with this text. */
 export const rowIn = (page: Page, name: string, text: string) =>
   group(page, name).getByRole("listitem").filter({ hasText: text });

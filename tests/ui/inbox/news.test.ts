@@ -71,7 +71,8 @@ describeInBrowser("news in the inbox", () => {
       }
       Object.assign(window, { Notification: Noted, told });
     });
-    const told = () => page.evaluate(() => (window as unknown as { told: { title: string; tag: string }[] }).told);
+    const told = () =>
+      page.evaluate(() => (window as unknown as { told: { title: string; tag: string }[] }).told);
     for (let n = 1; n <= 51; n += 1) {
       const { key } = await client.request("sessions.create", { label: `old ${n}` });
       await say(house, key, "fail");

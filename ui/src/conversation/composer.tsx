@@ -3,6 +3,7 @@
 // a lost connection the client sends again with the same idempotency key, so the message is accepted once.
 // Actions that the token's scopes do not allow are not shown.
 
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
@@ -84,7 +85,11 @@ function useDraft(sessionKey: string, onSent: () => void) {
         ...(attachments.length === 0 ? {} : { attachments }),
       });
       write("");
-      keepPictures(sessionKey, []);
+      // Others may have been added meanwhile.
+      keepPictures(
+        sessionKey,
+        picturesOf(sessionKey).filter((one) => !pictures.includes(one)),
+      );
       onSent();
     } catch (error) {
       setProblem(wordsOf(error));
@@ -146,10 +151,35 @@ function useGrowing(text: string) {
   return field;
 }
 
+/** Takes files that are dropped anywhere on the conversation. */
+function useDrop(field: RefObject<HTMLElement>, add: (files: readonly File[]) => void): void {
+  const latest = useRef(add);
+  latest.current = add;
+  useEffect(() => {
+    const area = field.current?.closest<HTMLElement>(".conversation");
+    const over = (event: DragEvent): void => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    };
+    const drop = (event: DragEvent): void => {
+      const files = [...(event.dataTransfer?.files ?? [])];
+      if (files.length === 0) return;
+      event.preventDefault();
+      latest.current(files);
+    };
+    area?.addEventListener("dragover", over);
+    area?.addEventListener("drop", drop);
+    return () => {
+      area?.removeEventListener("dragover", over);
+      area?.removeEventListener("drop", drop);
+    };
+  }, []);
+}
+
 function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () => void }) {
   const { sessionKey } = thread;
   const { text, write, send, sending, problem, canSend, add } = useDraft(sessionKey, onSent);
   const field = useGrowing(text);
+  useDrop(field, add);
   useEffect(() => {
     const { value } = handed;
     if (value?.sessionKey !== sessionKey) return;
@@ -167,15 +197,6 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
       onSubmit={(event) => {
         event.preventDefault();
         sendNow();
-      }}
-      onDragOver={(event) => {
-        if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-      }}
-      onDrop={(event) => {
-        const files = [...(event.dataTransfer?.files ?? [])];
-        if (files.length === 0) return;
-        event.preventDefault();
-        add(files);
       }}
     >
       {problem !== undefined && (

@@ -48,9 +48,26 @@ function problemOf({ name, type, size: bytes }: File): string | undefined {
   return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
 }
 
+/** Returns why so many pictures, with so many characters, can't be sent together; undefined: they can. */
+function problemOfAll(pictures: number, chars: number): string | undefined {
+  if (pictures > PICTURES_MAX) return `A message takes at most ${PICTURES_MAX} pictures.`;
+  const most = (hello.value?.policy.maxPayload ?? Number.POSITIVE_INFINITY) - REQUEST_REST_BYTES;
+  if (chars <= most) return undefined;
+  return `The pictures of a message must be smaller than ${size((most * 3) / 4)} together.`;
+}
+
+function charsOf(pictures: readonly Picture[]): number {
+  return pictures.reduce((sum, { content }) => sum + content.length, 0);
+}
+
 /** Adds files to the unsent pictures. Throws with the reason if one of them can't be sent. */
 export async function addPictures(sessionKey: string, files: readonly File[]): Promise<void> {
-  const problem = files.map(problemOf).find((one) => one !== undefined);
+  const before = picturesOf(sessionKey);
+  const bytes = files.reduce((sum, file) => sum + file.size, 0);
+  // Checked before the files are read: a folder of photos does not fit into memory.
+  const problem =
+    files.map(problemOf).find((one) => one !== undefined) ??
+    problemOfAll(before.length + files.length, charsOf(before) + (bytes * 4) / 3);
   if (problem !== undefined) throw new Error(problem);
   const added = await Promise.all(
     files.map(async (file): Promise<Picture> => {
@@ -59,10 +76,9 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
     }),
   );
   const all = [...picturesOf(sessionKey), ...added];
-  if (all.length > PICTURES_MAX) throw new Error(`A message takes at most ${PICTURES_MAX} pictures.`);
-  const most = (hello.value?.policy.maxPayload ?? Number.POSITIVE_INFINITY) - REQUEST_REST_BYTES;
-  if (all.reduce((sum, { content }) => sum + content.length, 0) > most)
-    throw new Error(`The pictures of a message must be smaller than ${size((most * 3) / 4)} together.`);
+  // Others may have been added meanwhile.
+  const tooMuch = problemOfAll(all.length, charsOf(all));
+  if (tooMuch !== undefined) throw new Error(tooMuch);
   keepPictures(sessionKey, all);
 }
 

@@ -1,8 +1,10 @@
-// Shows a picture of a message. The data of a picture is read when the picture is drawn; that of a large one
-// after a click.
+// Shows a picture of a message. Its data is read once, when it is drawn; a large one is read on request.
+// One picture at a time is read, and in parts, so that a slow line carries other answers in between.
 
 import { createContext } from "preact";
-import { useContext, useState } from "preact/hooks";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
+import type { ParamsOf } from "../../../../src/contract/client/web.ts";
+import { optional } from "../../../../src/core/optional.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask, has } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
@@ -26,12 +28,55 @@ interface PictureProps {
   readonly block: { readonly mimeType: string; readonly bytes?: number };
 }
 
+interface Data {
+  readonly mimeType: string;
+  /** Base64. */
+  readonly content: string;
+}
+
+async function readParts(about: ParamsOf<"chat.image">): Promise<Data> {
+  const { mimeType, ...first } = await ask("chat.image", about);
+  let { content, nextOffset } = first;
+  while (nextOffset !== undefined) {
+    const part = await ask("chat.image", { ...about, offset: nextOffset });
+    content += part.content;
+    nextOffset = part.nextOffset;
+  }
+  return { mimeType, content };
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** Reads after all earlier reads have ended. */
+function afterOthers<T>(read: () => Promise<T>): Promise<T> {
+  const mine = last.then(read, read);
+  last = mine;
+  return mine;
+}
+
+/** Returns a function that reads the picture once, unless it is no longer shown. */
+function useRead(about: ParamsOf<"chat.image">): () => Promise<Data> {
+  const known = useRef<Data>();
+  const isShown = useRef(true);
+  useEffect(
+    () => () => {
+      isShown.current = false;
+    },
+    [],
+  );
+  return async () => {
+    known.current ??= await afterOthers(() =>
+      isShown.current ? readParts(about) : Promise.reject(new Error("The picture is no longer shown.")),
+    );
+    return known.current;
+  };
+}
+
 function Read({ messageId, index, words }: PictureProps & { words: string }) {
   const { sessionKey, sessionId } = useContext(Shown);
   const [whole, setWhole] = useState(false);
-  const { value, problem, again } = useReading(`${sessionKey} ${messageId} ${index}`, () =>
-    ask("chat.image", { sessionKey, messageId, index, ...(sessionId === undefined ? {} : { sessionId }) }),
-  );
+  const read = useRead({ sessionKey, messageId, index, ...optional({ sessionId }) });
+  const { value, problem, again } = useReading(`${sessionKey} ${messageId} ${index}`, read);
   if (value === undefined || !TYPES.includes(value.mimeType))
     return <Awaited problem={problem} again={again} words={words} />;
   return (

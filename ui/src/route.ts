@@ -6,8 +6,16 @@ import { signal } from "@preact/signals";
 export type Route =
   /** The inbox, which is the first view. */
   | { readonly view: "inbox" }
-  /** The list of sessions. With `key`, a conversation; with `messageId`, that conversation at a message. */
-  | { readonly view: "sessions"; readonly key?: string | undefined; readonly messageId?: string | undefined }
+  /**
+   * The list of sessions. With `key`, a conversation; with `messageId`, that conversation at a message; with
+   * `sessionId` too, at a message of an earlier conversation, from before a reset.
+   */
+  | {
+      readonly view: "sessions";
+      readonly key?: string | undefined;
+      readonly messageId?: string | undefined;
+      readonly sessionId?: string | undefined;
+    }
   /** The list of chains. With `chainId`, one of them. */
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
@@ -22,9 +30,9 @@ function part(text: string | undefined): string | undefined {
 }
 
 function parseRoute(hash: string): Route {
-  const [view, first, second] = hash.replace(/^#?\/?|\?.*$/g, "").split("/");
+  const [view, first, second, third] = hash.replace(/^#?\/?|\?.*$/g, "").split("/");
   if (view === "flow") return { view, chainId: part(first) };
-  if (view === "sessions") return { view, key: part(first), messageId: part(second) };
+  if (view === "sessions") return { view, key: part(first), messageId: part(second), sessionId: part(third) };
   if (view === "operations") return { view, tab: part(first), about: part(second) };
   return { view: "inbox" };
 }
@@ -34,7 +42,7 @@ function partsOf(route: Route): readonly (string | undefined)[] {
     case "inbox":
       return [];
     case "sessions":
-      return [route.key, route.messageId];
+      return [route.key, route.messageId, route.sessionId];
     case "flow":
       return [route.chainId];
     case "operations":

@@ -36,4 +36,60 @@ describeInBrowser("the search in messages", () => {
       await page.getByRole("heading", { name: "research" }).waitFor();
     }
   });
+
+  test("a match from before a reset opens the earlier conversation at its message", async () => {
+    const house = await openHouse({ play: ({ run: { input } }) => `noted: ${input.text}` });
+    const client = await house.client();
+    const sessionKey = "agent:research:main";
+    for (let n = 1; n <= 12; n += 1)
+      await client.agent({ sessionKey, message: `tomato ${n} of many\n\n${"long\n\n".repeat(9)}` }).done;
+    await client.request("sessions.reset", { key: sessionKey });
+    await client.agent({ sessionKey, message: "a new start" }).done;
+    for (const viewport of [undefined, PHONE]) {
+      const { page } = await visit(house.http, {
+        ...{ token: TOKEN, at: "sessions" },
+        ...(viewport === undefined ? {} : { viewport }),
+      });
+      await page.getByRole("button", { name: "Search messages" }).click();
+      const search = page.getByRole("dialog", { name: "Search messages" });
+      await search.getByLabel("Words").fill("tomato 5 noted");
+      const hit = search.getByRole("listitem").filter({ hasText: "before a reset" });
+      await hit.getByRole("link", { name: "noted: tomato 5" }).click();
+      const dialog = page.getByRole("dialog", { name: "Earlier conversations" });
+      const found = dialog.locator(".entry-marked");
+      await found.getByText("noted: tomato 5 of many").waitFor();
+      await expect.poll(() => found.evaluate((one) => one.getBoundingClientRect().top)).toBeGreaterThan(0);
+      const bottom = await found.evaluate((one) => one.getBoundingClientRect().top - window.innerHeight);
+      expect(bottom).toBeLessThan(0);
+      expect(await search.count()).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      await page.reload();
+      await found.getByText("noted: tomato 5 of many").waitFor();
+      await dialog.getByRole("button", { name: "Close" }).click();
+      await page.getByRole("region", { name: "Conversation" }).getByText("a new start").first().waitFor();
+      expect(await dialog.count()).toBe(0);
+      await page.goBack();
+      await found.getByText("noted: tomato 5 of many").waitFor();
+    }
+  });
+
+  test("shows older matches on request, and closes when a session is opened", async () => {
+    const house = await openHouse({ play: () => "ripe plum" });
+    const client = await house.client();
+    for (let n = 1; n <= 30; n += 1)
+      await client.agent({ sessionKey: "agent:main:main", message: `plum ${n}` }).done;
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await page.getByRole("button", { name: "Search messages" }).click();
+    const dialog = page.getByRole("dialog", { name: "Search messages" });
+    await dialog.getByLabel("Words").fill("plum");
+    const hits = dialog.getByRole("listitem");
+    await expect.poll(() => hits.count()).toBe(50);
+    await dialog.getByRole("button", { name: "Search older messages" }).click();
+    await expect.poll(() => hits.count()).toBe(60);
+    expect(await dialog.getByRole("button", { name: "Search older messages" }).count()).toBe(0);
+    await hits.first().getByRole("link", { name: "main", exact: true }).click();
+    await page.getByRole("heading", { name: "main" }).waitFor();
+    await dialog.waitFor({ state: "detached" });
+  });
 });

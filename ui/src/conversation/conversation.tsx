@@ -7,6 +7,7 @@ import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Composer } from "./composer.tsx";
 import { edit } from "./drafts.ts";
+import type { EarlierPlace } from "./earlier.tsx";
 import { Header } from "./header.tsx";
 import { type Item, itemsOf } from "./items.ts";
 import { MessageList } from "./list.tsx";
@@ -67,7 +68,8 @@ function Head(props: { thread: Thread; isEmpty: boolean; onOlder: () => void }) 
   );
 }
 
-function Body({ reader, thread }: { reader: SessionReader; thread: Thread }) {
+function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPlace | undefined }) {
+  const { reader, thread, earlier } = props;
   const before = useRef<Item[]>([]);
   const items = useMemo(() => itemsOf(thread, before.current), [thread]);
   before.current = items;
@@ -75,7 +77,7 @@ function Body({ reader, thread }: { reader: SessionReader; thread: Thread }) {
   const { fate } = reader;
   return (
     <div class="conversation">
-      <Header thread={thread} />
+      <Header thread={thread} earlier={earlier} />
       {fate.value !== undefined && (
         <p class="fate" role="status">
           {FATES[fate.value]}
@@ -127,15 +129,21 @@ function Body({ reader, thread }: { reader: SessionReader; thread: Thread }) {
   );
 }
 
-export function Conversation(props: { sessionKey: string; messageId?: string | undefined }) {
-  const { sessionKey, messageId } = props;
-  const reader = useReader(sessionKey, messageId);
+/** `sessionId`: the message is in an earlier conversation, which is shown in a dialog. */
+export function Conversation(props: {
+  sessionKey: string;
+  messageId?: string | undefined;
+  sessionId?: string | undefined;
+}) {
+  const { sessionKey, messageId, sessionId } = props;
+  const earlier = messageId === undefined || sessionId === undefined ? undefined : { messageId, sessionId };
+  const reader = useReader(sessionKey, earlier === undefined ? messageId : undefined);
   const thread = reader.thread.value;
   if (thread !== undefined) {
     const { sessionKey: key, sessionId } = thread;
     return (
       <Shown.Provider value={{ sessionKey: key, sessionId }}>
-        <Body reader={reader} thread={thread} />
+        <Body reader={reader} thread={thread} earlier={earlier} />
       </Shown.Provider>
     );
   }

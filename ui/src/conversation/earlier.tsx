@@ -1,6 +1,6 @@
 // Shows the conversations of a session before its resets: a list, and each conversation, read-only.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { ask } from "../gateway.ts";
 import { Dialog } from "../parts/dialog.tsx";
@@ -34,52 +34,71 @@ function Conversations({ sessionKey, onOpen }: { sessionKey: string; onOpen: Ope
   );
 }
 
-/** Pages of one conversation, oldest message first. */
-function Transcript(props: { sessionKey: string; sessionId: string; agentId: string }) {
-  const { sessionKey, sessionId, agentId } = props;
-  const [before, setBefore] = useState<string>();
-  const { value, problem } = useReading(`${sessionId} ${before}`, () =>
-    ask("chat.history", {
-      sessionKey,
-      sessionId,
-      limit: PAGE_MESSAGES,
-      includeRuns: true,
-      ...optional({ before }),
-    }),
+/** A message of an earlier conversation. */
+export interface EarlierPlace {
+  readonly sessionId: string;
+  readonly messageId: string;
+}
+
+/** Pages of one conversation, oldest message first. `target`: the message to begin at, which is marked. */
+function Transcript(props: {
+  sessionKey: string;
+  sessionId: string;
+  agentId: string;
+  target: string | undefined;
+}) {
+  const { sessionKey, sessionId, agentId, target } = props;
+  const [place, setPlace] = useState<{ around?: string; before?: string; after?: string }>(
+    optional({ around: target }),
   );
+  const list = useRef<HTMLOListElement>(null);
+  const { value, problem } = useReading(`${sessionId} ${JSON.stringify(place)}`, () =>
+    ask("chat.history", { sessionKey, sessionId, limit: PAGE_MESSAGES, includeRuns: true, ...place }),
+  );
+  useEffect(() => {
+    list.current?.querySelector(".entry-marked")?.scrollIntoView({ block: "center" });
+  }, [value]);
   if (value === undefined) return problem === undefined ? <p>Loading…</p> : <Failed problem={problem} />;
+  const { nextBefore: before, nextAfter: after } = value;
   return (
     <>
-      {value.nextBefore !== undefined && (
-        <button type="button" onClick={() => setBefore(value.nextBefore)}>
+      {before !== undefined && (
+        <button type="button" onClick={() => setPlace({ before })}>
           Older messages
         </button>
       )}
-      {before !== undefined && (
-        <button type="button" onClick={() => setBefore(undefined)}>
-          Newest messages
-        </button>
-      )}
       <Shown.Provider value={{ sessionKey, sessionId }}>
-        <ol class="earlier-messages">
+        <ol ref={list} class="earlier-messages">
           {itemsOf(threadOf(value)).map((item) => (
-            <Entry key={item.id} item={item} agentId={agentId} target={undefined} />
+            <Entry key={item.id} item={item} agentId={agentId} target={target} />
           ))}
         </ol>
       </Shown.Provider>
+      {after !== undefined && (
+        <button type="button" onClick={() => setPlace({ after })}>
+          Newer messages
+        </button>
+      )}
     </>
   );
 }
 
-export function Earlier(props: { sessionKey: string; agentId: string; onClose: () => void }) {
-  const { sessionKey, agentId, onClose } = props;
-  const [sessionId, open] = useState<string>();
+/** `at`: a message that is shown first, in place of the list. */
+export function Earlier(props: {
+  sessionKey: string;
+  agentId: string;
+  at: EarlierPlace | undefined;
+  onClose: () => void;
+}) {
+  const { sessionKey, agentId, at, onClose } = props;
+  const [sessionId, open] = useState(at?.sessionId);
+  const target = sessionId === at?.sessionId ? at?.messageId : undefined;
   return (
     <Dialog title="Earlier conversations" onClose={onClose}>
       {sessionId === undefined ? (
         <Conversations sessionKey={sessionKey} onOpen={open} />
       ) : (
-        <Transcript sessionKey={sessionKey} sessionId={sessionId} agentId={agentId} />
+        <Transcript sessionKey={sessionKey} sessionId={sessionId} agentId={agentId} target={target} />
       )}
       <div class="actions">
         {sessionId !== undefined && (

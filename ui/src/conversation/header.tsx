@@ -9,8 +9,8 @@ import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
-import { hrefOf } from "../route.ts";
-import { Earlier } from "./earlier.tsx";
+import { go, hrefOf } from "../route.ts";
+import { Earlier, type EarlierPlace } from "./earlier.tsx";
 import { Settings } from "./settings.tsx";
 import { lastChain, type Now, type Thread } from "./thread.ts";
 
@@ -68,9 +68,14 @@ function Doing({ row }: { row: Now["session"] }) {
   );
 }
 
-export function Header({ thread }: { thread: Thread }) {
+/** `earlier`: a message of an earlier conversation, which is shown. */
+export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
   const [open, setOpen] = useState(false);
-  const [earlier, setEarlier] = useState(false);
+  const [listed, setListed] = useState(false);
+  const closeEarlier = (): void => {
+    setListed(false);
+    if (earlier !== undefined) go({ view: "sessions", key: thread.sessionKey });
+  };
   const row = thread.now?.session;
   const chainId = lastChain(thread);
   return (
@@ -111,7 +116,7 @@ export function Header({ thread }: { thread: Thread }) {
         </div>
       </div>
       {row !== undefined && has("sessions.earlier") && (
-        <button type="button" aria-label="Earlier conversations" onClick={() => setEarlier(true)}>
+        <button type="button" aria-label="Earlier conversations" onClick={() => setListed(true)}>
           Earlier
         </button>
       )}
@@ -120,8 +125,14 @@ export function Header({ thread }: { thread: Thread }) {
           Settings
         </button>
       )}
-      {earlier && row !== undefined && (
-        <Earlier sessionKey={thread.sessionKey} agentId={row.agentId} onClose={() => setEarlier(false)} />
+      {(listed || earlier !== undefined) && row !== undefined && (
+        <Earlier
+          key={earlier?.messageId}
+          sessionKey={thread.sessionKey}
+          agentId={row.agentId}
+          at={earlier}
+          onClose={closeEarlier}
+        />
       )}
       {open && row !== undefined && <Settings row={row} onClose={() => setOpen(false)} />}
     </header>

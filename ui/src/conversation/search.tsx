@@ -1,7 +1,8 @@
 // Finds messages by their words in all sessions; a hit leads to the message.
 
 import "./search.css";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { settled, tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
@@ -11,47 +12,70 @@ import { ago } from "../parts/format.ts";
 import { SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Time } from "../parts/time.tsx";
-import { hrefOf } from "../route.ts";
+import { hrefOf, route } from "../route.ts";
 
 /** Time after the last key press before the search starts. */
 const TYPED_MS = 200;
 const QUERY_MAX_CHARS = 500;
 const HITS = 50;
 
-function Hits({ query, onClose }: { query: string; onClose: () => void }) {
-  const { value, problem, again } = useReading(query, () => ask("sessions.search", { query, limit: HITS }));
+/** One page of matches, and those that follow it on request. */
+function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onClose: () => void }) {
+  const [more, setMore] = useState(false);
+  const { value, problem, again } = useReading(query, () =>
+    ask("sessions.search", { query, limit: HITS, ...optional({ cursor }) }),
+  );
   if (value === undefined) return <Awaited problem={problem} again={again} words="Searching…" />;
-  if (value.hits.length === 0) return <p class="empty">No matches</p>;
+  const { hits, nextCursor } = value;
   return (
-    <ul class="search-hits">
-      {value.hits.map(({ sessionKey, messageId, timestamp, excerpt, earlier }) => (
-        <li key={messageId}>
-          <div class="search-hit-head">
-            <SessionLink sessionKey={sessionKey} />
-            {earlier === true && <span class="chip">before a reset</span>}
-            <Time class="soft" at={timestamp}>
-              {ago(timestamp, tick.value)}
-            </Time>
-          </div>
-          {earlier === true ? (
-            <bdi class="search-text">{safeText(excerpt)}</bdi>
-          ) : (
-            <a
-              class="search-text"
-              href={hrefOf({ view: "sessions", key: sessionKey, messageId })}
-              onClick={onClose}
-            >
-              <bdi>{safeText(excerpt)}</bdi>
-            </a>
-          )}
-        </li>
-      ))}
-    </ul>
+    <>
+      {hits.length > 0 ? (
+        <ul class="search-hits">
+          {hits.map(({ sessionKey, sessionId, messageId, timestamp, excerpt, earlier }) => (
+            <li key={messageId}>
+              <div class="search-hit-head">
+                <SessionLink sessionKey={sessionKey} />
+                {earlier === true && <span class="chip">before a reset</span>}
+                <Time class="soft" at={timestamp}>
+                  {ago(timestamp, tick.value)}
+                </Time>
+              </div>
+              <a
+                class="search-text"
+                href={hrefOf({
+                  ...{ view: "sessions", key: sessionKey, messageId },
+                  ...(earlier === true ? { sessionId } : {}),
+                })}
+                onClick={onClose}
+              >
+                <bdi>{safeText(excerpt)}</bdi>
+              </a>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p class="empty">{nextCursor === undefined ? "No matches" : "No matches in the newest messages"}</p>
+      )}
+      {nextCursor !== undefined &&
+        (more ? (
+          <Hits query={query} cursor={nextCursor} onClose={onClose} />
+        ) : (
+          <button type="button" onClick={() => setMore(true)}>
+            Search older messages
+          </button>
+        ))}
+    </>
   );
 }
 
 export function MessageSearch({ onClose }: { onClose: () => void }) {
   const [query, setQuery] = useState("");
+  const { value: at } = route;
+  const from = useRef(at);
+  useEffect(() => {
+    // A link to a session was followed.
+    if (from.current !== at) onClose();
+  }, [at]);
   const typed = useMemo(() => settled<string>(TYPED_MS, (text) => setQuery(text.trim())), []);
   return (
     <Dialog title="Search messages" onClose={onClose}>
@@ -67,7 +91,7 @@ export function MessageSearch({ onClose }: { onClose: () => void }) {
       {query === "" ? (
         <p class="empty">Finds messages that contain all these words, newest first.</p>
       ) : (
-        <Hits query={query} onClose={onClose} />
+        <Hits key={query} query={query} onClose={onClose} />
       )}
       <div class="actions">
         <button type="button" onClick={onClose}>

@@ -12,7 +12,7 @@ const Inbox = lazy(async () => (await import("../inbox/inbox.tsx")).Inbox);
 export function SessionsView() {
   const at = route.value;
   const isInbox = at.view === "inbox";
-  const { key, messageId } = at.view === "sessions" ? at : {};
+  const { key, messageId, sessionId } = at.view === "sessions" ? at : {};
   if (!isInbox && at.view !== "sessions") return null;
   const state = isInbox ? "inbox-open" : key === undefined ? "no-choice" : "chosen";
   return (
@@ -26,7 +26,7 @@ export function SessionsView() {
         ) : key === undefined ? (
           <p class="empty">Choose a session to read it.</p>
         ) : (
-          <Conversation key={key} sessionKey={key} messageId={messageId} />
+          <Conversation key={key} sessionKey={key} messageId={messageId} sessionId={sessionId} />
         )}
       </section>
     </div>

@@ -1,4 +1,4 @@
-// How a view reads from a slow gateway while news goes on.
+// How a view reads from a slow gateway while events arrive.
 
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";

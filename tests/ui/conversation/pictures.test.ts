@@ -148,10 +148,10 @@ describeInBrowser("a message", () => {
     await expect.poll(() => field.inputValue()).toBe("first this\ncount them");
   });
 
-  test("has its pictures read once, one after the other, and a large one in parts on request", async () => {
+  test("its pictures are read once, one after the other, and a large one in parts on request", async () => {
     const house = await openHouse({ play: counts });
     const client = await house.client();
-    // What follows the end of a picture is ignored.
+    // A browser ignores data after the end of a picture.
     const large = Buffer.concat([Buffer.from(PNG, "base64"), Buffer.alloc(2_000_000)]).toString("base64");
     const attachments = [PNG, PNG, large].map((content) => ({ mimeType: "image/png", content }));
     const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "look", attachments });

@@ -48,7 +48,7 @@ function problemOf({ name, type, size: bytes }: File): string | undefined {
   return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
 }
 
-/** Returns why so many pictures, with so many characters, can't be sent together; undefined: they can. */
+/** Returns why this number of pictures and characters can't be sent together; undefined: they can. */
 function problemOfAll(pictures: number, chars: number): string | undefined {
   if (pictures > PICTURES_MAX) return `A message takes at most ${PICTURES_MAX} pictures.`;
   const most = (hello.value?.policy.maxPayload ?? Number.POSITIVE_INFINITY) - REQUEST_REST_BYTES;

@@ -58,8 +58,8 @@ export async function turnNotify(): Promise<void> {
 }
 
 /**
- * Returns the items that were not in the list before. In a list that was cut, an older item only moves up when
- * a newer one leaves.
+ * Returns the items that were not in the list before. In a list that was cut, an older item only moves up
+ * when a newer one leaves.
  */
 function newItems(before: AttentionGroupRows, { items }: AttentionGroupRows): AttentionItem[] {
   const known = new Set(before.items.map(({ id }) => id));

@@ -7,6 +7,7 @@ import { Lexer, type Token, type Tokens } from "marked";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { isTame } from "../../../../src/core/text/tame-markdown.ts";
+import { after } from "../../clock.ts";
 import { lastBlockAt } from "./last-block.ts";
 
 const LINK = /^(?:https?:|mailto:)/i;
@@ -65,11 +66,20 @@ function linkTo(href: string, content: readonly (Node | string)[]): (Node | stri
   return [link];
 }
 
-/** Colours a code block. If the highlighter can't be loaded, the code stays plain. */
+/** Class of the box with the unfinished part of a growing text. */
+const LIVE = "md-live";
+
+/**
+ * Colours a code, unless it still grows: that takes too long for every change. Each block has a task of its
+ * own, because some code takes the highlighter a second. Without the highlighter it stays plain.
+ */
 async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
   const { highlighted } = await import("./highlight.ts").catch(() => ({ highlighted: undefined }));
-  const nodes = highlighted?.(text, language);
-  if (nodes !== undefined) code.replaceChildren(...nodes);
+  if (code.closest(`.${LIVE}`) !== null) return;
+  after(0, () => {
+    const nodes = code.isConnected ? highlighted?.(text, language) : undefined;
+    if (nodes !== undefined) code.replaceChildren(...nodes);
+  });
 }
 
 function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
@@ -198,7 +208,7 @@ const LIVE_BLOCK_MAX_CHARS = 4_000;
 /** Renders a growing text: finished blocks are parsed once, the last block on each change. */
 export class GrowingText {
   readonly #box: HTMLElement;
-  readonly #live = made("div", "md-live");
+  readonly #live = made("div", LIVE);
   #text = "";
   /** Start of the unfinished part. */
   #from = 0;

@@ -38,6 +38,21 @@ describeInBrowser("the focus in the inbox", () => {
     expect(await done.getByRole("button", { name: "Peek main" }).getAttribute("aria-expanded")).toBe("true");
   });
 
+  test("the button Answer leads to the field, also in an open row", async () => {
+    const house = await openHouse({ play: player().play });
+    await say(house, RESEARCH, "ask me");
+    const { page } = await visit(house.http, { token: TOKEN });
+    const button = rowIn(page, "Needs you", "research").getByRole("button", { name: "Answer" });
+    const field = page.getByRole("textbox", { name: "Your answer" });
+    const isFocused = () => field.evaluate((one) => one === document.activeElement);
+    for (let n = 0; n < 2; n += 1) {
+      await button.focus();
+      await page.keyboard.press("Enter");
+      await field.waitFor();
+      await expect.poll(isFocused).toBe(true);
+    }
+  });
+
   test("an unsent answer stays when another turn replaces the question, and is in the conversation too", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, RESEARCH, "ask me");

@@ -1,6 +1,6 @@
 // Shows one item of the inbox: its name, its text and its actions. Space expands its details below it.
 
-import { useId } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
@@ -69,15 +69,21 @@ function Waits({ item }: { item: AttentionItem }) {
 function Buttons(props: {
   item: AttentionItem;
   plain: string;
-  onPeek: () => void;
+  onAnswer: () => void;
   onDeed: (deed: Deed) => void;
 }) {
-  const { item, plain, onPeek, onDeed } = props;
+  const { item, plain, onAnswer, onDeed } = props;
   return (
     <>
       {item.actions.map((action) =>
         action === "answer" ? (
-          <button key={action} type="button" class="primary" aria-label={`Answer ${plain}`} onClick={onPeek}>
+          <button
+            key={action}
+            type="button"
+            class="primary"
+            aria-label={`Answer ${plain}`}
+            onClick={onAnswer}
+          >
             Answer
           </button>
         ) : (
@@ -105,11 +111,20 @@ export function InboxRow(props: {
 }) {
   const { item, open, onPeek, onDeed } = props;
   const peekId = useId();
+  const row = useRef<HTMLLIElement>(null);
+  const [answers, setAnswers] = useState(0);
+  useEffect(() => {
+    if (answers > 0) row.current?.querySelector("textarea")?.focus();
+  }, [answers]);
+  const onAnswer = (): void => {
+    if (!open) onPeek();
+    setAnswers(answers + 1);
+  };
   const { sessionKey, summary, since } = item;
   const plain = safeLine(itemName(item));
   const name = <Name text={itemName(item)} title={sessionKey} />;
   return (
-    <li class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
+    <li ref={row} class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
       <div class="inbox-head">
         <span class="chip inbox-mark">{markOf(item)}</span>
         <p class="inbox-name">
@@ -128,7 +143,7 @@ export function InboxRow(props: {
           {age(since, tick.value)}
         </Time>
         <div class="inbox-actions">
-          <Buttons item={item} plain={plain} onPeek={onPeek} onDeed={onDeed} />
+          <Buttons item={item} plain={plain} onAnswer={onAnswer} onDeed={onDeed} />
           <button
             type="button"
             class="quiet inbox-more"

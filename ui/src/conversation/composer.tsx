@@ -152,7 +152,7 @@ function useGrowing(text: string) {
 }
 
 /** Takes files that are dropped anywhere on the conversation. */
-function useDrop(field: RefObject<HTMLElement>, add: (files: readonly File[]) => void): void {
+function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly File[]) => void): void {
   const latest = useRef(add);
   latest.current = add;
   useEffect(() => {

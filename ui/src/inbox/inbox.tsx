@@ -107,7 +107,7 @@ function useKeys(onPeek: (id: string) => void) {
  * Keeps the focus in the list when the row with the focus leaves its place: it follows the open row, and else
  * goes to the row that is now in this place of the group.
  */
-function useFocus(frame: RefObject<HTMLDivElement>, open: string | undefined) {
+function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefined) {
   const rowsOf = (part: Element | null | undefined): HTMLElement[] => [
     ...(part?.querySelectorAll<HTMLElement>("[data-row]") ?? []),
   ];

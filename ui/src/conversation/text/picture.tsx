@@ -56,7 +56,7 @@ function afterOthers<T>(read: () => Promise<T>): Promise<T> {
 
 /** Returns a function that reads the picture once, unless it is no longer shown. */
 function useRead(about: ParamsOf<"chat.image">): () => Promise<Data> {
-  const known = useRef<Data>();
+  const known = useRef<Data | undefined>(undefined);
   const isShown = useRef(true);
   useEffect(
     () => () => {
@@ -65,10 +65,13 @@ function useRead(about: ParamsOf<"chat.image">): () => Promise<Data> {
     [],
   );
   return async () => {
-    known.current ??= await afterOthers(() =>
-      isShown.current ? readParts(about) : Promise.reject(new Error("The picture is no longer shown.")),
-    );
-    return known.current;
+    const data =
+      known.current ??
+      (await afterOthers(() =>
+        isShown.current ? readParts(about) : Promise.reject(new Error("The picture is no longer shown.")),
+      ));
+    known.current = data;
+    return data;
   };
 }
 

@@ -13,6 +13,8 @@ type Controller = Parameters<NonNullable<Handler["onRequestStart"]>>[0];
 type AnswerHeaders = Parameters<NonNullable<Handler["onResponseStart"]>>[2];
 
 const WAITING_BYTES_MAX = 256 * 1024;
+/** Collected pieces are returned at once when they have this many bytes. */
+const COLLECTED_BYTES = 16 * 1024;
 /** Limits in time and bytes for the rest of an answer whose reader has stopped. */
 const END_WAIT_MS = 1_000;
 const END_BYTES_MAX = 64 * 1024;
@@ -34,9 +36,10 @@ export interface StreamedAnswer {
   readonly headers: Headers;
   /**
    * Returns the next bytes, or undefined at the end. Rejects if the connection broke or the signal was
-   * aborted.
+   * aborted. `collectMs`: collects small pieces for this time, or until the answer ends. Default 0: returns
+   * the first bytes at once.
    */
-  read(): Promise<Uint8Array | undefined>;
+  read(collectMs?: number): Promise<Uint8Array | undefined>;
   /** Stops reading. */
   leave(): void;
 }
@@ -65,6 +68,8 @@ class Exchange implements StreamedAnswer, Handler {
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #waiting: PromiseWithResolvers<Uint8Array | undefined> | undefined;
+  /** Set while the reader collects pieces. */
+  #collecting: Timer | undefined;
   /** The end of the answer; undefined while it continues. */
   #end: { readonly error?: unknown } | undefined;
   #left: Timer | undefined;
@@ -75,17 +80,13 @@ class Exchange implements StreamedAnswer, Handler {
     signal.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  read(): Promise<Uint8Array | undefined> {
-    const piece = this.#pieces.shift();
-    if (piece !== undefined) {
-      this.#bytes -= piece.byteLength;
-      if (this.#controller?.paused === true && this.#bytes === 0) this.#controller.resume();
-      return Promise.resolve(piece);
-    }
-    if (this.#end !== undefined)
-      return "error" in this.#end ? Promise.reject(this.#end.error) : Promise.resolve(undefined);
-    this.#waiting = Promise.withResolvers();
-    return this.#waiting.promise;
+  read(collectMs = 0): Promise<Uint8Array | undefined> {
+    const waiting = Promise.withResolvers<Uint8Array | undefined>();
+    this.#waiting = waiting;
+    if (collectMs > 0 && this.#end === undefined && this.#bytes < COLLECTED_BYTES)
+      this.#collecting = this.#clock.at(this.#clock.now() + collectMs, () => this.#collected());
+    this.#give();
+    return waiting.promise;
   }
 
   leave(): void {
@@ -117,13 +118,9 @@ class Exchange implements StreamedAnswer, Handler {
       if (this.#bytes > END_BYTES_MAX) this.#stop(LEFT);
       return;
     }
-    if (this.#waiting !== undefined) {
-      this.#bytes -= chunk.byteLength;
-      this.#waiting.resolve(chunk);
-      this.#waiting = undefined;
-      return;
-    }
     this.#pieces.push(chunk);
+    if (this.#bytes >= COLLECTED_BYTES) this.#collected();
+    else this.#give();
     if (this.#bytes > WAITING_BYTES_MAX) controller.pause();
   }
 
@@ -145,9 +142,29 @@ class Exchange implements StreamedAnswer, Handler {
     this.#end = end;
     this.#signal.removeEventListener("abort", this.#onAbort);
     this.#left?.cancel();
-    if ("error" in end) {
-      this.begun.reject(end.error);
-      this.#waiting?.reject(end.error);
-    } else this.#waiting?.resolve(undefined);
+    if ("error" in end) this.begun.reject(end.error);
+    this.#collected();
+  }
+
+  #collected(): void {
+    this.#collecting?.cancel();
+    this.#collecting = undefined;
+    this.#give();
+  }
+
+  /** Answers the reader if it waits and something is ready. */
+  #give(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined || this.#collecting !== undefined) return;
+    if (this.#bytes === 0 && this.#end === undefined) return;
+    this.#waiting = undefined;
+    const [first, ...others] = this.#pieces;
+    if (first !== undefined) {
+      waiting.resolve(others.length === 0 ? first : Buffer.concat(this.#pieces, this.#bytes));
+      this.#pieces = [];
+      this.#bytes = 0;
+      if (this.#controller?.paused === true) this.#controller.resume();
+    } else if (this.#end !== undefined && "error" in this.#end) waiting.reject(this.#end.error);
+    else waiting.resolve(undefined);
   }
 }

@@ -54,6 +54,12 @@ function cutUp(text: string, seed: string): Uint8Array[] {
 }
 
 describe.each(WIRE_APIS)("%s", (api) => {
+  test("the text of one read is reported once", async () => {
+    const { ours, pi } = await both(api, streaming(STREAMS[api].text ?? ""));
+    expect(ours).toMatchObject({ text: pi.text, reports: 1 });
+    expect(pi.reports).toBeGreaterThan(1);
+  });
+
   test.each(Object.entries(STREAMS[api]))("%s: both clients return the same answer", async (_, text) => {
     const { ours, pi } = await both(api, streaming(text));
     expect(seenOf(ours)).toEqual(seenOf(pi));

@@ -119,6 +119,8 @@ export interface Made {
   readonly outcome: RequestOutcome;
   /** The last text that the client reported while it streamed. */
   readonly text: string;
+  /** Number of texts that it reported. */
+  readonly reports: number;
 }
 
 export async function made(client: Client, request: ModelRequest, signal?: AbortSignal): Promise<Made> {
@@ -126,7 +128,7 @@ export async function made(client: Client, request: ModelRequest, signal?: Abort
   const model = request.model as ProviderModel;
   const abort = signal ?? new AbortController().signal;
   const outcome = await requestOnce(fakeWorld(), model, request, collectTexts(texts), abort, client);
-  return { outcome, text: texts.at(-1) ?? "" };
+  return { outcome, text: texts.at(-1) ?? "", reports: texts.length };
 }
 
 /**

@@ -258,6 +258,38 @@ test("X3: text that arrives fast is published at intervals, and its last part af
   expect(shown).toEqual(["0:one", "3: two three"]);
 });
 
+test("X3: while 64 runs execute, live text is published every 100 ms", async () => {
+  const world = fakeWorld();
+  const handles: LaneHandle[] = [];
+  const allExecute = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<void>();
+  const { engine, store } = await openTestEngine({
+    world,
+    settings: { maxConcurrent: 64 },
+    async execute(handle) {
+      if (handles.push(handle) === 64) allExecute.resolve();
+      await done.promise;
+      return ok("one two");
+    },
+  });
+  const shown: string[] = [];
+  engine.bus.subscribe((event) => {
+    if (event.kind === "text") shown.push(event.text);
+  });
+  const keys = Array.from({ length: 64 }, (_, at) => `s${at}`);
+  await makeSessions(store, ...keys);
+  const runs = await Promise.all(keys.map((key) => accept(engine, key, "count")));
+  await allExecute.promise;
+  const delta = deltas();
+  for (const text of ["one", "one two"]) handles[0]?.text(delta(text));
+  await world.advance(99);
+  expect(shown).toEqual(["one"]);
+  await world.advance(1);
+  expect(shown).toEqual(["one", " two"]);
+  done.resolve();
+  await Promise.all(runs.map(({ runId }) => endOf(engine, runId)));
+});
+
 test("I1: a run that lost its lane commits nothing", async () => {
   const started = Promise.withResolvers<LaneHandle>();
   const go = Promise.withResolvers<void>();

@@ -90,6 +90,55 @@ test("an abort ends a pending read and closes the connection", async () => {
   await gone.promise;
 });
 
+/** Lets bytes that were written arrive. */
+async function arrival(): Promise<void> {
+  for (let round = 0; round < 200; round += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Returns an answer of which `begun` was read, and the server's side of it. */
+async function begun(world = fakeWorld()) {
+  const responding = Promise.withResolvers<ServerResponse>();
+  const post = await serve((response) => {
+    response.write("begun");
+    responding.resolve(response);
+  });
+  const answer = await outgoingPost(post, NEVER, world.clock);
+  expect(String(await answer.read())).toBe("begun");
+  return { answer, world, response: await responding.promise };
+}
+
+test("small pieces are collected until the time of the read is over", async () => {
+  const { answer, world, response } = await begun();
+  const reading = answer.read(50);
+  for (const piece of ["one ", "two"]) {
+    response.write(piece);
+    await arrival();
+  }
+  await world.advance(50);
+  expect(String(await reading)).toBe("one two");
+  response.end();
+  expect(await answer.read(50)).toBeUndefined();
+  expect(world.pendingDelays()).toEqual([]);
+});
+
+test("the end of an answer returns its last pieces at once", async () => {
+  const { answer, world, response } = await begun();
+  const reading = answer.read(50);
+  response.write("one ");
+  await arrival();
+  response.end("two");
+  expect(String(await reading)).toBe("one two");
+  expect(world.pendingDelays()).toEqual([]);
+});
+
+test("many bytes are not collected any longer", async () => {
+  const { answer, response } = await begun();
+  const reading = answer.read(50);
+  response.write("x".repeat(32 * 1024));
+  expect((await reading)?.byteLength).toBeGreaterThanOrEqual(16 * 1024);
+  response.end();
+});
+
 test("an answer that does not end is closed a second after its reader has stopped", async () => {
   const gone = Promise.withResolvers<void>();
   const post = await serve((response) => {

@@ -1,7 +1,7 @@
-// Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. Each piece
-// of text goes to the listener at once, at a constant cost. `over` is called after each piece and returns an
-// error if the answer has exceeded a limit. A tool call whose arguments are not a JSON object keeps them as
-// written, and is marked.
+// Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. The text
+// of each read goes to the listener, at a cost that does not grow with the answer. `over` is called after
+// each piece and returns an error if the answer has exceeded a limit. A tool call whose arguments are not a
+// JSON object keeps them as written, and is marked.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -49,11 +49,17 @@ export class Answer {
   #rawBytes = 0;
   #calls = 0;
   #textLength = 0;
+  #unshown = "";
   #textPart: TextPart | undefined;
 
   constructor(limits: ModelRequest["limits"], onText: (delta: TextDelta) => void) {
     this.#limits = limits;
     this.#onText = onText;
+  }
+
+  /** Whether any text, thinking or argument has arrived. */
+  get hasContent(): boolean {
+    return this.#bytes > 0;
   }
 
   /** Counts received bytes. The count starts again whenever the answer grows. */
@@ -87,8 +93,16 @@ export class Answer {
     const text = isNext ? `\n${delta}` : delta;
     this.#textPart = part;
     this.begun = true;
+    this.#unshown += text;
+  }
+
+  /** Passes on the text that was added since the last call. Clients call it after each read. */
+  showText(): void {
+    const text = this.#unshown;
+    if (text === "") return;
     const offset = this.#textLength;
     this.#textLength += text.length;
+    this.#unshown = "";
     this.#onText({ offset, text });
   }
 

@@ -90,7 +90,10 @@ class Progress {
     const kind = type.slice(0, type.indexOf("_"));
     const part = this.#parts.get(contentIndex) ?? this.#open(contentIndex, kind);
     if (!type.endsWith("_delta") || part === undefined) return;
-    if (part.type === "text") this.#answer.addText(part, delta);
+    if (part.type === "text") {
+      this.#answer.addText(part, delta);
+      this.#answer.showText();
+    }
     if (part.type === "thinking") this.#answer.addThinking(part, delta);
     if (part.type === "toolCall") this.#answer.addArguments(part, delta);
     const block = partial?.content[contentIndex];

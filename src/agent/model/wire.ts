@@ -62,6 +62,8 @@ export interface AnswerReader {
 /** A pause of this length between two reads is enough time for other work. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
+/** Interval between two reads once the answer has content. The engine publishes text no more often. */
+const READ_INTERVAL_MS = 50;
 
 export function wireClient(format: Format): Client {
   return async (call) => {
@@ -144,26 +146,30 @@ async function readEvents(
   const isStopped = (): boolean => isAborted || answer.over() !== undefined;
   for (;;) {
     const askedAt = clock.monotonic();
-    const bytes = await pieceOf(response);
+    const bytes = await pieceOf(response, answer.hasContent ? READ_INTERVAL_MS : 0);
     if (clock.monotonic() - askedAt >= TURN_MS) pace = paceOf("with this step");
     heard(bytes?.byteLength ?? 0);
     if (bytes === undefined) events.finish();
     else events.feed(bytes);
-    let event = events.next();
-    while (event !== undefined && !isStopped()) {
-      if (reader.take(event)) return !isStopped();
-      event = events.next();
-      const rest = pace();
-      if (rest !== undefined) await rest;
+    try {
+      let event = events.next();
+      while (event !== undefined && !isStopped()) {
+        if (reader.take(event)) return !isStopped();
+        event = events.next();
+        const rest = pace();
+        if (rest !== undefined) await rest;
+      }
+    } finally {
+      answer.showText();
     }
     if (isStopped()) return false;
     if (bytes === undefined) return true;
   }
 }
 
-async function pieceOf(response: StreamedAnswer): Promise<Uint8Array | undefined> {
+async function pieceOf(response: StreamedAnswer, collectMs: number): Promise<Uint8Array | undefined> {
   try {
-    return await response.read();
+    return await response.read(collectMs);
   } catch (error) {
     throw wireError(error);
   }

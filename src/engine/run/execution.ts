@@ -1,7 +1,7 @@
 // Owns one claimed run while this process executes it: writes its transcript, waits for other runs, and stops
 // it. Its writes are fenced (I1), and it holds a slot exactly while it does something other than wait (I6).
-// X3: live text is published at most once in `TEXT_INTERVAL_MS`, as a delta. Text that arrives earlier is
-//      sent when the interval is over.
+// X3: live text is published at most once in `textIntervalMs`, as a delta; the rest follows when the interval
+//     is over.
 
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
@@ -38,6 +38,16 @@ const TEXT_INTERVAL_MS = 50;
 /** The same for a message longer than `LONG_TEXT_CHARS`: each piece costs every subscriber a frame. */
 const LONG_TEXT_INTERVAL_MS = 100;
 const LONG_TEXT_CHARS = 8 * 1024;
+/** If more runs than this execute, the interval grows with their number: each piece costs system calls. */
+const QUICK_RUNS_MAX = 32;
+const CROWDED_INTERVAL_MAX_MS = 200;
+
+/** Returns the interval for a text of this length while this number of runs executes. */
+function textIntervalMs(chars: number, runs: number): number {
+  const alone = chars > LONG_TEXT_CHARS ? LONG_TEXT_INTERVAL_MS : TEXT_INTERVAL_MS;
+  const crowded = (TEXT_INTERVAL_MS * runs) / QUICK_RUNS_MAX;
+  return Math.max(alone, Math.min(crowded, CROWDED_INTERVAL_MAX_MS));
+}
 
 /**
  * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it continues
@@ -147,8 +157,8 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
       whole = after;
       pending = pending === undefined ? delta : joinedDeltas(pending, delta);
       if (whole === "" || !mayStream()) return;
-      const interval = whole.length > LONG_TEXT_CHARS ? LONG_TEXT_INTERVAL_MS : TEXT_INTERVAL_MS;
-      const waitMs = sentAt + interval - clock.monotonic();
+      const intervalMs = textIntervalMs(whole.length, parts.slots.taken());
+      const waitMs = sentAt + intervalMs - clock.monotonic();
       if (waitMs <= 0) flush();
       else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
     },

@@ -39,7 +39,7 @@ import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { BasicDeps, CallContext, Method, SendingDeps } from "./call.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
-import { chainMethods } from "./methods/chains.ts";
+import { chainMethods } from "./methods/chains/chains.ts";
 import { type ChannelDeps, channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import type { CommandDeps } from "./methods/commands.ts";

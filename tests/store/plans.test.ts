@@ -16,6 +16,7 @@ import { deliveryFigures } from "../../src/store/queries/channels/delivery-figur
 import * as cronJobs from "../../src/store/queries/cron-jobs.ts";
 import * as idempotency from "../../src/store/queries/idempotency.ts";
 import * as attention from "../../src/store/queries/runs/attention.ts";
+import { callMessagesOf } from "../../src/store/queries/runs/calls.ts";
 import * as claims from "../../src/store/queries/runs/claims.ts";
 import { countUnoffered, hasUnread } from "../../src/store/queries/runs/inbox-marks.ts";
 import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
@@ -325,6 +326,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   "how chains began": (tx) => pictures.openingsOf(tx, ["chain-1", "chain-2"]),
   "what sessions are called": (tx) => pictures.labelsOf(tx, [KEY, "x"]),
   "what runs used": (tx) => pictures.usageOfChains(tx, ["chain-1"]),
+  "calls of runs": (tx) => callMessagesOf(tx, ["run-1", "run-2"], { rowsMax: 5, bytesMax: 1_000 }),
   "a whole chain": (tx) => readChain(tx, "chain-1", { stepsMax: 5, bytesMax: 1_000 }),
   claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),
   answerWaits: (tx) => waits.answerWaits(tx, "run-1", 5),

@@ -1,6 +1,6 @@
 // Defines the methods for chains.
 
-import type { ChainParty, ChainRow, ChainStep } from "../../core/shapes/chain-step.ts";
+import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../core/shapes/chain-step.ts";
 import { about, declared, flag, list, mapOf, number, object, text } from "../schema.ts";
 import { count, cursor, type MethodSpec, name, READ } from "./parts.ts";
 
@@ -39,15 +39,21 @@ export const CHAIN_METHODS = {
   },
   "chains.get": {
     scope: READ,
-    summary: "Returns the newest 1,000 steps of a chain, oldest first.",
-    params: object({ chainId: about(name, "Id of the chain.") }),
-    result: object({
-      ts: number(),
-      chain,
-      parties: list(declared<ChainParty>("ChainParty")),
-      steps: list(declared<ChainStep>("ChainStep"), "The newest 1,000 steps, oldest first."),
-      truncated: flag(),
-    }),
+    summary: "Returns the newest 5,000 steps of a chain, oldest first.",
+    params: object(
+      { chainId: about(name, "Id of the chain.") },
+      { includeCalls: flag("Includes the model calls and tool calls of these steps' runs.") },
+    ),
+    result: object(
+      {
+        ts: number(),
+        chain,
+        parties: list(declared<ChainParty>("ChainParty")),
+        steps: list(declared<ChainStep>("ChainStep"), "The newest 5,000 steps, oldest first."),
+        truncated: flag("True if older steps or calls are missing."),
+      },
+      { calls: list(declared<ChainCall>("ChainCall"), "In the order of their runs.") },
+    ),
     errors: ["chain_not_found"],
   },
 } as const satisfies Record<string, MethodSpec>;

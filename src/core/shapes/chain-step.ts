@@ -98,6 +98,23 @@ export interface ChainStep {
   readonly cost?: number;
 }
 
+/** A model call or a tool call of a run. Its times come from the stored messages. */
+export interface ChainCall {
+  readonly id: string;
+  readonly runId: string;
+  readonly kind: "model" | "tool";
+  /** Name of the model or tool. */
+  readonly name: string;
+  /** Time when it began. */
+  readonly at: number;
+  /** Absent while the call is in progress. */
+  readonly endAt?: number;
+  readonly failed?: true;
+  readonly tokens?: number;
+  /** USD. */
+  readonly cost?: number;
+}
+
 /** A session of a chain. */
 export interface ChainParty {
   readonly key: string;

@@ -169,7 +169,10 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "deliveries.dismiss": [{ id: "d" }],
     ...ABOUT_ATTENTION,
     "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
-    "chains.get": [{ chainId }, { chainId: hiddenChain }],
+    "chains.get": [
+      { chainId, includeCalls: true },
+      { chainId: hiddenChain, includeCalls: true },
+    ],
     "access.explain": [{ viewer: SEEN, target: SEEN }],
     ...ABOUT_CHANNELS,
     "demo.start": [{}],

@@ -1,16 +1,16 @@
 // Owns the methods about chains: the list of active ones, and one chain's steps in order. A chain is visible
 // to a reader who sees one of its sessions, without the others and their figures (I9).
 
-import { operatorKey } from "../../access/access.ts";
-import { createGate } from "../../access/token.ts";
-import type { CHAIN_METHODS } from "../../contract/methods/chains.ts";
-import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
-import { optional } from "../../core/optional.ts";
-import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
-import type { ChainRow, ChainStep, ChainTalk } from "../../core/shapes/chain-step.ts";
-import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
-import { readChain } from "../../store/queries/chains/chain-details.ts";
+import { operatorKey } from "../../../access/access.ts";
+import { createGate } from "../../../access/token.ts";
+import type { CHAIN_METHODS } from "../../../contract/methods/chains.ts";
+import type { ParamsOf, PayloadOf } from "../../../contract/methods.ts";
+import { optional } from "../../../core/optional.ts";
+import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
+import type { ChainRow, ChainStep, ChainTalk } from "../../../core/shapes/chain-step.ts";
+import { badCursor, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { Redactor } from "../../../core/text/redact/redact.ts";
+import { readChain } from "../../../store/queries/chains/chain-details.ts";
 import {
   type ChainFacts,
   type ChainHead,
@@ -22,9 +22,11 @@ import {
   listChains,
   openingsOf,
   usageOfChains,
-} from "../../store/queries/chains/chain-lists.ts";
-import type { CallContext, Methods } from "../call.ts";
-import { partiesOf, shortExcerpt, stepsOf } from "./chain-steps.ts";
+} from "../../../store/queries/chains/chain-lists.ts";
+import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
+import type { CallContext, Methods } from "../../call.ts";
+import { callsOf, runIdsOf } from "./calls.ts";
+import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 
 const WINDOW_MINUTES = 60;
 const LIMIT_DEFAULT = 50;
@@ -35,7 +37,11 @@ const PAGES_MAX = 10;
 const AT_WORK_MAX = 200;
 const SESSIONS_MAX = 24;
 const TALKS_MAX = 40;
-const STEPS_MAX = 1_000;
+const STEPS_MAX = 5_000;
+/** Maximum number of answers and ends of tool calls that are read for the calls of a chain. */
+const CALLS_MAX = 10_000;
+/** Maximum bytes of these answers. */
+const CALL_BYTES_MAX = 8 * 1024 * 1024;
 /** Maximum bytes of the inputs and answers of one chain's runs. */
 const BYTES_MAX = 16 * 1024 * 1024;
 
@@ -252,7 +258,7 @@ async function list(
 
 async function get(
   ctx: CallContext,
-  { chainId }: ParamsOf<"chains.get">,
+  { chainId, includeCalls }: ParamsOf<"chains.get">,
 ): Promise<Result<PayloadOf<"chains.get">>> {
   const sees = seesOf(ctx);
   const ts = ctx.deps.world.clock.now();
@@ -268,8 +274,17 @@ async function get(
   const seesAll = ctx.caller.patterns === undefined;
   const all: ChainStep[] = stepsOf(whole, { redactor, sees, seesAll }, ts);
   const steps = all.slice(-STEPS_MAX);
-  const truncated = whole.truncated || all.length > steps.length;
-  return ok({ ts, chain, parties: partiesOf(whole, steps, redactor), steps, truncated });
+  const cut = whole.truncated || all.length > steps.length;
+  const answer = { ts, chain, parties: partiesOf(whole, steps, redactor), steps };
+  if (includeCalls !== true) return ok({ ...answer, truncated: cut });
+  const most = { rowsMax: CALLS_MAX, bytesMax: CALL_BYTES_MAX };
+  const { messages, truncated } = await callMessagesOf(ctx.access.db, runIdsOf(steps), most);
+  const calls = callsOf(steps, whole.runs, messages).map((call) => ({
+    ...call,
+    // A model may ask for a tool of any name.
+    name: shortExcerpt(redactor, call.name),
+  }));
+  return ok({ ...answer, calls, truncated: cut || truncated });
 }
 
 export const chainMethods: Methods<keyof typeof CHAIN_METHODS> = {

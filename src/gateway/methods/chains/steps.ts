@@ -4,25 +4,28 @@
 // left out (I9). Text of a deleted session or transcript is not shown, even if other rows still contain it.
 // Credentials are redacted before text is cut (I14).
 
-import { optional } from "../../core/optional.ts";
-import { isSilent } from "../../core/rules/turn-rules.ts";
-import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
+import { optional } from "../../../core/optional.ts";
+import { isSilent } from "../../../core/rules/turn-rules.ts";
+import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import {
   type ChainParty,
   type ChainStep,
   type StepState,
   visibleErrorText,
   visibleRoute,
-} from "../../core/shapes/chain-step.ts";
-import { isEnded, type Run } from "../../core/shapes/run.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
-import type { RunMessages, WholeChain } from "../../store/queries/chains/chain-details.ts";
-import type { FlowOutline } from "../../store/queries/chains/flows.ts";
-import type { Refusal } from "../../store/queries/chains/refusals.ts";
-import type { Delivery } from "../../store/queries/channels/deliveries.ts";
-import type { Wait } from "../../store/queries/runs/waits.ts";
+} from "../../../core/shapes/chain-step.ts";
+import { endCodeOf, isEnded, type Run } from "../../../core/shapes/run.ts";
+import type { Redactor } from "../../../core/text/redact/redact.ts";
+import type { RunMessages, WholeChain } from "../../../store/queries/chains/chain-details.ts";
+import type { FlowOutline } from "../../../store/queries/chains/flows.ts";
+import type { Refusal } from "../../../store/queries/chains/refusals.ts";
+import type { Delivery } from "../../../store/queries/channels/deliveries.ts";
+import type { Wait } from "../../../store/queries/runs/waits.ts";
 
 const TEXT_CHARS_MAX = 400;
+/** Maximum length of the texts of a long chain, whose answer would otherwise exceed `maxBufferedBytes`. */
+const SHORT_CHARS_MAX = 120;
+const LONG_CHAIN_RUNS = 1_000;
 const OPENING_CHARS_MAX = 160;
 
 interface StepViewer {
@@ -40,7 +43,7 @@ type Draft = Omit<ChainStep, "id" | "from" | "to" | "text"> & {
 };
 
 /** Returns the redacted beginning of a text. */
-function excerpt(redactor: Redactor, text: string, charsMax = TEXT_CHARS_MAX): string {
+function excerpt(redactor: Redactor, text: string, charsMax: number): string {
   return redactor.cut(text.trim(), charsMax);
 }
 
@@ -126,7 +129,8 @@ class Steps {
   }
 
   #excerpt(text: string): string {
-    return excerpt(this.#viewer.redactor, text);
+    const isLong = this.#chain.runs.length > LONG_CHAIN_RUNS;
+    return excerpt(this.#viewer.redactor, text, isLong ? SHORT_CHARS_MAX : TEXT_CHARS_MAX);
   }
 
   /** Returns the text, unless its session was deleted. */
@@ -194,7 +198,7 @@ class Steps {
         flowId: flow.flowId,
         text: words,
         ...(wait.waiterRunId === "" ? {} : { runId: wait.waiterRunId }),
-        ...optional({ endAt, code: answered ? run.code : undefined }),
+        ...optional({ endAt, code: answered ? endCodeOf(run) : undefined }),
         ...(silent ? { silent } : {}),
         ...(answered ? this.#opens(run.sessionKey, messages?.answer ?? messages?.input) : {}),
       },

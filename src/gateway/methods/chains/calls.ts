@@ -1,0 +1,94 @@
+// Computes the model calls and tool calls of a chain's runs from the stored messages. Pure. It gets only runs
+// whose steps the viewer sees with their figures, and returns no texts (I9).
+// CC1: a model call begins when its run starts, or when the tool calls before it have ended.
+// CC2: a tool call begins with the answer that asks for it. If it may not run in parallel, or the one before
+//      it may not, it begins when that one has ended.
+
+import { TOOLS } from "../../../contract/tools.ts";
+import { optional } from "../../../core/optional.ts";
+import type { ChainCall, ChainStep } from "../../../core/shapes/chain-step.ts";
+import { type AssistantMessage, resultIdOf, toolCallsOf } from "../../../core/shapes/message.ts";
+import { isEnded, type Run } from "../../../core/shapes/run.ts";
+import type { CallMessage } from "../../../store/queries/runs/calls.ts";
+
+interface Ends {
+  get(id: string): { readonly at: number; readonly failed: boolean } | undefined;
+}
+
+function mayRunInParallel(name: string): boolean {
+  return (TOOLS as Readonly<Record<string, { readonly parallel: boolean }>>)[name]?.parallel === true;
+}
+
+/** Returns the tool calls of one answer that have begun. */
+function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): ChainCall[] {
+  const calls: ChainCall[] = [];
+  const { runId } = run;
+  let from = at;
+  let until: number | undefined = at;
+  let joins = false;
+  for (const [index, { name }] of toolCallsOf(answer).entries()) {
+    const isParallel = mayRunInParallel(name);
+    if (!(joins && isParallel)) {
+      // The calls before this one have not ended, so it has not begun.
+      if (until === undefined) return calls;
+      from = until;
+    }
+    joins = isParallel;
+    const id = resultIdOf({ messageId: answer.id, index });
+    const end = ends.get(id);
+    const endAt = end?.at ?? run.endedAt;
+    const failed = end === undefined ? isEnded(run.state) : end.failed;
+    const call = { id, runId, kind: "tool", name, at: from, ...optional({ endAt }) } as const;
+    calls.push(failed ? { ...call, failed } : call);
+    until = endAt === undefined || until === undefined ? undefined : Math.max(until, endAt);
+  }
+  return calls;
+}
+
+function modelCall(run: Run, answer: AssistantMessage, at: number, endAt: number): ChainCall {
+  const { totalTokens, cost } = answer.usage;
+  return {
+    ...{ id: answer.id, runId: run.runId, kind: "model", name: answer.model, at, endAt },
+    ...(answer.stopReason === "error" ? { failed: true } : {}),
+    ...(totalTokens > 0 ? { tokens: totalTokens } : {}),
+    ...(cost.total > 0 ? { cost: cost.total } : {}),
+  };
+}
+
+function callsOfRun(run: Run, messages: readonly CallMessage[], ends: Ends): ChainCall[] {
+  const { runId, startedAt, state, model = "" } = run;
+  if (startedAt === undefined || run.kind !== "turn") return [];
+  const calls: ChainCall[] = [];
+  let from = startedAt;
+  for (const message of messages) {
+    // The runtime writes some answers itself, and calls no model for them.
+    if (message.kind !== "answer" || message.answer.api === "parley") continue;
+    const tools = toolsOf(run, message.answer, message.at, ends);
+    calls.push(modelCall(run, message.answer, Math.min(from, message.at), message.at), ...tools);
+    from = Math.max(message.at, ...tools.map(({ endAt }) => endAt ?? Number.POSITIVE_INFINITY));
+  }
+  if (state === "running" && Number.isFinite(from))
+    calls.push({ id: `${runId}:model`, runId, kind: "model", name: model, at: from });
+  return calls;
+}
+
+/** Returns the calls of the runs whose steps are shown with their ids, in the order of the runs. */
+export function callsOf(
+  steps: readonly ChainStep[],
+  runs: readonly Run[],
+  messages: readonly CallMessage[],
+): ChainCall[] {
+  const shown = new Set(runIdsOf(steps));
+  const ends = new Map(
+    messages.flatMap((one) => (one.kind === "result" ? [[one.id, { at: one.at, failed: one.failed }]] : [])),
+  );
+  const byRun = Map.groupBy(messages, ({ runId }) => runId);
+  return runs.flatMap((run) =>
+    shown.has(run.runId) ? callsOfRun(run, byRun.get(run.runId) ?? [], ends) : [],
+  );
+}
+
+/** Returns the ids of the runs that have a step of their own among these. */
+export function runIdsOf(steps: readonly ChainStep[]): string[] {
+  return steps.flatMap(({ id, runId }) => (runId !== undefined && id === `run:${runId}` ? [runId] : []));
+}

@@ -1,0 +1,85 @@
+// Reads the messages that show when the model calls and tool calls of runs began and ended.
+// CL1: the texts of results are not read. Answers of models are read up to a number of bytes, newest first.
+
+import { sql } from "kysely";
+import type { AssistantMessage } from "../../../core/shapes/message.ts";
+import type { Db } from "../../sql.ts";
+import { kindOf } from "../../sql.ts";
+import { readMessage } from "../transcripts/stored-entry.ts";
+
+/** An answer of a model, or the end of a tool call. */
+export type CallMessage = {
+  readonly id: string;
+  readonly runId: string;
+  readonly at: number;
+} & ({ readonly kind: "answer"; readonly answer: AssistantMessage } | ToolEnd);
+
+interface ToolEnd {
+  readonly kind: "result";
+  readonly failed: boolean;
+}
+
+const READ_AT_ONCE = 500;
+
+/** The field stands before the details of a result, and quotes within a JSON text are escaped. */
+function isErrorOf(db: Db) {
+  const place = (value: string) => {
+    const field = `"isError":${value}`;
+    return kindOf(db) === "postgres"
+      ? sql<number>`strpos(entry_json, ${field})`
+      : sql<number>`instr(entry_json, ${field})`;
+  };
+  const [yes, no] = [place("true"), place("false")];
+  return sql<number>`case when role = 'toolResult' and ${yes} > 0 and (${no} = 0 or ${yes} < ${no})
+    then 1 else 0 end`;
+}
+
+async function answersOf(db: Db, seqs: readonly number[]): Promise<Map<number, AssistantMessage>> {
+  const found = new Map<number, AssistantMessage>();
+  for (let at = 0; at < seqs.length; at += READ_AT_ONCE) {
+    const rows = await db
+      .selectFrom("messages")
+      .select(["seq", "id", "role", "entry_json", "created_at"])
+      .where("seq", "in", seqs.slice(at, at + READ_AT_ONCE))
+      .execute();
+    for (const row of rows) {
+      const message = readMessage(row);
+      if (message.role === "assistant") found.set(row.seq, message);
+    }
+  }
+  return found;
+}
+
+/** Reads the newest answers and ends of tool calls of these runs, oldest first. */
+export async function callMessagesOf(
+  db: Db,
+  runIds: readonly string[],
+  most: { readonly rowsMax: number; readonly bytesMax: number },
+): Promise<{ messages: CallMessage[]; truncated: boolean }> {
+  if (runIds.length === 0) return { messages: [], truncated: false };
+  const rows = await db
+    .selectFrom("messages")
+    .select(["seq", "id", "run_id", "role", "created_at", isErrorOf(db).as("failed")])
+    .select(sql<number>`octet_length(entry_json)`.as("bytes"))
+    .where("run_id", "in", runIds)
+    .where("role", "in", ["assistant", "toolResult"])
+    .orderBy("seq", "desc")
+    .limit(most.rowsMax + 1)
+    .execute();
+  let bytes = 0;
+  const isResult = (row: { readonly role: string }): boolean => row.role === "toolResult";
+  const fits = rows.slice(0, most.rowsMax).findIndex((row) => {
+    bytes += isResult(row) ? 0 : Number(row.bytes);
+    return bytes > most.bytesMax;
+  });
+  const kept = rows.slice(0, fits < 0 ? most.rowsMax : fits).reverse();
+  const wanted = kept.filter((row) => !isResult(row)).map(({ seq }) => seq);
+  const answers = await answersOf(db, wanted);
+  const messages = kept.flatMap((row): CallMessage[] => {
+    const facts = { id: row.id, runId: row.run_id ?? "", at: row.created_at };
+    if (isResult(row)) return [{ ...facts, kind: "result", failed: Number(row.failed) === 1 }];
+    const answer = answers.get(row.seq);
+    return answer === undefined ? [] : [{ ...facts, kind: "answer", answer }];
+  });
+  return { messages, truncated: kept.length < rows.length };
+}

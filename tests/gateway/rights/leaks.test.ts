@@ -169,10 +169,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "deliveries.dismiss": [{ id: "d" }],
     ...ABOUT_ATTENTION,
     "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
-    "chains.get": [
-      { chainId, includeCalls: true },
-      { chainId: hiddenChain, includeCalls: true },
-    ],
+    "chains.get": [chainId, hiddenChain].map((id) => ({ chainId: id, includeCalls: true })),
     "access.explain": [{ viewer: SEEN, target: SEEN }],
     ...ABOUT_CHANNELS,
     "demo.start": [{}],

@@ -1,7 +1,8 @@
 // Computes the layout of the overview: sessions in a row, and an arc for each pair that exchanges messages.
 // Pure functions.
 // AR1: each pair of sessions has one arc per kind of step. More steps make the arc thicker.
-// AR2: a session that exchanges messages with many others is near the middle, so that arcs are short.
+// AR2: at first, a session that exchanges messages with many others is near the middle, so that arcs are
+//      short. Later, sessions keep their order, and new ones come at the ends.
 // AR3: if there is no room for all sessions, those that are active now come first.
 
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
@@ -64,9 +65,13 @@ function talksOf(chains: readonly ChainRow[]): Talk[] {
   return [...talks.values()];
 }
 
-/** Orders sessions so that the busiest is in the middle and the others follow alternately left and right. */
-function fromTheMiddle(keys: readonly string[]): string[] {
-  const row: string[] = [];
+/**
+ * Orders sessions so that the busiest is in the middle and the others follow alternately left and right.
+ * Sessions that were shown `before` keep their order.
+ */
+function fromTheMiddle(ranked: readonly string[], before: readonly string[]): string[] {
+  const row = before.filter((key) => ranked.includes(key));
+  const keys = ranked.filter((key) => !row.includes(key));
   for (const [at, key] of keys.entries()) {
     if (at % 2 === 0) row.push(key);
     else row.unshift(key);
@@ -94,8 +99,15 @@ function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: nu
   };
 }
 
-/** Computes the layout of the overview. `room` is the width that is available without scrolling. */
-export function overviewOf(chains: readonly ChainRow[], room: number): Overview {
+/**
+ * Computes the layout of the overview. `room` is the width that is available without scrolling; `before` has
+ * the sessions in their last order.
+ */
+export function overviewOf(
+  chains: readonly ChainRow[],
+  room: number,
+  before: readonly string[] = [],
+): Overview {
   const talks = talksOf(chains);
   const weight = new Map<string, number>();
   for (const { from, to, steps } of talks)
@@ -106,7 +118,10 @@ export function overviewOf(chains: readonly ChainRow[], room: number): Overview 
   const busy = new Set(talks.filter(({ open }) => open > 0).flatMap(({ from, to }) => [from, to]));
   const first = new Set([...ranked.filter((key) => busy.has(key)), ...ranked]);
   const kept = new Set([...first].slice(0, NODES_MAX));
-  const row = fromTheMiddle(ranked.filter((key) => kept.has(key)));
+  const row = fromTheMiddle(
+    ranked.filter((key) => kept.has(key)),
+    before,
+  );
   const count = Math.max(1, row.length);
   const nodeWidth = Math.max(NODE_MIN, Math.min(NODE_MAX, (room - 2 * PAD) / count));
   const aslant = nodeWidth < UPRIGHT_MIN;

@@ -1,29 +1,51 @@
-// Shows one chain: its outcome, its diagram, and the selected step.
+// Shows one chain: its outcome, its steps as a sequence, a waterfall or a list, and the selected step.
 
+import "./chain.css";
+import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { tick } from "../clock.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
+import { useSize } from "../parts/size.ts";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { Budget } from "./budget.tsx";
 import { StepDetails } from "./details.tsx";
-import { Diagram } from "./diagram.tsx";
-import { useChain } from "./state.ts";
-import type { Around } from "./words.ts";
+import { Legend } from "./legend.tsx";
+import { Diagram } from "./sequence/diagram.tsx";
+import { type FlowParty, grouped } from "./sequence/groups.ts";
+import { FITTED } from "./sequence/layout.ts";
+import { chosenMode, type Mode, useChain } from "./state.ts";
+import { StepList } from "./step-list.tsx";
+import { ChainTools, type Search } from "./tools.tsx";
+import { Waterfall } from "./waterfall/waterfall.tsx";
+import { type Around, type FlowStep, isFailed, sentence } from "./words.ts";
+
+/** A narrower view shows a list of steps at first. */
+const LIST_BELOW = 560;
+const ZOOMS = {
+  sequence: { zoom: signal(1), zooms: [FITTED, 0.5, 0.75, 1, 1.5, 2.5], fitted: FITTED },
+  waterfall: { zoom: signal(1), zooms: [1, 2, 4, 8, 16, 32], fitted: 1 },
+  list: { zoom: signal(1), zooms: [], fitted: 1 },
+} as const;
 
 function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readonly ChainStep[]): Around {
   const labels = new Map(parties.map(({ key, label }) => [key, label]));
   const waits = steps.flatMap((step) =>
     step.kind === "wait" && step.flowId !== undefined ? [[step.flowId, step] as const] : [],
   );
-  return { limits: chain.limits, waits: new Map(waits), name: (key) => labels.get(key) || nameOf(key) };
+  const jobsOf = /^jobs of (?:jobs of )*(.*)$/s;
+  const name = (key: string): string => {
+    const [, parent] = jobsOf.exec(key) ?? [];
+    return parent === undefined ? labels.get(key) || nameOf(key) : `jobs of ${name(parent)}`;
+  };
+  return { limits: chain.limits, waits: new Map(waits), name };
 }
 
-function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
+function ChainHead({ chain, around, failed }: { chain: ChainRow; around: Around; failed: number }) {
   const { rootSessionKey, active, startedAt, lastAt, runs, hopMax, limits, refused, partial } = chain;
   return (
     <header class="chain-title">
@@ -42,6 +64,7 @@ function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
         {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
         <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
         <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>
+        {failed > 0 && <span class="chip tone-bad">{`${failed} failed`}</span>}
         {refused > 0 && <span class="chip tone-bad">{`${refused} refused`}</span>}
         {partial === true && <span class="chip">only visible steps</span>}
         <Budget chain={chain} />
@@ -50,49 +73,157 @@ function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
   );
 }
 
-export function Chain({ chainId }: { chainId: string }) {
-  const reading = useChain(chainId);
-  const { value } = reading;
-  const [chosen, choose] = useState<string>();
+interface Wanted {
+  readonly id: string;
+  readonly count: number;
+}
+
+/** Owns the search in the steps of a chain. */
+function useSearch(steps: readonly FlowStep[], around: Around | undefined, onChoose: (id: string) => void) {
+  const [text, setText] = useState("");
+  const [wanted, setWanted] = useState<Wanted>();
+  const words = text.trim().toLowerCase();
+  const found = useMemo(() => {
+    if (words === "" || around === undefined) return [];
+    return steps.filter((step) => sentence(step, around).toLowerCase().includes(words)).map(({ id }) => id);
+  }, [steps, around, words]);
+  const ids = useMemo(() => new Set(found), [found]);
+  const at = wanted === undefined ? -1 : found.indexOf(wanted.id);
+  const search: Search = {
+    ...{ text, found, at, onText: setText },
+    onStep(by) {
+      const first = by > 0 ? 0 : found.length - 1;
+      const id = found[at < 0 ? first : (at + by + found.length) % found.length];
+      if (id === undefined) return;
+      setWanted({ id, count: (wanted?.count ?? 0) + 1 });
+      onChoose(id);
+    },
+  };
+  return { search, wanted, ids };
+}
+
+interface Choice {
+  readonly id: string;
+  readonly call?: ChainCall | undefined;
+}
+
+/** Owns the columns whose jobs are shown one by one. */
+function useExpanded(chainId: string, steps: readonly ChainStep[], parties: readonly ChainParty[]) {
+  const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => setExpanded(new Set()), [chainId]);
+  const { steps: rows, parties: columns } = useMemo(
+    () => grouped(steps, parties, expanded),
+    [steps, parties, expanded],
+  );
+  const expand = (column: string): void => setExpanded(new Set([...expanded, column]));
+  return { rows, columns, expand, collapse: () => setExpanded(new Set()), hasExpanded: expanded.size > 0 };
+}
+
+const NONE: readonly never[] = [];
+
+/** Returns the view to show: the reader's choice, or one that fits the width. */
+function useMode(box: { readonly current: HTMLElement | null }): Mode {
+  const [room, setRoom] = useState(1_000);
+  useSize(box, (element) => setRoom(element.clientWidth));
+  return chosenMode.value ?? (room < LIST_BELOW ? "list" : "sequence");
+}
+
+interface ShownProps {
+  readonly chainId: string;
+  readonly value: {
+    readonly chain: ChainRow;
+    readonly parties: readonly ChainParty[];
+    readonly steps: readonly ChainStep[];
+    readonly truncated: boolean;
+    readonly calls?: readonly ChainCall[];
+  };
+  readonly around: Around;
+  readonly mode: Mode;
+}
+
+function Shown({ chainId, value, around, mode }: ShownProps) {
+  const { chain, parties, steps, truncated, calls } = value;
+  const [choice, setChoice] = useState<Choice>();
+  const [legend, setLegend] = useState(false);
   const body = useRef<HTMLDivElement>(null);
-  useEffect(() => choose(undefined), [chainId]);
+  useEffect(() => setChoice(undefined), [chainId]);
+  const { rows, columns, expand, collapse, hasExpanded } = useExpanded(chainId, steps, parties);
+  const choose = (id: string, call?: ChainCall): void => setChoice({ id, call });
+  const shownSteps = mode === "waterfall" ? steps : rows;
+  const { search, wanted, ids } = useSearch(shownSteps, around, choose);
+  const { zoom, zooms, fitted } = ZOOMS[mode];
+  const step = shownSteps.find(({ id }) => id === choice?.id) ?? steps.find(({ id }) => id === choice?.id);
+  const column = step === undefined ? undefined : jobsColumn(step, columns);
+  const failed = useMemo(
+    () => steps.filter((one) => !["wait", "result"].includes(one.kind) && isFailed(one)).length,
+    [steps],
+  );
+  const view = {
+    ...{ chainId, steps: rows, around, chosen: choice?.id, onChoose: choose, wanted, found: ids },
+    ...{ active: chain.active, zoom: zoom.value },
+  };
+  const close = (): void => {
+    setChoice(undefined);
+    body.current?.querySelector<HTMLElement | SVGElement>("[data-step][tabindex='0']")?.focus();
+  };
+  return (
+    <>
+      <ChainHead chain={chain} around={around} failed={failed} />
+      <ChainTools
+        {...{ mode, search, zoom, zooms, fitted, legend }}
+        onLegend={() => setLegend(!legend)}
+        onCollapse={hasExpanded && mode !== "waterfall" ? collapse : undefined}
+      />
+      {legend && mode !== "list" && <Legend waterfall={mode === "waterfall"} />}
+      {truncated && <p class="chain-cut soft">Long chain: only the newest steps are shown.</p>}
+      <div ref={body} class={`chain-body${step === undefined ? "" : " with-step"}`}>
+        {mode === "sequence" && <Diagram {...view} parties={columns} onExpand={expand} />}
+        {mode === "waterfall" && <Waterfall {...view} rawSteps={steps} calls={calls} />}
+        {mode === "list" && <StepList {...view} />}
+        {step !== undefined && (
+          <StepDetails
+            step={step}
+            call={choice?.call}
+            around={around}
+            parties={parties}
+            deliveries={deliveriesOf(step, steps)}
+            onExpand={column === undefined ? undefined : () => expand(column)}
+            onClose={close}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+/** Returns the deliveries that belong to an announcement. */
+function deliveriesOf({ kind, runId }: FlowStep, steps: readonly ChainStep[]): readonly ChainStep[] {
+  if (kind !== "announce" || runId === undefined) return NONE;
+  return steps.filter((one) => one.kind === "delivery" && one.runId === runId);
+}
+
+/** Returns the column of jobs in which a row takes part. */
+function jobsColumn({ members, from, to }: FlowStep, columns: readonly FlowParty[]): string | undefined {
+  if (members === undefined) return undefined;
+  return columns.find(({ key, jobs }) => jobs !== undefined && (key === to || key === from))?.key;
+}
+
+export function Chain({ chainId }: { chainId: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const mode = useMode(box);
+  const reading = useChain(chainId, mode === "waterfall");
+  const { value } = reading;
   const around = useMemo(
     () => (value === undefined ? undefined : aroundOf(value.chain, value.parties, value.steps)),
     [value],
   );
-  if (value === undefined || around === undefined) return <Awaited {...reading} />;
-  const { chain, parties, steps, truncated } = value;
-  const step = steps.find(({ id }) => id === chosen);
-  const deliveries =
-    step?.kind === "announce" && step.runId !== undefined
-      ? steps.filter(({ kind, runId }) => kind === "delivery" && runId === step.runId)
-      : [];
   return (
-    <div class="chain">
-      <ChainHead chain={chain} around={around} />
-      {truncated && <p class="chain-cut soft">Long chain: only the newest steps are shown.</p>}
-      <div ref={body} class={`chain-body${step === undefined ? "" : " with-step"}`}>
-        <Diagram
-          chainId={chainId}
-          steps={steps}
-          parties={parties}
-          around={around}
-          chosen={chosen}
-          onChoose={choose}
-          active={chain.active}
-        />
-        {step !== undefined && (
-          <StepDetails
-            step={step}
-            around={around}
-            deliveries={deliveries}
-            onClose={() => {
-              choose(undefined);
-              body.current?.querySelector<SVGElement>("[data-step][tabindex='0']")?.focus();
-            }}
-          />
-        )}
-      </div>
+    <div class="chain" ref={box}>
+      {value === undefined || around === undefined ? (
+        <Awaited {...reading} />
+      ) : (
+        <Shown chainId={chainId} value={value} around={around} mode={mode} />
+      )}
     </div>
   );
 }

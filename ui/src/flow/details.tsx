@@ -1,13 +1,14 @@
 // Shows the details of one step: text, outcome, cost, and a link to its message.
 
-import type { ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import type { ChainCall, ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { clockTime, duration, money, tokens } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
-import { type Around, refusalWords, title, turnWords, waitWords } from "./words.ts";
+import { StepActions } from "./actions.tsx";
+import { type Around, type FlowStep, isFailed, refusalWords, title, turnWords, waitWords } from "./words.ts";
 
 interface Fact {
   readonly name: string;
@@ -46,14 +47,38 @@ function Said({ name, text }: { name: string; text: string }) {
   );
 }
 
+/** A wait on a run that failed has an answer, which tells of the failure. */
+function toneOf(step: FlowStep) {
+  if (isFailed(step)) return step.state === "answered" ? { tone: "bad" as const, text: "failed" } : {};
+  return step.state === "answered" ? { tone: "good" as const } : {};
+}
+
+/** A call of the step's run, if the reader selected one. */
+function CallFacts({ call }: { call: ChainCall }) {
+  const { kind, name, at, endAt, failed, tokens: used, cost } = call;
+  const figures = [
+    clockTime(at),
+    endAt === undefined ? "in progress" : duration(endAt - at),
+    failed === true ? "failed" : "",
+    used === undefined ? "" : `${tokens(used)} tokens`,
+    cost === undefined ? "" : money(cost),
+  ];
+  const text = figures.filter((one) => one !== "").join(", ");
+  return <Said name={kind === "model" ? "Model call" : "Tool call"} text={`${name}: ${text}`} />;
+}
+
 export function StepDetails(props: {
-  step: ChainStep;
+  step: FlowStep;
+  call: ChainCall | undefined;
+  parties: readonly ChainParty[];
+  /** Shows the jobs of the row one by one. Undefined if it has none. */
+  onExpand: (() => void) | undefined;
   around: Around;
   /** Deliveries that belong to an announcement. */
   deliveries: readonly ChainStep[];
   onClose: () => void;
 }) {
-  const { step, around, deliveries, onClose } = props;
+  const { step, call, around, parties, deliveries, onExpand, onClose } = props;
   const { messageId, messageIn, text, answer, error, silent } = step;
   const opens =
     messageId === undefined || messageIn === undefined
@@ -70,11 +95,21 @@ export function StepDetails(props: {
         </button>
       </div>
       <p class="bar">
-        <State state={step.state} {...(step.state === "answered" ? { tone: "good" as const } : {})} />
+        <State state={step.state} {...toneOf(step)} />
         {silent === true && <span class="chip">no reply</span>}
         {step.receipt !== undefined && <span class="chip">{RECEIPT_WORDS[step.receipt.state]}</span>}
         {step.appended === true && <span class="chip">noted, no run</span>}
       </p>
+      <StepActions
+        step={step}
+        isGone={(key) => parties.some((one) => one.key === key && one.gone === true)}
+      />
+      {call !== undefined && <CallFacts call={call} />}
+      {onExpand !== undefined && (
+        <button type="button" onClick={onExpand}>
+          Show jobs one by one
+        </button>
+      )}
       {step.kind === "refused" && <Said name="Reason" text={`Refused: ${refusalWords(step, around)}.`} />}
       {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Text"} text={text} />}
       {answer !== undefined && <Said name="Answer" text={answer} />}
@@ -89,7 +124,7 @@ export function StepDetails(props: {
           </div>
         ))}
       </dl>
-      {opens === undefined ? (
+      {step.members !== undefined ? null : opens === undefined ? (
         <p class="soft">Message not available: the session was deleted or reset, or you may not see it.</p>
       ) : (
         <a class="step-open" href={opens}>

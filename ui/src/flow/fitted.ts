@@ -1,8 +1,10 @@
-// Shortens a text to the width that is available in the flow view.
+// Shortens texts to the width that is available in the flow view.
 
 import { head } from "../../../src/core/text/cut.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 
+/** Minimum width of a text with two lines. */
+const TWO_LINES_MIN = 80;
 /** Approximate width of a character in the diagrams, in CSS pixels. */
 const CHAR_WIDTH = 6.3;
 /** Matches characters of scripts that are about twice as wide. */
@@ -22,4 +24,22 @@ export function fitted(text: string, width: number): string {
     shown += char;
   }
   return shown;
+}
+
+/** Whether a text needs more than one line of this width. A narrow text has only one. */
+export function isTooLong(text: string, width: number): boolean {
+  if (width < TWO_LINES_MIN) return false;
+  return text.length * CHAR_WIDTH >= width && !fitted(text, width).endsWith(text.slice(-4));
+}
+
+/** Returns a text on at most two lines of about this width, made safe for display. */
+export function twoLines(text: string, width: number): readonly [string] | readonly [string, string] {
+  const first = fitted(text, width);
+  if (!first.endsWith("…") || !isTooLong(text, width)) return [first];
+  const safe = safeLine(head(text, 1_000));
+  const part = first.slice(0, -1);
+  const space = part.lastIndexOf(" ");
+  // A word stays whole, unless it would leave most of the line empty.
+  const cut = safe[part.length] !== " " && space > part.length / 2 ? space : part.length;
+  return [part.slice(0, cut).trimEnd(), fitted(safe.slice(cut).trimStart(), width)];
 }

@@ -1,6 +1,6 @@
 // Draws the overview of the time window: sessions in a row, with arcs between those that exchange messages.
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { counted } from "../parts/format.ts";
 import { useSize } from "../parts/size.ts";
@@ -99,7 +99,9 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
   const box = useRef<HTMLDivElement>(null);
   const [room, setRoom] = useState(800);
   useSize(box, (element) => setRoom(element.clientWidth));
-  const picture = overviewOf(chains, room);
+  const order = useRef<readonly string[]>([]);
+  const picture = useMemo(() => overviewOf(chains, room, order.current), [chains, room]);
+  order.current = picture.nodes.map(({ key }) => key);
   const { nodes, arcs, width, baseline, aslant, left } = picture;
   // Scrolls to the middle, where the busiest sessions are.
   useLayoutEffect(() => {
@@ -136,6 +138,8 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
         <span class="kind-send">sends</span>
         <span class="kind-spawn">jobs</span>
         <span class="kind-refused">refused</span>
+        <span class="legend-active">at work</span>
+        <span>thicker: more steps</span>
         {left > 0 && <span>{`and ${counted(left, "session")} more`}</span>}
       </p>
     </section>

@@ -2,7 +2,7 @@
 // it affects.
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { AgentEvent } from "../../../src/contract/events.ts";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { ask } from "../gateway.ts";
@@ -25,6 +25,18 @@ export interface Filter {
 
 export const minutes = signal<number>(60);
 export const filter = signal<Filter | undefined>(undefined);
+
+/** The ways to show a chain. */
+export const MODES = [
+  { mode: "sequence", name: "Sequence" },
+  { mode: "waterfall", name: "Waterfall" },
+  { mode: "list", name: "Steps" },
+] as const;
+export type Mode = (typeof MODES)[number]["mode"];
+
+/** The reader's choice. Undefined: a list on a phone, and else the sequence. */
+export const chosenMode = signal<Mode | undefined>(undefined);
+export const showsOverview = signal(true);
 
 /** Names of sessions, as received with the list of chains. */
 const names = signal<Readonly<Record<string, string>>>({});
@@ -62,13 +74,29 @@ export function useChains() {
   return reading;
 }
 
-export function useChain(chainId: string) {
-  const reading = useReading(`chain ${chainId}`, () => ask("chains.get", { chainId }));
-  const parties = reading.value?.parties ?? [];
-  useNews("agent", reading.again, (event) => {
+/** Reads a chain. An event during a read causes one read after it, so that reads never pile up. */
+export function useChain(chainId: string, includeCalls: boolean) {
+  const reading = useReading(`chain ${chainId}`, () => ask("chains.get", { chainId, includeCalls }));
+  const { busy, again } = reading;
+  const late = useRef(false);
+  const parties = useMemo(() => new Set(reading.value?.parties.map(({ key }) => key)), [reading.value]);
+  const soon = (): void => {
+    if (busy) late.current = true;
+    else void again();
+  };
+  useEffect(() => {
+    if (busy || !late.current) return;
+    late.current = false;
+    void again();
+  }, [busy]);
+  useEffect(() => {
+    if (includeCalls) void again();
+  }, [includeCalls]);
+  useNews("agent", soon, (event) => {
     const { stream, data, sessionKey } = event;
     if (stream === "lifecycle") return data.chainId === chainId;
-    return moves(event) && parties.some(({ key }) => key === sessionKey);
+    // A tool call is a bar of the waterfall.
+    return (moves(event) || (includeCalls && stream === "tool")) && parties.has(sessionKey);
   });
   return reading;
 }

@@ -2,6 +2,7 @@
 // chain.
 
 import "./flow.css";
+import { useRef } from "preact/hooks";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
@@ -9,7 +10,7 @@ import { route } from "../route.ts";
 import { Chain } from "./chain.tsx";
 import { ChainList } from "./list.tsx";
 import { OverviewPicture } from "./overview.tsx";
-import { filter, fits, minutes, nameOf, useChains, WINDOWS } from "./state.ts";
+import { filter, fits, minutes, nameOf, showsOverview, useChains, WINDOWS } from "./state.ts";
 
 function WindowChoice() {
   return (
@@ -28,6 +29,21 @@ function WindowChoice() {
         </button>
       ))}
     </fieldset>
+  );
+}
+
+function OverviewToggle() {
+  return (
+    <button
+      type="button"
+      class="quiet flow-toggle"
+      aria-pressed={showsOverview.value}
+      onClick={() => {
+        showsOverview.value = !showsOverview.value;
+      }}
+    >
+      Overview
+    </button>
   );
 }
 
@@ -72,6 +88,7 @@ function Nothing() {
 export function FlowView() {
   const reading = useChains();
   const { value } = reading;
+  const first = useRef<string | undefined>(undefined);
   const at = route.value;
   const wantedId = at.view === "flow" ? at.chainId : undefined;
   if (value === undefined) return <Awaited {...reading} />;
@@ -87,16 +104,18 @@ export function FlowView() {
       </div>
     );
   }
-  // If no chain is selected, the newest is shown, because it is the current activity.
-  const chosen = wantedId ?? chains[0]?.chainId;
+  // If no chain is selected, the newest is shown. It stays when others arrive.
+  if (!chains.some(({ chainId }) => chainId === first.current)) first.current = chains[0]?.chainId;
+  const chosen = wantedId ?? first.current;
   return (
     <div class={`flow ${wantedId === undefined ? "no-choice" : "chosen"}`}>
-      <OverviewPicture chains={all} />
+      {showsOverview.value && <OverviewPicture chains={all} />}
       <div class="flow-split">
         <section class="flow-list" aria-labelledby="chains-title">
           <div class="flow-bar">
             <h2 id="chains-title">{counted(chains.length, "chain")}</h2>
             <FilterWords />
+            <OverviewToggle />
             <WindowChoice />
           </div>
           <ChainList chains={chains} chosen={chosen} />

@@ -1,8 +1,14 @@
-// Builds the texts of the flow view for steps, refusals and waits, for display and for screen readers. Pure
+// Describes steps of the flow view: their outcome, and their texts for display and for screen readers. Pure
 // functions. Names and texts may come from anybody, so the caller must make them safe.
 
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { duration } from "../parts/format.ts";
+
+/** A step, or several equal steps of jobs that are shown together. */
+export interface FlowStep extends ChainStep {
+  /** Set if the row stands for several steps. */
+  readonly members?: readonly ChainStep[];
+}
 
 /** Data that is needed to describe a step. */
 export interface Around {
@@ -11,6 +17,30 @@ export interface Around {
   readonly limits: ChainRow["limits"];
   /** The waits of this chain, by flow id. */
   readonly waits: ReadonlyMap<string, ChainStep>;
+}
+
+/** Whether a step has a run of its own. */
+export const hasRun = ({ kind }: ChainStep): boolean => !["wait", "refused", "delivery"].includes(kind);
+
+/** Returns the session in which the run of a step executes. */
+export function homeOf(step: ChainStep): string | undefined {
+  return step.kind === "announce" || step.kind === "delivery" ? step.from : step.to;
+}
+
+/** Whether the run or the wait of a step is in progress. */
+export const isActive = ({ state }: ChainStep): boolean => ["queued", "running", "waiting"].includes(state);
+
+/** Returns the status of a job in the gateway's text about its result. */
+function jobStatus({ kind, source, text }: ChainStep): string | undefined {
+  if (kind !== "result" || source === "notice") return undefined;
+  return /^Status: (\w+)/.exec(text)?.[1];
+}
+
+/** Whether a step failed, or tells of a job that failed. A refusal has a mark of its own. */
+export function isFailed(step: ChainStep): boolean {
+  if (["error", "timeout", "aborted", "failed"].includes(step.state)) return true;
+  if (step.kind === "wait") return step.state === "answered" && step.code !== undefined;
+  return (jobStatus(step) ?? "ok") !== "ok";
 }
 
 const REFUSED: Readonly<Record<string, string>> = {
@@ -46,7 +76,7 @@ export function waitWords(wait: ChainStep): string {
   const long = wait.endAt === undefined ? "" : duration(wait.endAt - wait.at);
   switch (wait.state) {
     case "answered":
-      return `answered after ${long}`;
+      return wait.code === undefined ? `answered after ${long}` : `failed after ${long}`;
     case "timeout":
       return `waited ${long}, no answer in time`;
     case "aborted":
@@ -74,8 +104,22 @@ function routeWords({ route }: ChainStep): string {
   return route === undefined ? "its people" : `${route.channel} ${route.to}`;
 }
 
-/** Returns the title of a step: what happens, without the message text. */
-export function title(step: ChainStep, { name, waits }: Around): string {
+/** Counts the outcomes of a row that stands for several steps: `× 30: 28 ok, 1 error, 1 running`. */
+export function countWords(members: readonly ChainStep[]): string {
+  const states = Map.groupBy(members, (step) => {
+    if (step.state === "answered") return step.code === undefined ? "answered" : "failed";
+    return step.state === "ok" ? (jobStatus(step) ?? "ok") : step.state;
+  });
+  return `× ${members.length}: ${[...states].map(([state, some]) => `${some.length} ${state}`).join(", ")}`;
+}
+
+/** Returns the title of a row: the action, without the message text. */
+export function title(step: FlowStep, around: Around): string {
+  const said = oneTitle(step, around);
+  return step.members === undefined ? said : `${said} ${countWords(step.members)}`;
+}
+
+function oneTitle(step: ChainStep, { name, waits }: Around): string {
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
   switch (step.kind) {
@@ -107,18 +151,21 @@ export function title(step: ChainStep, { name, waits }: Around): string {
 }
 
 /** Returns a text with the outcome of a step, or an empty text if the step succeeded. */
-export function outcomeWords(step: ChainStep, around: Pick<Around, "name" | "limits">): string {
+export function outcomeWords(step: FlowStep, around: Pick<Around, "name" | "limits">): string {
+  if (step.members !== undefined) return "";
   if (step.kind === "refused") return `refused: ${refusalWords(step, around)}`;
   if (step.silent === true) return "silent";
   if (step.code === "chain_limit") return limitWords(step.error, around.limits);
-  if (["ok", "answered", "sent"].includes(step.state)) return "";
+  if (step.kind === "wait" && step.state === "answered")
+    return step.code === undefined ? "" : `failed (${step.code.replaceAll("_", " ")})`;
+  if (["ok", "sent"].includes(step.state)) return "";
   return step.code === undefined ? step.state : `${step.state} (${step.code.replaceAll("_", " ")})`;
 }
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
 
 /** Describes a step in one sentence, for screen readers. */
-export function sentence(step: ChainStep, around: Around): string {
+export function sentence(step: FlowStep, around: Around): string {
   const outcome = outcomeWords(step, around);
   const said = step.text === "" ? "" : `: ${oneLine(step.text)}`;
   return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
@@ -131,8 +178,9 @@ function resultWords(said: string): string {
 }
 
 /** Returns the text that the diagram shows beside a step. */
-export function label(step: ChainStep, around: Around): string {
+export function label(step: FlowStep, around: Around): string {
   const said = oneLine(step.text);
+  if (step.members !== undefined) return countWords(step.members);
   switch (step.kind) {
     case "reply":
       return `${(step.turn ?? 1) - 1}/${step.turnsMax ?? 0} ${said}`;

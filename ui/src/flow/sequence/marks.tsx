@@ -1,6 +1,7 @@
 // Draws the shapes of a chain's diagram, without texts: runs as bars, steps as arrows, waits as brackets.
 
-import type { ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import type { ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import { isFailed } from "../words.ts";
 import { type Bar, GUTTER, type Placed } from "./layout.ts";
 
 /** Half the width of a bar, in SVG units. */
@@ -126,6 +127,7 @@ function WaitOf(props: {
         <>
           <path class="step-line" d={`M ${to - way * -BAR} ${y} H ${from - way * (BAR + 2)}`} />
           <path class="step-head" d={headAt(from - way * (BAR + 2), y, way)} />
+          {isFailed(step) && <path class="step-cross" d={crossAt((from + to) / 2, y)} />}
         </>
       )}
     </>

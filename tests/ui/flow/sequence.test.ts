@@ -1,49 +1,15 @@
 // The flow view in a real browser with a real gateway: the diagram of each kind of chain, and its actions.
 
-import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { insertRun } from "../../src/store/queries/runs/runs.ts";
-import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
-import { type House, type HouseOptions, openHouse, quiet, TOKEN } from "../gateway/kit.ts";
-import {
-  accessibilityProblems,
-  describeInBrowser,
-  PHONE,
-  sideways,
-  type VisitOptions,
-  visit,
-} from "../kit/browser.ts";
-import { test } from "../kit/deep.ts";
-import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
-import { sampleRun } from "../store/samples.ts";
+import { insertRun } from "../../../src/store/queries/runs/runs.ts";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
+import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
+import { sampleRun } from "../../store/samples.ts";
+import { house, MAIN, open, RESEARCH, rules, stepNamed, tell, WRITER } from "./house.ts";
 
-const MAIN = "agent:main:main";
-const RESEARCH = "agent:research:main";
-const WRITER = "agent:writer:main";
 const EVIL = `<img src=x onerror="document.title='evil'">\u202egnp.exe`;
-
-const rules = (more: Record<string, unknown> = {}) => ({
-  session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 16, maxChainRuns: 200, ...more } },
-});
-
-function house(options: HouseOptions = {}): Promise<House> {
-  return openHouse({ model: talkingModel(), choices: rules(), ...options });
-}
-
-/** Sends a message to main, and waits until all work is done. Returns the id of the chain. */
-async function tell(here: House, text: string): Promise<string> {
-  const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text } });
-  if (!accepted.ok) throw new Error(accepted.error);
-  await quiet(here);
-  return accepted.value.run.chainId;
-}
-
-async function open(here: House, at = "flow", more: VisitOptions = {}): Promise<Page> {
-  const { page } = await visit(here.http, { token: TOKEN, at, ...more });
-  return page;
-}
-
-const stepNamed = (page: Page, name: RegExp) => page.locator(".step").and(page.getByRole("button", { name }));
 
 describeInBrowser("the flow view", () => {
   test("the diagram of a conversation has its reply turns and its announcement, and every step opens its message", async () => {
@@ -67,7 +33,7 @@ describeInBrowser("the flow view", () => {
     const known = rows.map((row) => `#/sessions/${encodeURIComponent(row.session_key)}/${row.id}`);
     const steps = page.locator(".step");
     for (let at = 0; at < (await steps.count()); at++) {
-      await steps.nth(at).click();
+      await steps.nth(at).locator(".step-hit").click();
       expect(known).toContain(await page.getByRole("link", { name: "Open message" }).getAttribute("href"));
     }
     await stepNamed(page, /^research announces/).click();
@@ -276,7 +242,7 @@ describeInBrowser("the flow view", () => {
       await desktop.locator(".step.kind-refused").click();
       expect(await accessibilityProblems(desktop)).toEqual([]);
       const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
-      await phone.locator(".step").first().click();
+      await phone.locator(".flow-row").first().click();
       expect(await accessibilityProblems(phone)).toEqual([]);
       expect(await sideways(phone)).toBe(0);
       await phone.getByRole("link", { name: "All chains" }).click();

@@ -4,20 +4,32 @@
 // LY2: time is not drawn to scale. A longer time takes a little more room, and a long pause is shortened and
 //      marked.
 // LY3: an unfinished run or wait extends to the lower edge.
+// LY4: the columns share the width. Below their minimum, the diagram becomes wider than the window.
 
-import type { ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import { isTooLong } from "../fitted.ts";
+import { hasRun, homeOf, isFailed } from "../words.ts";
 
 /** Width of the area to the left of the first column, which contains the times. */
 export const GUTTER = 72;
+/** Minimum width of a column at a zoom of 1. */
 const LANE_MIN = 168;
-const LANE_MAX = 260;
-const TOP = 18;
+/** Minimum width of a column that is fitted to the window. */
+const LANE_FITTED_MIN = 28;
+/** Distance from the first column's line to the left edge of the columns. */
+const LANE_LEFT = 64;
+/** Maximum width of a text, so that its line can be read at once. */
+const TEXT_MAX = 560;
+/** Zoom at which the columns are as narrow as needed to see all of them. */
+export const FITTED = 0;
+const TOP = 22;
 const BOTTOM = 40;
 /** Height of the row of a step, and of the end of a run, which has no text. */
 const ROW = 36;
 const END = 16;
-/** Additional height of a row with an outcome below its text. */
+/** Additional height of a row with an outcome below its text, and of a second line of text. */
 const NOTE = 12;
+const LINE = 14;
 /** Minimum length of a pause that is shortened. */
 const PAUSE_MS = 15_000;
 const PAUSE_HEIGHT = 34;
@@ -55,6 +67,9 @@ export interface Placed {
   /** X coordinate and width of its text. */
   readonly textX: number;
   readonly textWidth: number;
+  /** X coordinates between which it is drawn. */
+  readonly left: number;
+  readonly right: number;
 }
 
 export interface Layout {
@@ -84,19 +99,9 @@ interface Moment {
 const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
-const hasRun = (step: ChainStep): boolean => !["wait", "refused", "delivery"].includes(step.kind);
 
-/** Whether a step failed. The reason is then written below its row. */
-export const isFailed = (step: ChainStep): boolean =>
-  hasRun(step) && ["error", "timeout", "aborted"].includes(step.state);
-
-/** Returns the session in which the run of a step executes. */
-function homeOf(step: ChainStep): string | undefined {
-  return step.kind === "announce" ? step.from : step.to;
-}
-
-/** Returns all points in time that need a height, in order. */
-function momentsOf(steps: readonly ChainStep[]): Moment[] {
+/** Returns all points in time that need a height, in order. `isLong`: its text has two lines. */
+function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean): Moment[] {
   const moments: Moment[] = [];
   for (const step of steps) {
     const { id, at, startedAt, endAt } = step;
@@ -105,7 +110,8 @@ function momentsOf(steps: readonly ChainStep[]): Moment[] {
       moments.push({ at: endAt ?? Number.MAX_SAFE_INTEGER, phase: "end", id, height: ROW });
       continue;
     }
-    moments.push({ at, phase: "row", id, height: ROW, below: isFailed(step) ? NOTE : 0 });
+    const height = isLong(step) ? ROW + LINE : ROW;
+    moments.push({ at, phase: "row", id, height, below: isFailed(step) ? NOTE : 0 });
     if (!hasRun(step) || step.appended === true) continue;
     if (startedAt !== undefined)
       moments.push({ at: startedAt, phase: "run", id, height: startedAt > at + 250 ? END : 0 });
@@ -141,7 +147,7 @@ interface Times {
   readonly bottom: number;
 }
 
-function inTime(steps: readonly ChainStep[]): Times {
+function inTime(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean): Times {
   const sends = new Map(
     steps.flatMap((step) =>
       step.kind === "send" && step.flowId !== undefined ? [[step.flowId, step.id]] : [],
@@ -151,7 +157,7 @@ function inTime(steps: readonly ChainStep[]): Times {
   const pauses: { y: number; ms: number }[] = [];
   let y = TOP;
   let before: number | undefined;
-  for (const { at, phase, id, height, below = 0 } of momentsOf(steps)) {
+  for (const { at, phase, id, height, below = 0 } of momentsOf(steps, isLong)) {
     const pause = before === undefined || at === Number.MAX_SAFE_INTEGER ? 0 : at - before;
     if (pause >= PAUSE_MS) {
       pauses.push({ y: y + PAUSE_HEIGHT / 2 + 4, ms: pause });
@@ -170,11 +176,10 @@ function inTime(steps: readonly ChainStep[]): Times {
   };
 }
 
-function barOf(step: ChainStep, x: number, times: Times, waits: readonly ChainStep[], bottom: number): Bar {
+function barOf(step: ChainStep, x: number, times: Times, mine: readonly ChainStep[], bottom: number): Bar {
   const top = times.y(step.id, "row") ?? TOP;
   const end = times.y(step.id, "end");
   const run = times.y(step.id, "run");
-  const mine = waits.filter((wait) => wait.runId !== undefined && wait.runId === step.runId);
   return {
     id: step.id,
     x,
@@ -203,46 +208,64 @@ function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   return shown;
 }
 
-/** Computes the layout of a chain. `room` is the width that is available without scrolling. */
-export function layOut(steps: readonly ChainStep[], parties: readonly ChainParty[], room: number): Layout {
+/** Returns the x coordinates of the lines of the columns, and their distance. */
+function lanesOf(parties: readonly ChainParty[], room: number, zoom: number) {
   const count = Math.max(1, parties.length);
-  const laneWidth = Math.max(LANE_MIN, Math.min(LANE_MAX, (room - GUTTER - 64) / count));
-  const lanes = parties.map(({ key }, at) => ({ key, x: GUTTER + 64 + at * laneWidth }));
+  const least = zoom === FITTED ? LANE_FITTED_MIN : LANE_MIN * zoom;
+  const laneWidth = Math.max(least, (room - GUTTER - LANE_LEFT) / count);
+  const left = GUTTER + Math.min(LANE_LEFT, laneWidth / 2);
+  return { lanes: parties.map(({ key }, at) => ({ key, x: left + at * laneWidth })), laneWidth, left };
+}
+
+interface Text {
+  readonly x: number;
+  readonly width: number;
+}
+
+/**
+ * Computes the layout of a chain. `room` is the width that is available without scrolling. `labelOf` returns
+ * the text beside a step.
+ */
+export function layOut(
+  steps: readonly ChainStep[],
+  parties: readonly ChainParty[],
+  room: number,
+  { zoom = 1, labelOf = () => "" }: { zoom?: number; labelOf?: (step: ChainStep) => string } = {},
+): Layout {
+  const { lanes, laneWidth, left } = lanesOf(parties, room, zoom);
   const xOf = new Map(lanes.map(({ key, x }) => [key, x]));
-  const times = inTime(steps);
+  const endsOf = ({ from = "", to = "" }: ChainStep) => ({ from: xOf.get(from), to: xOf.get(to) });
+  const textOf = (step: ChainStep): Text => {
+    const { from, to } = endsOf(step);
+    const ends = [from, to].filter((x) => x !== undefined);
+    const [near, far] = [Math.min(...ends), Math.max(...ends)];
+    const spans = ends.length === 2 && near !== far;
+    const width = spans ? Math.min(far - near, Math.max(laneWidth, TEXT_MAX)) : Math.min(laneWidth, TEXT_MAX);
+    return { x: (ends.length === 0 ? GUTTER : near) + 14, width: Math.max(LANE_FITTED_MIN, width) - 26 };
+  };
+  const times = inTime(steps, (step) => {
+    return step.kind !== "delivery" && isTooLong(labelOf(step), textOf(step).width);
+  });
   const height = times.bottom + BOTTOM;
-  const waits = steps.filter(isWait);
+  const waits = Map.groupBy(
+    steps.filter((step) => isWait(step) && step.runId !== undefined),
+    ({ runId = "" }) => runId,
+  );
   const bars = steps.flatMap((step) => {
     const x = xOf.get(homeOf(step) ?? "");
-    return x === undefined || !hasRun(step) ? [] : [barOf(step, x, times, waits, height - 12)];
+    const mine = waits.get(step.runId ?? "") ?? [];
+    return x === undefined || !hasRun(step) ? [] : [barOf(step, x, times, mine, height - 12)];
   });
   const placed = steps.map((step): Placed => {
     const y = times.y(step.id, isWait(step) ? "end" : "row") ?? height - 12;
-    const from = step.from === undefined ? undefined : xOf.get(step.from);
-    const to = step.to === undefined ? undefined : xOf.get(step.to);
+    const { x: textX, width: textWidth } = textOf(step);
+    const { from, to } = endsOf(step);
+    const left = Math.min(textX, from ?? textX, to ?? textX);
+    const right = Math.max(textX + textWidth, from ?? 0, to ?? 0);
     const top = isWait(step) ? times.sent(step) : undefined;
-    const ends = [from, to].filter((x) => x !== undefined);
-    const [left, right] = [Math.min(...ends), Math.max(...ends)];
-    const spans = ends.length === 2 && left !== right;
-    return {
-      step,
-      y,
-      from,
-      to,
-      top,
-      textX: (ends.length === 0 ? GUTTER : left) + 14,
-      textWidth: (spans ? Math.min(right - left, laneWidth * 2.4) : laneWidth) - 26,
-    };
+    return { step, y, from, to, top, textX, textWidth, left, right };
   });
-  const width = GUTTER + 64 + count * laneWidth;
-  return {
-    lanes,
-    laneWidth,
-    bars,
-    steps: placed,
-    pauses: times.pauses,
-    times: timesOf(placed),
-    width,
-    height,
-  };
+  const width = Math.max(room, left + lanes.length * laneWidth);
+  const { pauses } = times;
+  return { lanes, laneWidth, bars, steps: placed, pauses, times: timesOf(placed), width, height };
 }

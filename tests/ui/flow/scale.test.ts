@@ -1,0 +1,163 @@
+// The flow view with many sessions and steps, and the ways to find one of them, in a real browser.
+
+import { expect, test } from "vitest";
+import { insertRun } from "../../../src/store/queries/runs/runs.ts";
+import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import type { House } from "../../gateway/kit.ts";
+import { describeInBrowser, PHONE } from "../../kit/browser.ts";
+import { doing, sending } from "../../kit/talking-model.ts";
+import { sampleRun, sampleSession } from "../../store/samples.ts";
+import { house, MAIN, open, RESEARCH, stepNamed, tell, WRITER } from "./house.ts";
+
+/** Adds messages from main to many sessions to a chain. */
+async function fill(here: House, chainId: string, steps: number, sessions: number): Promise<void> {
+  const at = here.engine.now();
+  await here.store.transaction(async (tx) => {
+    for (let n = 0; n < sessions; n++) {
+      const key = `agent:research:room-${n}`;
+      await insertSession(tx, sampleSession({ key, sessionId: `of room ${n}`, agentId: "research" }));
+    }
+  });
+  for (let first = 0; first < steps; first += 1_000)
+    await here.store.transaction(async (tx) => {
+      for (let n = first; n < Math.min(steps, first + 1_000); n++) {
+        const provenance = {
+          ...{ kind: "inter_session" as const, sourceSessionKey: MAIN, sourceTool: "sessions_send" },
+          ...{ chainId, hop: 1 },
+        } as const;
+        const times = { acceptedAt: at + n * 40, startedAt: at + n * 40 + 3, endedAt: at + n * 40 + 900 };
+        const place = { sessionKey: `agent:research:room-${n % sessions}`, agentId: "research" };
+        const input = { text: `message ${n}: what do you think of the list of open points?`, provenance };
+        const run = {
+          runId: `r-${n}`,
+          laneSeq: 1_000 + n,
+          chainId,
+          state: "ok" as const,
+          ...times,
+          ...place,
+        };
+        await insertRun(tx, sampleRun({ ...run, input }));
+      }
+    });
+}
+
+describeInBrowser("a large flow", () => {
+  test("DG1, WV1: of 5,000 steps and 500 sessions only the visible ones are in the document", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
+    await fill(here, chainId, 5_000, 500);
+    const page = await open(here, `flow/${chainId}`);
+    await page.getByText("only the newest steps are shown").waitFor();
+    const drawn = (): Promise<number> => page.locator(".flow-scroll *").count();
+    for (const [view, row] of [
+      ["Sequence", ".step"],
+      ["Waterfall", ".waterfall-name"],
+      ["Steps", ".flow-row"],
+    ] as const) {
+      await page.getByRole("button", { name: view, exact: true }).click();
+      await page.locator(row).nth(2).waitFor();
+      expect(await drawn()).toBeLessThan(900);
+      const box = page.locator(".flow-scroll");
+      await box.evaluate((one) => one.scrollTo(0, one.scrollHeight / 2));
+      await expect.poll(() => page.locator(row).count()).toBeGreaterThan(5);
+      expect(await drawn()).toBeLessThan(900);
+    }
+    await page.getByRole("button", { name: "Latest" }).click();
+    await page.getByRole("button", { name: /message 4999/ }).waitFor();
+    await expect.poll(() => page.getByRole("button", { name: "Latest" }).count()).toBe(0);
+  });
+
+  test("DG4: names and times stay in view while the diagram scrolls; Fit shows every column", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
+    await fill(here, chainId, 60, 20);
+    const page = await open(here, `flow/${chainId}`);
+    await page.locator(".flow-head").first().waitFor();
+    const box = page.locator(".flow-scroll");
+    const near = await box.boundingBox();
+    await box.evaluate((one) => one.scrollTo(900, 700));
+    await expect.poll(() => page.locator(".flow-head").getByText("room-9").count()).toBe(1);
+    expect((await page.locator(".flow-heads").boundingBox())?.y).toBe(near?.y);
+    expect((await page.locator(".flow-times").boundingBox())?.x).toBe(near?.x);
+    await page.getByRole("button", { name: "Fit" }).click();
+    await expect.poll(() => page.locator(".flow-head").count()).toBe(22);
+    expect(await box.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
+  });
+
+  test("a search goes from match to match, in the diagram and in the list", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
+    await fill(here, chainId, 300, 5);
+    const page = await open(here, `flow/${chainId}`);
+    const find = page.getByRole("searchbox", { name: "Find in steps" });
+    await find.fill("message 29");
+    const status = page.locator(".flow-find").getByRole("status");
+    await expect.poll(() => status.innerText()).toBe("11 found");
+    await find.press("Enter");
+    await find.press("Enter");
+    await expect.poll(() => status.innerText()).toBe("2 of 11");
+    expect(await page.locator(".step.chosen").getAttribute("aria-label")).toContain("message 290");
+    expect(await page.locator(".step.chosen").isVisible()).toBe(true);
+    await find.press("Shift+Enter");
+    await find.press("Shift+Enter");
+    await expect.poll(() => status.innerText()).toBe("11 of 11");
+    await page.getByRole("button", { name: "Steps", exact: true }).click();
+    await find.press("Enter");
+    await expect.poll(() => page.locator(".flow-row.chosen").innerText()).toContain("message 29:");
+  });
+
+  test("a step has its full text as a tooltip, on two lines beside its arrow", async () => {
+    const here = await house();
+    const long =
+      "which of the three candidates should we look at before the meeting on Thursday afternoon, and who decides?";
+    const chainId = await tell(here, doing(sending(RESEARCH, long)));
+    const page = await open(here, `flow/${chainId}`, { viewport: { width: 1_000, height: 800 } });
+    const step = stepNamed(page, /^main asked research/);
+    await step.waitFor();
+    expect(await step.locator("title").textContent()).toContain(long);
+    const lines = page.locator(".words.kind-send text");
+    expect(await lines.count()).toBe(2);
+    expect(await lines.first().textContent()).toMatch(/^which of the three/);
+    await page.getByRole("button", { name: "Legend" }).click();
+    for (const name of [
+      "job",
+      "wait, answer",
+      "refused",
+      "failed",
+      "queued",
+      "run that waits",
+      "silent: no reply",
+    ])
+      await page.getByRole("list", { name: "Legend" }).getByText(name, { exact: true }).waitFor();
+  });
+
+  test("a new chain neither replaces the shown one nor moves sessions of the overview, which can be hidden", async () => {
+    const here = await house();
+    await tell(here, doing(sending(RESEARCH, "a")));
+    await tell(here, doing(sending(WRITER, "b")));
+    const page = await open(here);
+    await page.locator(".flow-head").getByText("writer").waitFor();
+    const nodes = page.locator(".flow-overview .node");
+    const order = () =>
+      nodes.evaluateAll((all) => all.map((one) => (one.getAttribute("aria-label") ?? "").split(":")[0]));
+    const before = await order();
+    for (let more = 0; more < 3; more++) await tell(here, doing(sending(RESEARCH, "c")));
+    await expect.poll(() => page.locator(".chain-row").count()).toBe(5);
+    expect(await order()).toEqual(before);
+    expect(await page.locator(".flow-head").allInnerTexts()).toEqual(["main", "writer"]);
+    await page.getByRole("button", { name: "Overview" }).click();
+    expect(await page.locator(".flow-overview").count()).toBe(0);
+  });
+
+  test("on a phone a chain is a list of steps, and a step opens", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
+    await phone
+      .getByRole("button", { name: /^main asked research, answered after .*: what is new\?/ })
+      .click();
+    const details = phone.getByRole("complementary", { name: "Selected step" });
+    await details.getByRole("link", { name: "Open message" }).waitFor();
+    expect(await phone.locator(".flow-picture").count()).toBe(0);
+  });
+});

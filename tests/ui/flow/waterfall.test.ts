@@ -1,0 +1,184 @@
+// The waterfall of a chain in a real browser, and the actions for a step.
+
+import { expect } from "vitest";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
+import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
+import { house, MAIN, open, RESEARCH, rules, stepNamed, tell } from "./house.ts";
+
+/** Makes a model that answers this message only after `release`. */
+function holding(text: string) {
+  const { promise, resolve: release } = Promise.withResolvers<void>();
+  return { model: talkingModel((input) => (input === text ? promise : undefined)), release };
+}
+
+describeInBrowser("the waterfall", () => {
+  test("runs, model calls, tool calls and waits are nested rows with their figures, in words and as bars", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here, `flow/${chainId}`);
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    const row = (name: RegExp) => page.getByRole("treeitem", { name });
+    await row(/^model call rehearsal, begins at .* took .*, 15 tokens/)
+      .first()
+      .waitFor();
+    expect(await row(/^a person wrote to main, .*, 30 tokens/).getAttribute("aria-level")).toBe("1");
+    for (const name of [
+      /^tool call sessions_send, /,
+      /^main asked research, /,
+      /^waits for research: answered/,
+    ])
+      expect(await row(name).getAttribute("aria-level")).toBe("2");
+    expect(
+      await row(/^model call/)
+        .nth(2)
+        .getAttribute("aria-level"),
+    ).toBe("2");
+    const bars = page.locator(".waterfall-bars .bar-of");
+    expect(await bars.count()).toBe(await page.getByRole("treeitem").count());
+    const [run, wait] = [bars.first(), page.locator(".bar-of.kind-wait")];
+    const [outer, inner] = [await run.boundingBox(), await wait.boundingBox()];
+    expect(inner?.x).toBeGreaterThanOrEqual(outer?.x ?? Number.NaN);
+    await row(/^tool call sessions_send/).click();
+    const details = page.getByRole("complementary", { name: "Selected step" });
+    expect(await details.innerText()).toContain("Tool call\n\nsessions_send: ");
+  });
+
+  test("WV2: the arrow keys move between rows, and close and open a run", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here, `flow/${chainId}`);
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    const first = page.getByRole("treeitem", { name: /^a person wrote to main/ });
+    await page
+      .getByRole("treeitem", { name: /^model call/ })
+      .first()
+      .waitFor();
+    const all = await page.getByRole("treeitem").count();
+    await first.focus();
+    await page.keyboard.press("ArrowLeft");
+    await expect.poll(() => page.getByRole("treeitem").count()).toBe(1);
+    expect(await first.getAttribute("aria-expanded")).toBe("false");
+    // A closed run shows its calls in its own bar.
+    expect(await page.locator(".bar-of.kind-model, .bar-of.kind-tool").count()).toBe(3);
+    await page.keyboard.press("ArrowRight");
+    await expect.poll(() => page.getByRole("treeitem").count()).toBe(all);
+    await page.keyboard.press("ArrowDown");
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
+    expect(await focused()).toMatch(/^model call/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("complementary", { name: "Selected step" }).waitFor();
+    expect(await page.locator("[role=treeitem][tabindex='0']").count()).toBe(1);
+  });
+
+  test("zooming in makes the bars longer, while the names stay in view", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here, `flow/${chainId}`);
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    const bar = page.locator(".bar-of").first();
+    const before = (await bar.boundingBox())?.width ?? 0;
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    expect((await bar.boundingBox())?.width).toBeCloseTo(before * 4, -1);
+    const name = page.locator(".waterfall-name").first();
+    const left = (await name.boundingBox())?.x;
+    await page.locator(".waterfall").evaluate((box) => box.scrollTo(500, 0));
+    expect((await name.boundingBox())?.x).toBe(left);
+    await page.getByRole("button", { name: "Fit" }).click();
+    expect((await bar.boundingBox())?.width).toBeCloseTo(before, 0);
+  });
+
+  test("a run in progress is stopped from its step", async () => {
+    const { model, release } = holding("wait for it");
+    const here = await house({ model });
+    const accepted = await here.engine.accept({
+      sessionKey: MAIN,
+      input: { text: doing(sending(RESEARCH, "wait for it")) },
+    });
+    if (!accepted.ok) throw new Error(accepted.error);
+    const page = await open(here, `flow/${accepted.value.run.chainId}`);
+    await stepNamed(page, /^main asked research, waits/).click();
+    const details = page.getByRole("complementary", { name: "Selected step" });
+    await details.getByRole("link", { name: "Open session" }).waitFor();
+    await details.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("Stopped.").waitFor();
+    await stepNamed(page, /^main asked research, .*aborted/).waitFor();
+    await page.locator(".chain-title").getByText("1 failed").waitFor();
+    release();
+    await details.getByRole("link", { name: "Open session" }).click();
+    expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}`);
+  });
+
+  test("a failed run is red and is retried from its step; a job's failure is reported to its requester instead", async () => {
+    let broken = true;
+    const model = talkingModel((input) => {
+      if (broken && input === "break") throw new Error("the provider is down");
+      return undefined;
+    });
+    const here = await house({ model });
+    const chainId = await tell(here, "break");
+    const page = await open(here, `flow/${chainId}`);
+    const step = stepNamed(page, /^a person wrote to main; error/);
+    await step.click();
+    expect(await step.getAttribute("class")).toContain("is-failed");
+    broken = false;
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.getByText("Retrying.").waitFor();
+    broken = true;
+    const failed = await tell(here, doing(sending(RESEARCH, "break")));
+    await page.goto(`${here.http}/#/flow/${failed}`);
+    await stepNamed(page, /^main waits for research: failed after/).waitFor();
+    await stepNamed(page, /^main asked research, failed after .*; error/).click();
+    expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
+  });
+
+  test("thirty jobs are one column and one row, which opens; those in progress are cancelled together", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const model = talkingModel((input) => (/part (7|9)$/.test(input) ? promise : undefined));
+    const here = await house({ model, choices: { ...rules(), subagents: { maxChildren: 40 } } });
+    const jobs = Array.from({ length: 30 }, (_, at) => spawning(`part ${at}`, { label: `part ${at}` }));
+    const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text: doing(...jobs) } });
+    if (!accepted.ok) throw new Error(accepted.error);
+    const page = await open(here, `flow/${accepted.value.run.chainId}`);
+    const spawned = stepNamed(page, /gave .* a job × 30: 28 ok, 2 running/);
+    await spawned.waitFor();
+    expect(await page.locator(".flow-head").count()).toBe(2);
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    const row = page.getByRole("treeitem", { name: /^jobs × 30: 28 ok, 2 running/ });
+    await row.click();
+    await page.getByRole("treeitem", { name: /gave part 0 a job/ }).waitFor();
+    await page.getByRole("button", { name: "Sequence" }).click();
+    await spawned.click();
+    await page.getByRole("button", { name: "Cancel 2 jobs" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel 2 jobs" }).click();
+    await stepNamed(page, /a job × 30: 28 ok, 2 aborted/).waitFor();
+    await page.getByRole("button", { name: "30 jobs" }).click();
+    await page.locator(".flow-head").getByText("part 5", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Collapse jobs" }).click();
+    await expect.poll(() => page.locator(".flow-head").count()).toBe(2);
+    resolve();
+  });
+
+  test.deep(
+    "axe-core finds no problem in the waterfall and the list, and on a phone the list comes first",
+    async () => {
+      const here = await house({ choices: rules({ maxPingPongTurns: 2 }) });
+      const chainId = await tell(here, doing(sending(RESEARCH, doing(sending(MAIN, "may we?")))));
+      const page = await open(here, `flow/${chainId}`);
+      await page.getByRole("button", { name: "Legend" }).click();
+      for (const view of ["Waterfall", "Steps"]) {
+        await page.getByRole("button", { name: view, exact: true }).click();
+        await page.locator("[data-step]").first().click();
+        expect(await accessibilityProblems(page)).toEqual([]);
+      }
+      const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
+      await phone.getByRole("button", { name: /^main asked research/ }).waitFor();
+      for (const view of ["Steps", "Waterfall", "Sequence"]) {
+        await phone.getByRole("button", { name: view, exact: true }).click();
+        expect(await accessibilityProblems(phone)).toEqual([]);
+        expect(await sideways(phone)).toBe(0);
+      }
+    },
+  );
+});

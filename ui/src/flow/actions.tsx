@@ -1,0 +1,90 @@
+// Offers the actions for the selected step: stop a run, cancel a job, retry, open the session.
+
+import { useState } from "preact/hooks";
+import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
+import { ask, may } from "../gateway.ts";
+import { Confirm } from "../parts/dialog.tsx";
+import { counted } from "../parts/format.ts";
+import { complain, say } from "../parts/notices.tsx";
+import { hrefOf } from "../route.ts";
+import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
+
+interface Deed {
+  readonly name: string;
+  readonly done: string;
+  /** Asked before an action that affects several jobs. */
+  readonly doubt?: string;
+  act(): Promise<unknown>;
+}
+
+/** Cancels the jobs with all that they caused. */
+function cancelling(jobs: readonly FlowStep[]): Deed {
+  const act = (): Promise<unknown> =>
+    Promise.all(jobs.map(({ to: sessionKey = "" }) => ask("chat.abort", { sessionKey })));
+  if (jobs.length === 1) return { name: "Cancel job", done: "Cancelled.", act };
+  const some = counted(jobs.length, "job");
+  const doubt = `${some} and their sub-agents are cancelled.`;
+  return { name: `Cancel ${some}`, done: `Cancelled ${some}.`, doubt, act };
+}
+
+/** Returns the actions that the reader may take for a step. */
+function deedsOf(step: FlowStep): Deed[] {
+  const { id, kind, state, runId, flowId } = step;
+  if (kind === "delivery") {
+    if (state !== "failed" || !may("operator.admin")) return [];
+    const delivery = id.replace(/^delivery:/, "");
+    return [{ name: "Retry", done: "Retrying.", act: () => ask("deliveries.retry", { id: delivery }) }];
+  }
+  if (!hasRun(step) || !may("operator.write")) return [];
+  const active = (step.members ?? [step]).filter((one) => isActive(one) && one.runId !== undefined);
+  if (kind === "spawn") return active.length === 0 ? [] : [cancelling(active)];
+  const sessionKey = homeOf(step);
+  if (step.members !== undefined || runId === undefined || sessionKey === undefined) return [];
+  if (active.length > 0)
+    return [{ name: "Stop", done: "Stopped.", act: () => ask("chat.abort", { sessionKey, runId }) }];
+  // The requester of a job or a conversation was notified of a failure, and may ask again itself.
+  if (!["error", "timeout"].includes(state) || flowId !== undefined) return [];
+  return [{ name: "Retry", done: "Retrying.", act: () => ask("runs.retry", { runId }) }];
+}
+
+function DeedButton({ deed }: { deed: Deed }) {
+  const { name, done, doubt, act } = deed;
+  const [asks, setAsks] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const take = (): void => {
+    setBusy(true);
+    act()
+      .then(() => say(done), complain)
+      .finally(() => setBusy(false));
+  };
+  return (
+    <>
+      <button type="button" disabled={busy} onClick={() => (doubt === undefined ? take() : setAsks(true))}>
+        {name}
+      </button>
+      {asks && (
+        <Confirm title={`${name}?`} action={name} onConfirm={take} onClose={() => setAsks(false)}>
+          <p>{doubt}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+export function StepActions({ step, isGone }: { step: FlowStep; isGone: (key: string) => boolean }) {
+  const key = homeOf(step);
+  const opens =
+    key === undefined || key === NOT_VISIBLE || step.members !== undefined || isGone(key)
+      ? undefined
+      : hrefOf({ view: "sessions", key });
+  const deeds = deedsOf(step);
+  if (deeds.length === 0 && opens === undefined) return null;
+  return (
+    <div class="bar step-actions">
+      {deeds.map((deed) => (
+        <DeedButton key={deed.name} deed={deed} />
+      ))}
+      {opens !== undefined && <a href={opens}>Open session</a>}
+    </div>
+  );
+}

@@ -1,0 +1,311 @@
+// Draws the diagram of one chain as SVG: a column per session, with time running downwards. `layout.ts`
+// computes the positions.
+// DG1: only the visible rows and columns are in the document, so 5,000 steps cost no more than fifty.
+// DG2: only one step is in the tab order. The arrow keys move to other steps, and Enter opens one.
+// DG3: when the diagram grows, visible rows do not move and the selection stays. If the reader was at the
+//      end, the view stays at the end.
+// DG4: the names and the times stay in view.
+
+import { useMemo, useRef } from "preact/hooks";
+import { clockTime, counted, duration } from "../../parts/format.ts";
+import { Name, SessionLink } from "../../parts/name.tsx";
+import { fitted, twoLines } from "../fitted.ts";
+import { Latest } from "../latest.tsx";
+import { type Around, type FlowStep, isFailed, label, outcomeWords, sentence, waitWords } from "../words.ts";
+import type { FlowParty } from "./groups.ts";
+import { useKeys } from "./keys.ts";
+import { GUTTER, type Lane, type Layout, layOut, type Placed } from "./layout.ts";
+import { ArrowOf, BarOf } from "./marks.tsx";
+import { useGrowth, useSight } from "./sight.ts";
+
+/** Names of narrower columns are written from top to bottom, in CSS pixels. */
+const NARROW = 76;
+
+/** Properties of every view of a chain. */
+export interface ChainViewProps {
+  readonly chainId: string;
+  readonly steps: readonly FlowStep[];
+  readonly around: Around;
+  readonly chosen: string | undefined;
+  readonly onChoose: (id: string) => void;
+  /** The step to show, after a search. */
+  readonly wanted: { readonly id: string; readonly count: number } | undefined;
+  /** Ids of the steps that a search found. */
+  readonly found: ReadonlySet<string>;
+  /** True if the chain has an unfinished step. */
+  readonly active: boolean;
+  readonly zoom: number;
+}
+
+interface DiagramProps extends ChainViewProps {
+  readonly parties: readonly FlowParty[];
+  /** Shows the jobs of a column one by one. */
+  readonly onExpand: (column: string) => void;
+}
+
+interface StepText {
+  readonly x: number;
+  readonly y: number;
+  readonly lines: readonly string[];
+  /** Set if the text ends at `x` instead of starting there. */
+  readonly end?: true;
+}
+
+/**
+ * Returns the text of a step and its position: beside the arrow, or beside the end of a wait without an
+ * answer.
+ */
+function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
+  const { step, y, from, to, textX, textWidth } = placed;
+  const words = label(step, around);
+  const one = (width: number): [string] => [fitted(words, width)];
+  if (step.kind === "refused" && from !== undefined && to !== undefined && to < from)
+    return { x: from - 12, y: y - 6, lines: one((from - GUTTER) * 0.88), end: true };
+  if (step.kind === "refused" && from !== undefined)
+    return { x: from + 14, y: y - 6, lines: one(Math.max(textWidth, laneWidth * 1.6)) };
+  if (step.kind === "delivery") return { x: textX + 24, y: y + 7, lines: one(textWidth - 24) };
+  if (step.kind === "announce")
+    return { x: textX, y: y + 4, lines: twoLines(words, Math.min(textWidth, laneWidth - 30)) };
+  if (step.kind === "wait" && step.state !== "answered")
+    return { x: (from ?? textX) + 14, y: y + 4, lines: [fitted(waitWords(step), laneWidth - 26)] };
+  return { x: textX, y: y - 6, lines: step.kind === "wait" ? one(textWidth) : twoLines(words, textWidth) };
+}
+
+function kindOf(step: FlowStep): string {
+  const kind = step.kind === "result" && step.source === "notice" ? "notice" : step.kind;
+  return `kind-${kind}${isFailed(step) ? " is-failed" : ""}`;
+}
+
+/** Draws the text of a step. It is separate from the step's button, which has its own accessible name. */
+function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around; laneWidth: number }) {
+  return useMemo(() => {
+    const { step, y, textWidth } = placed;
+    const { x, y: line, lines, end } = textOf(placed, around, laneWidth);
+    const anchor = end === true ? "end" : undefined;
+    const [first, second] = lines;
+    // An announcement has its mark beside the first line. Other texts stand above their arrow.
+    const firstY = second === undefined || step.kind === "announce" ? line : line - 14;
+    const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
+    return (
+      <g class={`words ${kindOf(step)}`}>
+        <text x={x} y={firstY} text-anchor={anchor}>
+          {first}
+        </text>
+        {second !== undefined && (
+          <text x={x} y={firstY + 14} text-anchor={anchor}>
+            {second}
+          </text>
+        )}
+        {note !== "" && (
+          <text class="step-note bad" x={x} y={y + 14}>
+            {fitted(note, textWidth)}
+          </text>
+        )}
+      </g>
+    );
+  }, [placed, around, laneWidth]);
+}
+
+interface StepProps {
+  readonly placed: Placed;
+  readonly around: Around;
+  readonly chosen: boolean;
+  readonly found: boolean;
+  readonly fresh: boolean;
+  readonly focusable: boolean;
+}
+
+function StepOf({ placed, around, chosen, found, fresh, focusable }: StepProps) {
+  return useMemo(() => {
+    const { step, y, textX, textWidth } = placed;
+    const words = fitted(sentence(step, around), 4_000);
+    const marks = `${chosen ? " chosen" : ""}${found ? " found" : ""}${fresh ? " fresh" : ""}`;
+    return (
+      // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
+      <g
+        class={`step ${kindOf(step)}${marks}`}
+        data-step={step.id}
+        role="button"
+        tabindex={focusable ? 0 : -1}
+        aria-pressed={chosen}
+        aria-label={words}
+      >
+        <title>{words}</title>
+        <rect class="step-hit" x={textX - 10} y={y - 34} width={textWidth + 22} height="43" rx="6" />
+        <ArrowOf placed={placed} />
+      </g>
+    );
+  }, [placed, around, chosen, found, fresh, focusable]);
+}
+
+type Seen = Pick<ReturnType<typeof useSight>, "isNear" | "isBeside">;
+
+/** Draws the lines of the sessions and of the shortened pauses. */
+function Ground({ layout, active, seen }: { layout: Layout; active: boolean; seen: Seen }) {
+  const { lanes, pauses, width, height } = layout;
+  return (
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
+    <g aria-hidden="true">
+      {lanes
+        .filter(({ x }) => seen.isBeside(x, x))
+        .map(({ key, x }) => (
+          <line key={key} class="lane" x1={x} x2={x} y1="0" y2={active ? height : height - 14} />
+        ))}
+      {pauses
+        .filter(({ y }) => seen.isNear(y, y))
+        .map(({ y }) => (
+          <line key={y} class="pause" x1={GUTTER - 8} x2={width - 8} y1={y} y2={y} />
+        ))}
+    </g>
+  );
+}
+
+/** Draws the runs on the lines of their sessions. */
+function Bars({ layout, seen }: { layout: Layout; seen: Seen }) {
+  const shown = layout.bars.filter((bar) => seen.isNear(bar.top, bar.end) && seen.isBeside(bar.x, bar.x));
+  return (
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
+    <g aria-hidden="true">
+      {shown.map((bar) => (
+        <BarOf key={bar.id} bar={bar} />
+      ))}
+    </g>
+  );
+}
+
+/** Draws the times and the lengths of the pauses. They stay at the left edge. */
+function Times({ layout, seen }: { layout: Layout; seen: Seen }) {
+  const { pauses, times } = layout;
+  const isSeen = ({ y }: { y: number }): boolean => seen.isNear(y, y);
+  return (
+    <div class="flow-times" style={{ width: `${GUTTER}px`, height: `${layout.height}px` }} aria-hidden="true">
+      {pauses.filter(isSeen).map(({ y, ms }) => (
+        <span key={`pause ${y}`} style={{ top: `${y}px` }}>{`+ ${duration(ms)}`}</span>
+      ))}
+      {times.filter(isSeen).map(({ y, at }) => (
+        <span key={y} style={{ top: `${y}px` }}>
+          {clockTime(at)}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
+  const { key, jobs, gone } = party;
+  const { name } = props.around;
+  if (jobs !== undefined)
+    return (
+      <button
+        type="button"
+        class="flow-jobs"
+        title="Show the jobs one by one"
+        onClick={() => props.onExpand(key)}
+      >
+        {counted(jobs.length, "job")}
+      </button>
+    );
+  if (gone !== true) return <SessionLink sessionKey={key} name={name(key)} />;
+  return (
+    <span class="soft">
+      <Name text={name(key)} title={`${key} was deleted`} />
+    </span>
+  );
+}
+
+function Heads({ layout, props, seen }: { layout: Layout; props: DiagramProps; seen: Seen }) {
+  const { lanes, laneWidth, width } = layout;
+  const isNarrow = laneWidth < NARROW;
+  const shown = (lane: Lane): boolean => seen.isBeside(lane.x, lane.x + laneWidth);
+  return (
+    <div class={`flow-heads${isNarrow ? " narrow" : ""}`} style={{ width: `${width}px` }}>
+      <span class="flow-corner" style={{ width: `${GUTTER}px` }} />
+      {lanes.map((lane, at) => {
+        const party = props.parties[at];
+        const [left, room] = [`${lane.x - (isNarrow ? 11 : 9)}px`, `${Math.max(22, laneWidth - 6)}px`];
+        return party === undefined || !shown(lane) ? null : (
+          <span key={lane.key} class="flow-head" style={{ left, width: room }}>
+            <Head party={party} props={props} />
+          </span>
+        );
+      })}
+    </div>
+  );
+}
+
+/** Returns the ids of the steps that came after the diagram was first shown. */
+function useFresh(chainId: string, steps: readonly FlowStep[]): ReadonlySet<string> {
+  const known = useRef({ chainId: "", ids: new Set<string>(), fresh: new Set<string>() });
+  return useMemo(() => {
+    const ids = new Set(steps.map(({ id }) => id));
+    const { chainId: before, ids: old } = known.current;
+    const fresh = before === chainId ? new Set([...ids].filter((id) => !old.has(id))) : new Set<string>();
+    known.current = { chainId, ids, fresh };
+    return fresh;
+  }, [chainId, steps]);
+}
+
+export function Diagram(props: DiagramProps) {
+  const { chainId, steps, parties, around, chosen, onChoose, wanted, found, active, zoom } = props;
+  const scrolled = useSight(chainId, active);
+  const { box, sight, look, isNear, toEnd } = scrolled;
+  const layout = useMemo(
+    () => layOut(steps, parties, sight.width, { zoom, labelOf: (step) => label(step, around) }),
+    [steps, parties, around, sight.width, zoom],
+  );
+  useGrowth(scrolled, layout.height, chainId);
+  const rows = useMemo(() => layout.steps.map(({ step: { id }, y }) => ({ id, y })), [layout]);
+  const inOrder = useMemo(() => rows.toSorted((a, b) => a.y - b.y), [rows]);
+  const keys = useKeys({ rows: inOrder, box, look, chosen, onChoose, wanted });
+  const fresh = useFresh(chainId, steps);
+  const shown = layout.steps.filter(
+    (one) =>
+      (isNear(one.top ?? one.y, one.y) && scrolled.isBeside(one.left, one.right)) ||
+      one.step.id === keys.inTab,
+  );
+  const said = `${steps.length} steps, oldest first; the arrow keys go from one to the next`;
+  return (
+    <div class="flow-sight">
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys are those of the steps in it */}
+      <div class="flow-scroll" ref={box} onScroll={look} onKeyDown={keys.onKeyDown}>
+        <Heads layout={layout} props={props} seen={scrolled} />
+        <div class="flow-canvas">
+          <Times layout={layout} seen={scrolled} />
+          {/* biome-ignore-start lint/a11y/useSemanticElements: there are no field sets in SVG */}
+          {/* biome-ignore-start lint/a11y/useKeyWithClickEvents: the box handles the keys */}
+          <svg
+            class="flow-picture"
+            width={layout.width}
+            height={layout.height}
+            role="group"
+            aria-label={said}
+            onClick={keys.onClick}
+          >
+            {/* biome-ignore-end lint/a11y/useKeyWithClickEvents: the box handles the keys */}
+            {/* biome-ignore-end lint/a11y/useSemanticElements: there are no field sets in SVG */}
+            <Ground layout={layout} active={active} seen={scrolled} />
+            <Bars layout={layout} seen={scrolled} />
+            {shown.map((placed) => (
+              <StepOf
+                key={placed.step.id}
+                placed={placed}
+                around={around}
+                chosen={placed.step.id === chosen}
+                found={found.has(placed.step.id)}
+                fresh={fresh.has(placed.step.id)}
+                focusable={placed.step.id === keys.inTab}
+              />
+            ))}
+            {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
+            <g aria-hidden="true">
+              {shown.map((placed) => (
+                <WordsOf key={placed.step.id} placed={placed} around={around} laneWidth={layout.laneWidth} />
+              ))}
+            </g>
+          </svg>
+        </div>
+      </div>
+      <Latest atEnd={sight.atEnd} toEnd={toEnd} />
+    </div>
+  );
+}

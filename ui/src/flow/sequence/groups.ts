@@ -1,0 +1,109 @@
+// Merges the jobs of one session into one column, and their steps into one row each. Pure.
+// GR1: three jobs and fewer stay as they are, and so do the jobs of an expanded column.
+// GR2: no step is lost: each is a row of its own, or a member of exactly one row.
+
+import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import { type FlowStep, isActive, isFailed } from "../words.ts";
+
+/** Minimum number of jobs that share a column. */
+const JOBS_MIN = 4;
+
+/** A column: a session, or the jobs of one session. */
+export interface FlowParty extends ChainParty {
+  /** Keys of the jobs that share the column. */
+  readonly jobs?: readonly string[];
+}
+
+export interface Grouped {
+  readonly steps: readonly FlowStep[];
+  readonly parties: readonly FlowParty[];
+}
+
+/** Returns the column of each job that shares one. */
+function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>): Map<string, string> {
+  const jobs = Map.groupBy(
+    steps.filter(({ kind, from, to }) => kind === "spawn" && from !== undefined && to !== undefined),
+    ({ from }) => from ?? "",
+  );
+  const children = new Set([...jobs.values()].flat().map(({ to = "" }) => to));
+  const columns = new Map<string, string>();
+  const seen = new Set<string>();
+  const open = [...jobs.keys()].filter((key) => !children.has(key)).map((key) => ({ key, of: [key] }));
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { key, of } = next;
+    const mine = of.flatMap((one) => (jobs.get(one) ?? []).map(({ to = "" }) => to));
+    const fresh = [...new Set(mine)].filter((one) => !seen.has(one));
+    for (const one of fresh) seen.add(one);
+    const column = `jobs of ${key}`;
+    if (fresh.length < JOBS_MIN || expanded.has(column)) {
+      open.push(...fresh.map((one) => ({ key: one, of: [one] })));
+      continue;
+    }
+    for (const one of fresh) columns.set(one, column);
+    open.push({ key: column, of: fresh });
+  }
+  return columns;
+}
+
+const sum = (figures: readonly (number | undefined)[]): number =>
+  figures.reduce<number>((total, one = 0) => total + one, 0);
+
+/** Returns the row of several steps: from the first beginning to the last end, failed if one failed. */
+function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "to">): FlowStep | undefined {
+  const [first] = members;
+  if (first === undefined) return undefined;
+  const { kind, source, text } = first;
+  const active = members.find(isActive);
+  const { state } = active ?? members.find(isFailed) ?? first;
+  const [tokens, cost] = [sum(members.map((one) => one.tokens)), sum(members.map((one) => one.cost))];
+  return {
+    ...{ id: `all ${first.id}`, kind, ...ends, at: first.at, state, text, members },
+    ...(source === undefined ? {} : { source }),
+    // Their queue times are not shown.
+    ...(members.some(({ startedAt }) => startedAt !== undefined) ? { startedAt: first.at } : {}),
+    ...(active === undefined ? { endAt: Math.max(...members.map(({ at, endAt }) => endAt ?? at)) } : {}),
+    ...(members.every(({ silent }) => silent === true) ? { silent: true } : {}),
+    ...(members.every(({ appended }) => appended === true) ? { appended: true } : {}),
+    ...(tokens > 0 ? { tokens } : {}),
+    ...(cost > 0 ? { cost } : {}),
+  };
+}
+
+/** Merges sibling jobs. `expanded` names the columns whose jobs are shown one by one. */
+export function grouped(
+  steps: readonly ChainStep[],
+  parties: readonly ChainParty[],
+  expanded: ReadonlySet<string>,
+): Grouped {
+  const columns = columnsOf(steps, expanded);
+  if (columns.size === 0) return { steps, parties };
+  const place = (key: string | undefined): string | undefined => columns.get(key ?? "") ?? key;
+  const rows = Map.groupBy(steps, (step) => {
+    const { id, kind, from, to, source } = step;
+    const isShared = [from, to].some((key) => key !== undefined && columns.has(key));
+    return isShared ? JSON.stringify([kind, place(from), place(to), source]) : id;
+  });
+  const together = Map.groupBy(columns.keys(), (key) => columns.get(key) ?? "");
+  return {
+    steps: [...rows.values()].flatMap((members) => {
+      const [first] = members;
+      if (first === undefined) return [];
+      const [from, to] = [place(first.from), place(first.to)];
+      const ends = {
+        ...(from === undefined ? {} : { from }),
+        ...(to === undefined ? {} : { to }),
+      };
+      if (members.length === 1) return [{ ...first, ...ends }];
+      return merged(members, ends) ?? [];
+    }),
+    parties: [
+      ...new Map(
+        parties.map((party): [string, FlowParty] => {
+          const column = columns.get(party.key);
+          if (column === undefined) return [party.key, party];
+          return [column, { key: column, jobs: together.get(column) ?? [] }];
+        }),
+      ).values(),
+    ],
+  };
+}

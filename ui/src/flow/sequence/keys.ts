@@ -1,0 +1,87 @@
+// Owns the step that is in the tab order of a view of the flow, and the keys that move to other steps.
+
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+
+const STEPS_OF_KEYS: Readonly<Record<string, number>> = {
+  ArrowDown: 1,
+  ArrowUp: -1,
+  PageDown: 10,
+  PageUp: -10,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+};
+
+/** A row that can take the focus. Its element has the id as `data-step`. */
+export interface KeyRow {
+  readonly id: string;
+  readonly y: number;
+}
+
+interface KeysOf {
+  /** Rows from top to bottom. */
+  readonly rows: readonly KeyRow[];
+  readonly box: { readonly current: HTMLElement | null };
+  readonly look: () => void;
+  readonly chosen: string | undefined;
+  readonly onChoose: (id: string) => void;
+  /** Handles further keys of a row. Returns true if it did. */
+  readonly onOther?: (id: string, key: string) => boolean;
+  /** The row to show, after a search. `count` grows with each wish. */
+  readonly wanted: { readonly id: string; readonly count: number } | undefined;
+}
+
+/** Height of the names above the rows, and the space that stays free at the edges, in CSS pixels. */
+const ABOVE = 96;
+const BELOW = 60;
+
+/** Moves the focus between rows of which only the visible ones are in the document. */
+export function useKeys({ rows, box, look, chosen, onChoose, onOther, wanted }: KeysOf) {
+  const [focused, setFocused] = useState<string>();
+  const next = useRef<string | undefined>(undefined);
+  const ids = useMemo(() => new Set(rows.map(({ id }) => id)), [rows]);
+  const inTab = [focused, chosen].find((id) => id !== undefined && ids.has(id)) ?? rows[0]?.id;
+  const show = ({ id, y }: KeyRow): void => {
+    setFocused(id);
+    const element = box.current;
+    const isHidden =
+      element !== null &&
+      (y < element.scrollTop + ABOVE || y > element.scrollTop + element.clientHeight - BELOW);
+    if (isHidden) element.scrollTop = y - element.clientHeight / 2;
+    look();
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const id = (event.target as Element).closest("[data-step]")?.getAttribute("data-step");
+    const at = rows.findIndex((row) => row.id === id);
+    if (at < 0 || id == null) return;
+    const by = event.key === "Enter" || event.key === " " ? 0 : STEPS_OF_KEYS[event.key];
+    if (by === undefined) {
+      if (onOther?.(id, event.key) === true) event.preventDefault();
+      return;
+    }
+    event.preventDefault();
+    const row = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
+    if (by === 0) onChoose(id);
+    else if (row !== undefined) {
+      next.current = row.id;
+      show(row);
+    }
+  };
+  useLayoutEffect(() => {
+    if (next.current === undefined) return;
+    const element = box.current?.querySelector(`[data-step="${CSS.escape(next.current)}"]`);
+    if (!(element instanceof SVGElement || element instanceof HTMLElement)) return;
+    element.focus({ preventScroll: true });
+    next.current = undefined;
+  });
+  useLayoutEffect(() => {
+    const row = rows.find(({ id }) => id === wanted?.id);
+    if (row !== undefined) show(row);
+  }, [wanted?.count]);
+  const onClick = (event: MouseEvent): void => {
+    const id = (event.target as Element).closest("[data-step]")?.getAttribute("data-step");
+    if (id == null) return;
+    setFocused(id);
+    onChoose(id);
+  };
+  return { inTab, onKeyDown, onClick };
+}

@@ -1,0 +1,78 @@
+// Owns the scroll position of a diagram of the flow view, and the part of it that is drawn.
+// SI1: scrolling by less than a tile draws nothing new, so that most frames of a scroll have no work.
+
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useSize } from "../../parts/size.ts";
+
+/** Scrolling is noticed in steps of this many CSS pixels. */
+const TILE = 240;
+/** Distance around the visible part within which things are drawn, so that quick scrolling shows no gaps. */
+const MARGIN = 480;
+/** Maximum distance from the end at which the reader counts as being at the end. */
+const AT_END = 60;
+
+interface Sight {
+  readonly top: number;
+  readonly left: number;
+  readonly height: number;
+  readonly width: number;
+  readonly atEnd: boolean;
+}
+
+const tile = (px: number): number => Math.floor(px / TILE) * TILE;
+
+/**
+ * Returns the visible part of a box. If the reader is at the end, the box stays at the end when its content
+ * grows, provided that `useGrowth` is called. `startsAtEnd`: new content is expected there.
+ */
+export function useSight(about: string, startsAtEnd: boolean) {
+  const box = useRef<HTMLDivElement>(null);
+  const [sight, setSight] = useState<Sight>({ top: 0, left: 0, height: 900, width: 900, atEnd: true });
+  const atEnd = useRef(startsAtEnd);
+  const look = (): void => {
+    const element = box.current;
+    if (element === null) return;
+    const { scrollTop, scrollLeft, clientHeight, clientWidth, scrollHeight } = element;
+    const isAtEnd = scrollTop + clientHeight > scrollHeight - AT_END;
+    atEnd.current = scrollTop > 0 && isAtEnd;
+    const next = {
+      ...{ top: tile(scrollTop), left: tile(scrollLeft), height: clientHeight, width: clientWidth },
+      atEnd: isAtEnd,
+    };
+    setSight((before) =>
+      (Object.keys(next) as (keyof Sight)[]).every((name) => before[name] === next[name]) ? before : next,
+    );
+  };
+  useSize(box, look);
+  useLayoutEffect(() => {
+    box.current?.scrollTo(0, 0);
+    atEnd.current = startsAtEnd;
+  }, [about]);
+  const isNear = (top: number, end: number): boolean =>
+    end > sight.top - MARGIN && top < sight.top + TILE + sight.height + MARGIN;
+  const isBeside = (left: number, right: number): boolean =>
+    right > sight.left - MARGIN && left < sight.left + TILE + sight.width + MARGIN;
+  /** Returns the indexes of the rows of this height that are drawn. */
+  const rowsNear = (rowHeight: number, count: number): readonly [number, number] => [
+    Math.max(0, Math.floor((sight.top - MARGIN) / rowHeight)),
+    Math.min(count, Math.ceil((sight.top + TILE + sight.height + MARGIN) / rowHeight)),
+  ];
+  const toEnd = (): void => box.current?.scrollTo({ top: box.current.scrollHeight });
+  const grew = (): void => {
+    if (atEnd.current) toEnd();
+    look();
+  };
+  return { box, sight, look, isNear, isBeside, rowsNear, toEnd, grew };
+}
+
+/** Keeps the place of the reader when the height of the content changes. */
+export function useGrowth({ grew }: { readonly grew: () => void }, height: number, about: string): void {
+  useLayoutEffect(grew, [height, about]);
+}
+
+/** Returns the indexes of the rows to draw: those in this range, and the one in the tab order. */
+export function drawn([first, last]: readonly [number, number], inTab: number): number[] {
+  const near = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
+  if (inTab < 0 || (inTab >= first && inTab < last)) return near;
+  return inTab < first ? [inTab, ...near] : [...near, inTab];
+}

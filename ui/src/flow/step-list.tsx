@@ -1,0 +1,81 @@
+// Shows the steps of one chain as a list: on a phone in place of the diagram, and elsewhere on request.
+
+import { useMemo } from "preact/hooks";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { clockTime } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { State } from "../parts/state.tsx";
+import { Latest } from "./latest.tsx";
+import type { ChainViewProps } from "./sequence/diagram.tsx";
+import { useKeys } from "./sequence/keys.ts";
+import { drawn, useGrowth, useSight } from "./sequence/sight.ts";
+import { type Around, type FlowStep, isFailed, label, outcomeWords, sentence, title } from "./words.ts";
+
+const ROW_HEIGHT = 64;
+
+function RowOf(props: { step: FlowStep; around: Around; marks: string; top: number; tab: boolean }) {
+  const { step, around, marks, top, tab } = props;
+  return useMemo(() => {
+    const outcome = outcomeWords(step, around);
+    const said = label(step, around);
+    const failed = isFailed(step) ? { tone: "bad" as const } : {};
+    return (
+      <button
+        type="button"
+        class={`flow-row step kind-${step.kind}${marks}`}
+        style={{ top: `${top}px` }}
+        data-step={step.id}
+        tabIndex={tab ? 0 : -1}
+      >
+        <span class="visually-hidden">{safeLine(sentence(step, around))}</span>
+        <span class="flow-row-head" aria-hidden="true">
+          <Name text={title(step, around)} />
+          <span class="soft">{clockTime(step.at)}</span>
+        </span>
+        <span class="flow-row-text" aria-hidden="true">
+          <Name text={said} />
+          {outcome !== "" && outcome !== said && <State state={step.state} text={outcome} {...failed} />}
+        </span>
+      </button>
+    );
+  }, [step, around, marks, top, tab]);
+}
+
+export function StepList(props: ChainViewProps) {
+  const { chainId, steps, around, chosen, onChoose, wanted, found, active } = props;
+  const scrolled = useSight(chainId, active);
+  const { box, sight, look, rowsNear, toEnd } = scrolled;
+  useGrowth(scrolled, steps.length, chainId);
+  const rows = useMemo(() => steps.map(({ id }, at) => ({ id, y: at * ROW_HEIGHT })), [steps]);
+  const keys = useKeys({ rows, box, look, chosen, onChoose, wanted });
+  const inTab = steps.findIndex(({ id }) => id === keys.inTab);
+  return (
+    <div class="flow-sight">
+      {/* biome-ignore-start lint/a11y/useKeyWithClickEvents: its rows are buttons */}
+      {/* biome-ignore-start lint/a11y/noStaticElementInteractions: its rows are buttons */}
+      <div
+        class="flow-scroll flow-rows"
+        ref={box}
+        onScroll={look}
+        onKeyDown={keys.onKeyDown}
+        onClick={keys.onClick}
+      >
+        {/* biome-ignore-end lint/a11y/noStaticElementInteractions: its rows are buttons */}
+        {/* biome-ignore-end lint/a11y/useKeyWithClickEvents: its rows are buttons */}
+        <div class="flow-rows-space" style={{ height: `${steps.length * ROW_HEIGHT}px` }}>
+          {drawn(rowsNear(ROW_HEIGHT, steps.length), inTab).map((at) => {
+            const step = steps[at];
+            if (step === undefined) return null;
+            const failed = isFailed(step) ? " is-failed" : "";
+            const here = step.id === chosen ? " chosen" : "";
+            const marks = `${failed}${here}${found.has(step.id) ? " found" : ""}`;
+            const tab = step.id === keys.inTab;
+            const top = at * ROW_HEIGHT;
+            return <RowOf key={step.id} step={step} around={around} marks={marks} top={top} tab={tab} />;
+          })}
+        </div>
+      </div>
+      <Latest atEnd={sight.atEnd} toEnd={toEnd} />
+    </div>
+  );
+}

@@ -1,0 +1,123 @@
+// The bar above the views of a chain: which view, search, zoom, legend.
+
+import type { Signal } from "@preact/signals";
+import { chosenMode, MODES, type Mode } from "./state.ts";
+
+export interface Search {
+  readonly text: string;
+  readonly found: readonly string[];
+  /** Index of the match that is shown. -1: none yet. */
+  readonly at: number;
+  onText(text: string): void;
+  /** Shows the next match, or the one before. */
+  onStep(by: 1 | -1): void;
+}
+
+function Find({ search }: { search: Search }) {
+  const { text, found, at } = search;
+  const count = text === "" ? "" : at < 0 ? `${found.length} found` : `${at + 1} of ${found.length}`;
+  return (
+    <span class="flow-find">
+      <input
+        type="search"
+        aria-label="Find in steps"
+        placeholder="Find in steps"
+        value={text}
+        onInput={(event) => search.onText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter") return;
+          event.preventDefault();
+          search.onStep(event.shiftKey ? -1 : 1);
+        }}
+      />
+      <span class="soft number" role="status">
+        {count}
+      </span>
+    </span>
+  );
+}
+
+function Zoom({ zoom, zooms, fitted }: { zoom: Signal<number>; zooms: readonly number[]; fitted: number }) {
+  const at = zooms.indexOf(zoom.value === fitted ? (zooms[0] ?? fitted) : zoom.value);
+  const go = (to: number | undefined): void => {
+    if (to !== undefined) zoom.value = to;
+  };
+  return (
+    <span class="flow-zoom">
+      <button
+        type="button"
+        class="quiet"
+        aria-label="Zoom out"
+        disabled={at <= 0}
+        onClick={() => go(zooms[at - 1])}
+      >
+        −
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        aria-pressed={zoom.value === fitted}
+        onClick={() => go(zoom.value === fitted ? 1 : fitted)}
+      >
+        Fit
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        aria-label="Zoom in"
+        disabled={at === zooms.length - 1}
+        onClick={() => go(zooms[at + 1])}
+      >
+        +
+      </button>
+    </span>
+  );
+}
+
+interface ToolsProps {
+  readonly mode: Mode;
+  readonly search: Search;
+  readonly zoom: Signal<number>;
+  /** Zooms from far to near. Without them, the view has no zoom. */
+  readonly zooms: readonly number[];
+  /** Zoom at which everything fits. */
+  readonly fitted: number;
+  readonly legend: boolean;
+  readonly onLegend: () => void;
+  /** Merges expanded jobs. Undefined if none are expanded. */
+  readonly onCollapse: (() => void) | undefined;
+}
+
+export function ChainTools({ mode, search, zoom, zooms, fitted, legend, onLegend, onCollapse }: ToolsProps) {
+  return (
+    <div class="flow-tools">
+      <fieldset class="flow-window flow-modes" aria-label="View of the chain">
+        {MODES.map((one) => (
+          <button
+            key={one.mode}
+            type="button"
+            class="quiet"
+            aria-pressed={mode === one.mode}
+            onClick={() => {
+              chosenMode.value = one.mode;
+            }}
+          >
+            {one.name}
+          </button>
+        ))}
+      </fieldset>
+      <Find search={search} />
+      {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} fitted={fitted} />}
+      {onCollapse !== undefined && (
+        <button type="button" class="quiet" onClick={onCollapse}>
+          Collapse jobs
+        </button>
+      )}
+      {mode !== "list" && (
+        <button type="button" class="quiet flow-legend-button" aria-expanded={legend} onClick={onLegend}>
+          Legend
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,212 @@
+// Computes the rows of the waterfall: runs, and in them model calls, tool calls, waits and the runs that they
+// caused. Pure.
+// WF1: each run, call and wait is in exactly one row: its own, or that of its group.
+// WF2: a row stands below the one that caused it, and rows with the same cause are in the order of time.
+
+import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import { duration, money, tokens } from "../../parts/format.ts";
+import { type Around, countWords, hasRun, homeOf, isActive, isFailed, title, waitWords } from "../words.ts";
+
+/** Minimum number of sibling jobs, or of calls of a tool, that share a row. */
+const GROUP_MIN = 4;
+
+export interface Bar {
+  readonly id: string;
+  readonly kind: "run" | "group" | "model" | "tool" | "wait";
+  readonly name: string;
+  readonly at: number;
+  /** Time when the run started. Until then it was queued. */
+  readonly startedAt?: number | undefined;
+  /** Undefined while it is in progress. */
+  readonly endAt?: number | undefined;
+  readonly failed: boolean;
+  readonly tokens?: number | undefined;
+  readonly cost?: number | undefined;
+  /** The step of the run or wait; for a call, of its run. */
+  readonly step: ChainStep;
+  /** Its calls and waits, and the runs that it caused, in the order of time. */
+  readonly children: readonly Bar[];
+}
+
+export interface Row {
+  readonly bar: Bar;
+  /** 1 for the first level. */
+  readonly level: number;
+  readonly open: boolean;
+}
+
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+const byTime = (a: Bar, b: Bar): number => a.at - b.at || (a.id < b.id ? -1 : 1);
+
+/** Returns the run in this session that was in progress at a time. */
+function runAt(runs: readonly ChainStep[] | undefined, at: number): ChainStep | undefined {
+  return runs?.findLast((run) => (run.startedAt ?? run.at) <= at && (run.endAt ?? Number.MAX_VALUE) >= at);
+}
+
+/** Returns the id of the step that caused each step. Messages of people and schedules have no cause. */
+function causesOf(steps: readonly ChainStep[]): Map<string, string> {
+  const runs = Map.groupBy(
+    steps.filter((step) => hasRun(step) && step.appended !== true),
+    (step) => homeOf(step) ?? "",
+  );
+  const byRun = new Map<string, ChainStep>();
+  const waiters = new Map<string, string>();
+  const flows = new Map<string, ChainStep>();
+  const jobs = new Map<string, ChainStep>();
+  for (const step of steps) {
+    const { kind, flowId = "", runId, to = "" } = step;
+    if (hasRun(step) && runId !== undefined) byRun.set(runId, step);
+    if (kind === "wait" && runId !== undefined) waiters.set(flowId, runId);
+    if (kind === "send" || kind === "spawn") flows.set(flowId, step);
+    if (kind === "spawn") jobs.set(to, step);
+  }
+  const causeOf = ({ kind, from = "", flowId = "", runId = "", at }: ChainStep): ChainStep | undefined => {
+    if (kind === "wait") return byRun.get(runId);
+    if (kind === "result") return jobs.get(from);
+    if (kind === "reply" || kind === "announce") return flows.get(flowId);
+    if (kind !== "send" && kind !== "spawn") return undefined;
+    return byRun.get(waiters.get(flowId) ?? "") ?? runAt(runs.get(from), at);
+  };
+  const causes = new Map<string, string>();
+  const earlier = new Set<string>();
+  for (const step of steps) {
+    const cause = causeOf(step);
+    // Only an earlier step can be a cause, so that there are no circles.
+    if (cause !== undefined && earlier.has(cause.id)) causes.set(step.id, cause.id);
+    earlier.add(step.id);
+  }
+  return causes;
+}
+
+function callBar(call: ChainCall, step: ChainStep): Bar {
+  const { id, kind, name, at, endAt, failed = false, tokens: used, cost } = call;
+  const words = kind === "model" && name === "" ? "model" : name;
+  return { id, kind, name: words, at, endAt, failed, tokens: used, cost, step, children: [] };
+}
+
+/** Returns one bar for several equal bars, from the first beginning to the last end. */
+function groupOf(name: string, bars: readonly Bar[], first: Bar): Bar {
+  const ends = bars.map(({ endAt }) => endAt);
+  const add = (of: (bar: Bar) => number | undefined): number =>
+    bars.reduce((sum, bar) => sum + (of(bar) ?? 0), 0);
+  return {
+    id: `group ${first.id}`,
+    kind: "group",
+    name,
+    at: first.at,
+    endAt: ends.includes(undefined) ? undefined : Math.max(...ends.map((end = 0) => end)),
+    failed: bars.some(({ failed }) => failed),
+    tokens: add((bar) => bar.tokens),
+    cost: add((bar) => bar.cost),
+    step: first.step,
+    children: bars,
+  };
+}
+
+const failedWords = (bars: readonly Bar[]): string => {
+  const failed = bars.filter((bar) => bar.failed).length;
+  return failed === 0 ? "" : `, ${failed} failed`;
+};
+
+/** Puts four and more sibling jobs, or calls of the same tool, into one row. */
+function together(bars: readonly Bar[]): Bar[] {
+  const kindOf = ({ kind, step, name }: Bar): string | undefined =>
+    kind === "run" && step.kind === "spawn" ? "jobs" : kind === "tool" ? name : undefined;
+  const groups = new Map<Bar, Bar>();
+  const hidden = new Set<Bar>();
+  for (const [kind, some] of Map.groupBy(bars, kindOf)) {
+    const [first] = some;
+    if (kind === undefined || first === undefined || some.length < GROUP_MIN) continue;
+    const isJobs = first.kind === "run";
+    const name = isJobs
+      ? `jobs ${countWords(some.map(({ step }) => step))}`
+      : `${kind} × ${some.length}${failedWords(some)}`;
+    groups.set(first, groupOf(name, some, first));
+    for (const bar of some.slice(1)) hidden.add(bar);
+  }
+  return bars.flatMap((bar) => (hidden.has(bar) ? [] : [groups.get(bar) ?? bar]));
+}
+
+/** Builds the tree of a chain's bars. */
+export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[], around: Around): Bar[] {
+  const own = steps.filter((step) => hasRun(step) || step.kind === "wait");
+  const causes = causesOf(own);
+  const children = Map.groupBy(own, ({ id }) => causes.get(id) ?? "");
+  const callsOf = Map.groupBy(calls, ({ runId }) => runId);
+  const build = (step: ChainStep): Bar => {
+    const { id, at, startedAt, endAt, runId = "", tokens: used, cost, kind } = step;
+    const isWait = kind === "wait";
+    const mine = isWait ? [] : (callsOf.get(runId) ?? []).map((call) => callBar(call, step));
+    const below = [...mine, ...(children.get(id) ?? []).map(build)].sort(byTime);
+    return {
+      ...{ id, kind: isWait ? "wait" : "run", at, failed: isFailed(step), tokens: used, cost, step },
+      name: isWait ? `${around.name(step.to ?? "")}: ${waitWords(step)}` : title(step, around),
+      startedAt: isWait ? at : startedAt,
+      // An input that starts no run ends at once.
+      endAt: step.appended === true ? at : endAt,
+      children: together(below),
+    };
+  };
+  return together((children.get("") ?? []).map(build).sort(byTime));
+}
+
+/** Returns the rows to show. */
+export function rowsOf(bars: readonly Bar[], isOpen: (bar: Bar) => boolean): Row[] {
+  const rows: Row[] = [];
+  const add = (bar: Bar, level: number): void => {
+    const open = bar.children.length > 0 && isOpen(bar);
+    rows.push({ bar, level, open });
+    if (open) for (const child of bar.children) add(child, level + 1);
+  };
+  for (const bar of bars) add(bar, 1);
+  return rows;
+}
+
+/** Returns the time from the first bar to the last. Bars in progress last until now. */
+export function spanOf(steps: readonly ChainStep[], nowMs: number): Span {
+  const own = steps.filter((step) => hasRun(step) || step.kind === "wait");
+  let [from, to] = [Number.POSITIVE_INFINITY, 0];
+  for (const step of own) {
+    from = Math.min(from, step.at);
+    to = Math.max(to, step.at, step.endAt ?? (isActive(step) ? nowMs : 0));
+  }
+  return from > to ? { from: 0, to: 1 } : { from, to: Math.max(to, from + 1) };
+}
+
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400];
+
+/** Returns round times between the two, at most about `most`. */
+export function ticksOf({ from, to }: Span, most: number): number[] {
+  const wanted = (to - from) / Math.max(1, most);
+  const below = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
+  const step = [...below, ...STEPS].map((s) => s * 1_000).find((ms) => ms >= wanted) ?? wanted;
+  return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, at) => at * step);
+}
+
+const KINDS = { run: "", group: "", model: "model call ", tool: "tool call ", wait: "waits for " } as const;
+
+/** Describes a bar in one sentence, for the tooltip and for screen readers. */
+export function barWords(bar: Bar, from: number, nowMs: number): string {
+  const { kind, name, at, startedAt, endAt, failed, step, tokens: used = 0, cost = 0 } = bar;
+  const queued = kind === "run" && startedAt !== undefined ? startedAt - at : 0;
+  const isOpen = endAt === undefined;
+  return [
+    `${KINDS[kind]}${name}`,
+    `begins at ${duration(at - from)}`,
+    queued >= 100 ? `queued ${duration(queued)}` : "",
+    isOpen
+      ? `in progress for ${duration(Math.max(0, nowMs - at))}`
+      : `took ${duration(endAt - (startedAt ?? at))}`,
+    failed && kind !== "wait" && kind !== "group"
+      ? `failed${kind === "run" && step.code ? ` (${step.code})` : ""}`
+      : "",
+    used > 0 ? `${tokens(used)} tokens` : "",
+    cost > 0 ? money(cost) : "",
+  ]
+    .filter((part) => part !== "")
+    .join(", ");
+}

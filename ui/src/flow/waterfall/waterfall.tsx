@@ -1,0 +1,271 @@
+// Shows one chain over time: a tree of runs, model calls, tool calls and waits, each with its bar.
+// WV1: only the visible rows are in the document.
+// WV2: it is a tree for the keyboard and for screen readers: arrow keys move, open and close rows.
+
+import "./waterfall.css";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { after, now } from "../../clock.ts";
+import { duration, money, tokens } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
+import type { ChainViewProps } from "../sequence/diagram.tsx";
+import { useKeys } from "../sequence/keys.ts";
+import { drawn, useGrowth, useSight } from "../sequence/sight.ts";
+import { type Bar, barsOf, barWords, type Row, rowsOf, type Span, spanOf, ticksOf } from "./bars.ts";
+
+const ROW_HEIGHT = 26;
+const HEAD_HEIGHT = 30;
+/** Width of the column of names. On a phone it is narrower. */
+const NAMES = 300;
+const NAMES_NARROW = 140;
+const NARROW = 600;
+/** Minimum distance between two times above the bars. */
+const TICK_WIDTH = 110;
+/** With more rows than this, runs are closed at first. */
+const OPEN_ROWS_MAX = 200;
+const MOVING_MS = 1_000;
+/** Deeper levels have the same indent. */
+const LEVELS_MAX = 8;
+
+interface WaterfallProps extends Omit<ChainViewProps, "onChoose"> {
+  readonly rawSteps: readonly ChainStep[];
+  readonly calls: readonly ChainCall[] | undefined;
+  readonly onChoose: (id: string, call?: ChainCall) => void;
+}
+
+interface Scale {
+  readonly span: Span;
+  readonly width: number;
+  readonly nowMs: number;
+}
+
+const xOf = ({ span, width }: Scale, at: number): number =>
+  Math.max(0, Math.min(1, (at - span.from) / (span.to - span.from))) * width;
+
+function BarOf({ bar, scale, inside = [] }: { bar: Bar; scale: Scale; inside?: readonly Bar[] }) {
+  const { kind, at, startedAt = at, endAt = scale.nowMs, failed } = bar;
+  const [left, from, right] = [xOf(scale, at), xOf(scale, startedAt), xOf(scale, endAt)];
+  const open = bar.endAt === undefined ? " open" : "";
+  return (
+    <>
+      {from - left > 1 && (
+        <span class="bar-queued" style={{ left: `${left}px`, width: `${from - left}px` }} />
+      )}
+      <span
+        class={`bar-of kind-${kind}${failed ? " is-failed" : ""}${open}`}
+        style={{ left: `${from}px`, width: `${Math.max(3, right - from)}px` }}
+      />
+      {inside.map((child) => (
+        <BarOf key={child.id} bar={child} scale={scale} />
+      ))}
+    </>
+  );
+}
+
+function Figures({ bar }: { bar: Bar }) {
+  const { at, startedAt = at, endAt, tokens: used = 0, cost = 0 } = bar;
+  return (
+    <span class="waterfall-figures" aria-hidden="true">
+      {used > 0 && <span>{tokens(used)}</span>}
+      {cost > 0 && <span>{money(cost)}</span>}
+      <span>{endAt === undefined ? "…" : duration(endAt - startedAt)}</span>
+    </span>
+  );
+}
+
+interface RowProps {
+  readonly row: Row;
+  readonly at: number;
+  readonly count: number;
+  readonly scale: Scale;
+  readonly found: boolean;
+  readonly focusable: boolean;
+  readonly chosen: boolean;
+}
+
+/** Shows the name and the figures of a row. It has the focus, and the words of its bar. */
+function NameOf(props: RowProps) {
+  const { row, at, count, scale, found, focusable, chosen } = props;
+  return useMemo(() => {
+    const { bar, level, open } = row;
+    const hasMore = bar.children.length > 0;
+    const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
+    return (
+      <div
+        class={`waterfall-name${chosen ? " chosen" : ""}${found ? " found" : ""}`}
+        data-step={bar.id}
+        role="treeitem"
+        tabIndex={focusable ? 0 : -1}
+        aria-level={level}
+        aria-posinset={at + 1}
+        aria-setsize={count}
+        aria-selected={chosen}
+        aria-expanded={hasMore ? open : undefined}
+        title={words}
+        style={{ top: `${at * ROW_HEIGHT}px`, paddingLeft: `${4 + Math.min(level - 1, LEVELS_MAX) * 14}px` }}
+      >
+        <span class="visually-hidden">{words}</span>
+        <span class="waterfall-turn" aria-hidden="true" data-turn={hasMore ? bar.id : undefined}>
+          {hasMore ? (open ? "▾" : "▸") : ""}
+        </span>
+        <span class={`waterfall-mark kind-${bar.kind}${bar.failed ? " is-failed" : ""}`} aria-hidden="true" />
+        <span class="waterfall-text" aria-hidden="true">
+          <Name text={bar.name} />
+        </span>
+        <Figures bar={bar} />
+      </div>
+    );
+  }, [row, at, count, scale, found, focusable, chosen]);
+}
+
+function RowBars({ row, at, scale }: Pick<RowProps, "row" | "at" | "scale">) {
+  return useMemo(() => {
+    const { bar, open } = row;
+    // A closed run still shows what it did.
+    const inside = open || bar.kind !== "run" ? [] : bar.children.filter(({ kind }) => kind !== "run");
+    const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
+    return (
+      <div class="waterfall-row" data-step={bar.id} title={words} style={{ top: `${at * ROW_HEIGHT}px` }}>
+        <BarOf bar={bar} scale={scale} inside={inside} />
+      </div>
+    );
+  }, [row, at, scale]);
+}
+
+function Ticks({ scale, names }: { scale: Scale; names: number }) {
+  const { span, width } = scale;
+  return (
+    <div class="waterfall-head" style={{ width: `${names + width}px` }} aria-hidden="true">
+      <span class="waterfall-corner" style={{ width: `${names}px` }}>
+        <span>Run, call or wait</span>
+        <span>tokens, cost, time</span>
+      </span>
+      {ticksOf(span, width / TICK_WIDTH).map((at) => (
+        <span key={at} class="waterfall-tick" style={{ left: `${names + xOf(scale, span.from + at)}px` }}>
+          {at === 0 ? "0" : duration(at)}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** Returns the time, redrawn each second while the chain is active. Else 0: nothing is in progress. */
+function useNow(active: boolean): number {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    if (!active) return;
+    return after(MOVING_MS, () => redraw(now()));
+  });
+  return active ? now() : 0;
+}
+
+/** Returns the rows to show, and a function that opens and closes one. */
+function useRows({ rawSteps, calls, around, chainId }: WaterfallProps) {
+  const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
+  const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => setFlipped(new Set()), [chainId]);
+  const few = rawSteps.length + (calls?.length ?? 0) <= OPEN_ROWS_MAX;
+  const rows = useMemo(() => {
+    const atFirst = ({ kind }: Bar): boolean => kind !== "group" && few;
+    return rowsOf(bars, (bar) => atFirst(bar) !== flipped.has(bar.id));
+  }, [bars, flipped, few]);
+  const flip = (id: string): void => {
+    const next = new Set(flipped);
+    if (!next.delete(id)) next.add(id);
+    setFlipped(next);
+  };
+  return { rows, flip };
+}
+
+function useScale(steps: readonly ChainStep[], width: number, nowMs: number): Scale {
+  const span = useMemo(() => spanOf(steps, nowMs), [steps, nowMs]);
+  return useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
+}
+
+/** Returns the effects of a click, of Enter, and of the keys that open and close a row. */
+function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip: (id: string) => void) {
+  const callOf = useMemo(() => new Map(calls?.map((call) => [call.id, call])), [calls]);
+  const choose = (id: string): void => {
+    const bar = rows.find((row) => row.bar.id === id)?.bar;
+    if (bar?.kind === "group") flip(id);
+    else if (bar !== undefined) onChoose(bar.step.id, callOf.get(id));
+  };
+  const onOther = (id: string, key: string): boolean => {
+    const row = rows.find(({ bar }) => bar.id === id);
+    if (row === undefined || row.bar.children.length === 0) return false;
+    if ((key === "ArrowRight" && !row.open) || (key === "ArrowLeft" && row.open)) flip(id);
+    return key === "ArrowRight" || key === "ArrowLeft";
+  };
+  return { onChoose: choose, onOther };
+}
+
+export function Waterfall(props: WaterfallProps) {
+  const { chainId, rawSteps, calls, chosen, wanted, found, active, zoom } = props;
+  const nowMs = useNow(active);
+  const scrolled = useSight(chainId, false);
+  const { box, sight, look, rowsNear } = scrolled;
+  const { rows, flip } = useRows(props);
+  useGrowth(scrolled, rows.length, chainId);
+  const names = sight.width < NARROW ? NAMES_NARROW : NAMES;
+  const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
+  const scale = useScale(rawSteps, width, nowMs);
+  const placed = useMemo(
+    () => rows.map(({ bar }, at) => ({ id: bar.id, y: HEAD_HEIGHT + at * ROW_HEIGHT })),
+    [rows],
+  );
+  const acts = useActs(props, rows, flip);
+  const keys = useKeys({ rows: placed, box, look, chosen, wanted, ...acts });
+  const onClick = (event: MouseEvent): void => {
+    const turned = (event.target as Element).closest("[data-turn]")?.getAttribute("data-turn");
+    if (turned == null) keys.onClick(event);
+    else flip(turned);
+  };
+  const inTab = rows.findIndex(({ bar }) => bar.id === keys.inTab);
+  const near = drawn(rowsNear(ROW_HEIGHT, rows.length), inTab).flatMap((at): [Row, number][] => {
+    const row = rows[at];
+    return row === undefined ? [] : [[row, at]];
+  });
+  const isChosen = ({ kind, step }: Bar): boolean =>
+    chosen === step.id && (kind === "run" || kind === "wait");
+  return (
+    <div class="flow-sight">
+      <div class="flow-scroll waterfall" ref={box} onScroll={look}>
+        <Ticks scale={scale} names={names} />
+        {/* biome-ignore lint/a11y/useKeyWithClickEvents: the tree in it handles the keys */}
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: a click on a bar is one on its row */}
+        <div
+          class="waterfall-space"
+          style={{ height: `${rows.length * ROW_HEIGHT + 12}px`, width: `${names + width}px` }}
+          onClick={onClick}
+        >
+          <div
+            class="waterfall-names"
+            style={{ width: `${names}px` }}
+            role="tree"
+            tabIndex={-1}
+            aria-label={`Waterfall with ${rows.length} rows; the arrow keys move, open and close`}
+            onKeyDown={keys.onKeyDown}
+          >
+            {near.map(([row, at]) => (
+              <NameOf
+                key={row.bar.id}
+                {...{ row, at, scale }}
+                count={rows.length}
+                found={found.has(row.bar.id)}
+                focusable={row.bar.id === keys.inTab}
+                chosen={isChosen(row.bar)}
+              />
+            ))}
+          </div>
+          <div class="waterfall-bars" style={{ left: `${names}px`, width: `${width}px` }} aria-hidden="true">
+            {near.map(([row, at]) => (
+              <RowBars key={row.bar.id} {...{ row, at, scale }} />
+            ))}
+          </div>
+        </div>
+        {calls === undefined && <p class="waterfall-wait soft">Loading calls…</p>}
+      </div>
+    </div>
+  );
+}

@@ -67,7 +67,7 @@ function useRead(about: ParamsOf<"chat.image">): () => Promise<Data> {
   return async () => {
     const data =
       known.current ??
-      (await afterOthers(() =>
+      (await afterOthers<Data>(() =>
         isShown.current ? readParts(about) : Promise.reject(new Error("The picture is no longer shown.")),
       ));
     known.current = data;

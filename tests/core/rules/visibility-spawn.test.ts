@@ -199,7 +199,7 @@ test("a refusal names the session whose visibility is too small, and the setting
   });
   expect(refusal({ ...kid, requester: "gone" })).toMatchObject({
     code: "not_visible",
-    error: expect.stringContaining("is gone, so it sees its own tree alone"),
+    error: expect.stringContaining("is gone, so this session sees only its own tree"),
     settings: [],
   });
   expect(effectiveMode({ ...kid, requester: "gone" }, by)).toBe("tree");

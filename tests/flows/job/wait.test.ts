@@ -142,7 +142,7 @@ describe("waiting for sub-agents", () => {
     });
     const waited = await ask(app);
     expect(waited).toMatchObject({ status: "timeout", results: [], unfinished: [{ label: "slow" }] });
-    expect(waited.error).toContain("They go on: do not start them again.");
+    expect(waited.error).toContain("They still run: do not start them again.");
     held.open();
     await app.quiet();
     expect((await app.texts(MAIN)).filter((line) => line.includes("Result: did slow"))).toHaveLength(1);

@@ -234,7 +234,7 @@ test("a backup overwrites no file, and the error names the existing one", async 
 /** Files that are not valid backups, with the expected errors. */
 const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = [
   ["nothing", () => {}, /there is no file .*backup$/],
-  ["a directory", (file) => mkdirSync(file), /is a directory.*Name the file in it/],
+  ["a directory", (file) => mkdirSync(file), /is a directory.*Give the path of the database file/],
   ["an empty file", (file) => writeFileSync(file, ""), /is not a store of this program/],
   ["a text", (file) => writeFileSync(file, "hello ".repeat(1_000)), /is not a store of this program/],
   [

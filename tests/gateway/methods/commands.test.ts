@@ -156,7 +156,7 @@ test("CO2: owners' commands need operator.admin, and commands show a token no mo
   // Commands are executed before the send policy is checked.
   expect((await say(admin, "hi", "r1")).error?.code).toBe("SEND_DENIED");
   await say(admin, "/send inherit", "c5");
-  expect(textIn(await admin.next(finalOf("c5")))).toContain("rules of the settings decide");
+  expect(textIn(await admin.next(finalOf("c5")))).toContain("rules in the settings decide");
 });
 
 test("CD4: a command needs the rights of the method with the same effect", async () => {

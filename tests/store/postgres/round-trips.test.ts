@@ -11,6 +11,7 @@ import { takeSchema } from "../../kit/store/postgres.ts";
 import { countTrips } from "../../kit/store/round-trips.ts";
 
 const RUN_MAX_MS = 30_000;
+const RUNS = 40;
 
 test("a plain run on PostgreSQL costs two transactions with seven round trips, and no message to other processes", async () => {
   const { url, give } = await takeSchema();
@@ -26,7 +27,7 @@ test("a plain run on PostgreSQL costs two transactions with seven round trips, a
   const counter = countTrips();
   cleanup(counter.stop);
   const runs: { trips: number; commits: number; hints: number }[] = [];
-  for (let at = 0; at < 10; at += 1) {
+  for (let at = 0; at < RUNS; at += 1) {
     counter.take();
     await oneRun(engine, key, RUN_MAX_MS);
     const within = counter.take().filter(({ inTransaction }) => inTransaction);
@@ -36,7 +37,8 @@ test("a plain run on PostgreSQL costs two transactions with seven round trips, a
       hints: within.filter(({ text }) => text.includes("pg_notify")).length,
     });
   }
-  // A heartbeat may be counted with a run, so the run with the fewest round trips is used.
+  // A heartbeat, or the first use of a connection of the pool, may be counted with a run, so the run with the
+  // fewest round trips is used.
   const [quietest] = runs.toSorted((a, b) => a.trips - b.trips);
   expect(quietest).toEqual({ trips: 7, commits: 2, hints: 0 });
 });

@@ -109,7 +109,10 @@ function addJobOptions(command: Command): void {
   );
   command.option("--in <duration>", "Run once after this duration");
   command.option("--name <name>", "Set the name of the job");
-  command.option("--deliver <place>", "Deliver replies to a session like main, or to a chat of --channel");
+  command.option(
+    "--deliver <place>",
+    "Deliver replies to a session, such as main, or to a chat in --channel",
+  );
   addRouteOptions(command, "Deliver over webchat, last or a configured channel (default: webchat)");
   command.option("--model <model>", "Use this <provider>/<model> instead of the agent's");
   command.option("--thinking <level>", "Use this thinking level instead of the agent's");

@@ -59,7 +59,7 @@ function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): u
   return told;
 }
 
-/** Returns the settings as `config.check` shows them. For a secret it shows only whether it is set. */
+/** Returns the settings as `config.check` shows them. A secret is shown only as set or not set. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
   const { gateway, tools, ...rest } = shown(DISCLOSURE as AnyRule, settings) as Record<string, Tree>;
   const token = settings.gateway.token === undefined ? "(generated at first start)" : SET;
@@ -95,7 +95,7 @@ function looksRandom(word: string): boolean {
 /** Minimum length of a secret word; a shorter one may be a scheme like `Bearer`. */
 const SECRET_CHARS_MIN = 8;
 
-/** For `Bearer <token>`, both the whole value and the token are secrets. */
+/** Returns the secrets in a value. In `Bearer <token>`, both the whole value and the token are secrets. */
 function inValue(name: string, value: string): string[] {
   const words = [value, ...value.split(/[\s,=]+/)];
   return words.filter((word) => (isSecretName(name) ? word.length >= SECRET_CHARS_MIN : looksRandom(word)));

@@ -73,10 +73,10 @@ function checkDelivery(one: MappingInFile, channels: readonly ChannelAccount[], 
   const accounts = channels.filter((account) => account.channel === channel);
   if (accounts.length === 0) {
     const there = [WEBCHAT, LAST, ...new Set(channels.map((account) => account.channel))].join(", ");
-    tell("channel", `there is no channel ${JSON.stringify(channel)}; there is: ${there}`);
+    tell("channel", `there is no channel ${JSON.stringify(channel)}; the configured channels are ${there}`);
   } else if (accountId !== undefined && !accounts.some((account) => account.accountId === accountId)) {
     const ids = accounts.map((account) => account.accountId).join(", ");
-    tell("accountId", `${channel} has no account ${JSON.stringify(accountId)}; there is: ${ids}`);
+    tell("accountId", `${channel} has no account ${JSON.stringify(accountId)}; its accounts are ${ids}`);
   }
   if (to === undefined) tell("to", "is missing; set the id of a chat");
 }

@@ -16,7 +16,7 @@ import {
   text,
 } from "./schema.ts";
 
-/** One kind of HTTP request, for its senders, its handler and its documentation. */
+/** The body of one kind of HTTP request, as its senders, its handler and the documentation need it. */
 interface BodySpec {
   /** One sentence for the documentation. */ readonly summary: string;
   readonly body: ObjectSchema;

@@ -47,7 +47,7 @@ export const CLOSE = {
   tryAgain: 1013,
 } as const;
 
-/** Capability of a client that accepts the new part of a text instead of the whole text so far. */
+/** Capability of clients that accept deltas: only the new part of a text, not the whole text so far. */
 export const TEXT_DELTAS = "text-deltas";
 
 /** Events that a connection may get, after `connect.challenge`. */

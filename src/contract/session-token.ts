@@ -7,7 +7,7 @@ import { createHmac } from "node:crypto";
 import { isObject, jsonOf } from "../core/json.ts";
 
 const PREFIX = "pst2";
-/** Lifetime of the token of a joined window. The start of the window, and its hooks, extend it. */
+/** Lifetime of a joined window's token. Each start of the window, and each of its hooks, extends it. */
 export const SESSION_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 
 /** The content of a session's token. */

@@ -292,7 +292,9 @@ async function test({ runner }: IMessageAccountContext): Promise<Result<string>>
     const status = await program.request("status", {}, ASK_TIMEOUT_MS);
     const version = status.kind === "result" ? textOf(fieldsOf(status.value).version) : undefined;
     return ok(
-      version === undefined ? "Messages, by imsg" : `Messages, by imsg ${head(safeLine(version), 40)}`,
+      version === undefined
+        ? "iMessage through imsg"
+        : `iMessage through imsg ${head(safeLine(version), 40)}`,
     );
   } catch (error) {
     return fail("channel_failed", error instanceof Error ? error.message : "the request to imsg failed");

@@ -289,7 +289,9 @@ const tools = z
         enabled: z.boolean().default(false).describe("Whether agents can use sessions of other agents."),
         allow: texts
           .default([])
-          .describe("Agent ids, `*` as a wildcard; both sides must match. Empty: all agents."),
+          .describe(
+            "Agent ids, `*` as a wildcard. The asking and the asked agent must match. Empty: all agents.",
+          ),
       })
       .prefault({}),
     history: z
@@ -338,7 +340,7 @@ const joined = z
       .regex(/^[a-z]+:.+$/, "must be like telegram:123")
       .optional()
       .describe(
-        "Chat that is told, like telegram:123. Default: the desktop, else the first of commands.owners.",
+        "Chat that gets notices, like telegram:123. Default: the desktop, else the first of commands.owners.",
       ),
   })
   .prefault({});

@@ -31,14 +31,16 @@ const EARLY_MAX = 100;
 interface Pending {
   readonly method: string;
   readonly params: object | undefined;
-  /** For `agent.wait`: the end of the wait, which stays the same after a reconnect. */
+  /** Only for `agent.wait`: the time at which the wait ends. A reconnect does not change it. */
   readonly waitsUntil: number | undefined;
   /** Handles an answer. Returns true if it is the last answer to the request. */
   answer(frame: ResponseFrame): boolean;
   reject(error: GatewayError): void;
 }
 
-/** Returns whether repeating a request is harmless: it only reads, or it has an idempotency key. */
+/**
+ * Returns whether a request can be repeated without harm: either it only reads, or it has an idempotency key.
+ */
 function mayRepeat({ method, params }: Pending): boolean {
   if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
   return idempotencyOf(method) === "none";

@@ -68,7 +68,7 @@ function connectRequest(parts: SocketParts, nonce: string): object {
       maxProtocol: PROTOCOL_VERSIONS.at(-1),
       client,
       ...optional({ role, scopes, commands, device }),
-      // A node sends only its own capabilities: it gets no events of sessions.
+      // A node sends only its own capabilities, because it gets no events of sessions.
       caps: role === "node" ? caps : [TEXT_DELTAS, ...(caps ?? [])],
       ...(token === undefined ? {} : { auth: { token } }),
     },

@@ -34,7 +34,7 @@ export interface DeviceKey {
   prove(claim: DeviceClaim): DeviceProof;
 }
 
-/** The signed content: a client's claims in its `connect`, and the challenge that it answers. */
+/** The content that a device signs: the client's claims in `connect`, and the server's challenge. */
 export interface DeviceClaim {
   readonly client: ClientInfo;
   readonly role: string | undefined;
@@ -64,7 +64,7 @@ export interface ConnectOptions {
   readonly reconnect?: boolean | undefined;
   /** Time limit in ms for opening the connection and for the greeting together. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Aborting it closes the client, even while it connects. */
+  /** Aborting this signal closes the client, even while the client connects. */
   readonly signal?: AbortSignal | undefined;
   /** Time, ids, randomness and log, for tests. Default: the real ones. */
   readonly world?: ClientWorld | undefined;
@@ -158,7 +158,7 @@ export interface GatewayClient {
   request<M extends MethodName>(method: M, ...rest: RequestArguments<M>): Promise<PayloadOf<M>>;
   /** Calls any method by name, without type checks. */
   call<T = unknown>(method: string, params?: object, options?: RequestOptions): Promise<T>;
-  /** Runs an agent. Returns one promise for its acceptance and one for its end. */
+  /** Runs an agent. Returns one promise for the acceptance of the run and one for its end. */
   agent(params: RequestParams<"agent">, options?: RequestOptions): AgentCall;
   /** Adds a listener for an event. Returns a function that removes it. */
   on<E extends EventName>(event: E, listener: (payload: EventPayloads[E]) => void): () => void;

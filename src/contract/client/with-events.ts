@@ -1,5 +1,5 @@
 // Adds event streams to a client, and reports changes of the connection to the readers of the streams.
-// Buffers are limited (event-stream.ts). A reader is told about each reconnect, and about the end.
+// Buffers are limited (event-stream.ts). A reader gets a notice of each reconnect and of the end.
 
 import { canonicalKey } from "../../core/shapes/session-key.ts";
 import type { HelloOk } from "../frames.ts";

@@ -45,7 +45,10 @@ export const DEVICE_METHODS = {
   "session.token.revoke": {
     scope: WRITE,
     summary: "Revokes the tokens that `parley join` made for the windows of one program in one folder.",
-    params: object({ series: about(name, "The random id in these tokens.") }, { idempotencyKey }),
+    params: object(
+      { series: about(name, "Random id that these tokens of the program share.") },
+      { idempotencyKey },
+    ),
     result: object({ ok: oneOf(true), series: text(), revokedAtMs: number() }),
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -38,7 +38,7 @@ export function count(least: 0 | 1): Schema<number> {
 
 export const NOTHING = object({});
 
-/** One method of the protocol, for its callers, its handler and its documentation. */
+/** A method of the protocol, as its callers, its handler and the documentation need it. */
 export interface MethodSpec {
   /** `node`: only for connections of paired nodes. */ readonly scope: TokenScope | typeof NODE;
   /** One sentence for the documentation. */

@@ -99,7 +99,7 @@ export const CONTEXT = {
   contextUsed: number("Tokens in the model's context at the last call. 0 before the first call."),
 };
 
-/** Fields of a session in rows of methods and of tools. */
+/** Fields that a session has in the results of methods and of tools. */
 export const ROW = {
   key: text(),
   channel: text(),

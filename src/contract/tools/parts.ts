@@ -3,7 +3,7 @@
 import type { Code } from "../../core/shapes/errors.ts";
 import { about, type ObjectSchema, oneOf, type Schema } from "../schema.ts";
 
-/** One tool, as models, its implementation and its documentation need it. */
+/** A tool, as models, its implementation and the documentation need it. */
 export interface ToolEntry {
   readonly description: string;
   readonly params: ObjectSchema;

@@ -27,7 +27,10 @@ import {
 } from "../schema.ts";
 import { choice, done, OF_SESSIONS, REPEATABLE, type ToolEntry, word } from "./parts.ts";
 
-/** Limits of a number of rows: `fallback` if it is absent, `max` if it is larger. */
+/**
+ * Limits of an argument that is a number of rows. An absent one becomes `fallback`, a larger one becomes
+ * `max`.
+ */
 export const LIST_LIMIT = { fallback: 50, min: 1, max: 200 };
 export const LIST_MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 export const HISTORY_LIMIT = { fallback: 50, min: 1, max: 1_000 };

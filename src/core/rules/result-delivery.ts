@@ -61,12 +61,12 @@ function happens({ requester, announce, thread, hasPlace }: NoteFacts): string {
   if (thread && !requester.isSubagent) {
     return (
       "Its replies are posted in its thread. The first one is also appended to your transcript; " +
-      "you are not run with it."
+      "it starts no turn of yours."
     );
   }
-  if (way === "wake") return "When it has finished, you are run with its result. Do not poll.";
+  if (way === "wake") return "When it has finished, its result starts a new turn of yours. Do not poll.";
   const posted = hasPlace ? "posted to the people of this conversation and appended" : "appended";
-  return `When it has finished, its result is ${posted} to your transcript; you are not run with it.`;
+  return `When it has finished, its result is ${posted} to your transcript; it starts no turn of yours.`;
 }
 
 /** Returns the note in the result of an accepted `sessions_spawn`. */
@@ -75,6 +75,7 @@ export function resultNote(facts: NoteFacts): string {
 }
 
 const POST = "its result is posted to the people of this conversation and appended to your transcript";
+const WOKEN = "When it has finished, its result starts a new turn of yours, so do not poll.";
 
 /**
  * Returns the part of the `sessions_spawn` description that explains results: the default, and the effect of
@@ -87,21 +88,20 @@ export function resultDescription(
   const way = resultDelivery(requester, announce);
   const then = mayWait ? ` To use results in this turn, ${WAIT}.` : "";
   if (way === "inbox") return `Its result comes to your inbox: read it with sessions_inbox.${then}`;
-  if (requester.isSubagent) return `You are run with its result when it is there, so do not poll.${then}`;
+  if (requester.isSubagent) return `${WOKEN}${then}`;
   return way === "wake"
-    ? "You are run with its result when it is there, so do not poll. " +
-        `With announce: "post", ${POST}, and you are not run with it.${then}`
-    : `When it has finished, ${POST}; you are not run with it. ` +
-        `With announce: "wake", you are run with it instead.${then}`;
+    ? `${WOKEN} With announce: "post", ${POST}, and it starts no turn of yours.${then}`
+    : `When it has finished, ${POST}; it starts no turn of yours. ` +
+        `With announce: "wake", it starts one instead.${then}`;
 }
 
-/** Returns the sentence that tells a sub-agent who receives its last reply. */
+/** Returns the sentence from which a sub-agent learns who receives its last reply. */
 export function resultReader(way: ResultDelivery): string {
   switch (way) {
     case "post":
       return "It is announced automatically: to the people of that session, and in its transcript.";
     case "wake":
-      return "It is announced automatically: the agent of that session is run with it.";
+      return "It is announced automatically: it starts a turn of the agent of that session.";
     case "inbox":
       return "It is announced automatically: it comes to the inbox of that client.";
   }

@@ -24,13 +24,16 @@ interface CodeForms {
 
 const form = (tool: CodeForms["tool"], rpc: RpcCode, http: number): CodeForms => ({ tool, rpc, http });
 
-/** Every code that a caller can receive, with its meaning and its form for each kind of caller. */
+/**
+ * Every code that a caller can receive, with its meaning, and its form in each interface: tool, protocol and
+ * HTTP.
+ */
 export const CODES = {
   /** A value is invalid; the text names the argument and a correct value. */
   invalid_argument: form("error", "INVALID_REQUEST", 400),
   /** The argument or param does not exist; the closest name is suggested. */
   unknown_argument: form("error", "INVALID_REQUEST", 400),
-  /** Not a session key; the valid forms are listed. */
+  /** The text is not a session key. The error lists the valid forms. */
   invalid_session_key: form("error", "INVALID_REQUEST", 400),
   /** The tool does not exist, or its MCP server is not connected. */
   unknown_tool: form("error", "NOT_FOUND", 404),
@@ -70,7 +73,7 @@ export const CODES = {
   stale_session_id: form("error", "CONFLICT", 409),
   /** Several sessions have this label; the text lists their keys. */
   label_ambiguous: form("error", "CONFLICT", 409),
-  /** No agent with this id is configured; the text lists the configured ones. */
+  /** No configured agent has this id. The error lists the configured agents. */
   agent_not_found: form("error", "NOT_FOUND", 404),
   /** The chain does not exist, or the token does not cover it. */
   chain_not_found: form("error", "NOT_FOUND", 404),
@@ -132,7 +135,7 @@ export const CODES = {
   mcp_timeout: form("error", "AGENT_TIMEOUT", 504),
   /** The MCP server answered with an error, or with an invalid answer. */
   mcp_failed: form("error", "UNAVAILABLE", 502),
-  /** The call was started and its answer was lost: it may or may not have been executed. */
+  /** The call was started, but its answer was lost. The call may or may not have been executed. */
   outcome_unknown: form("error", "CONFLICT", 409),
   /** The configuration is invalid, or there is none to check. */
   invalid_config: form("error", "INVALID_REQUEST", 400),

@@ -112,7 +112,7 @@ class Work {
     return folder;
   }
 
-  /** Creates a folder that only its owner may enter. `fresh`: fails if it exists. */
+  /** Creates a folder that only its owner may enter. With `fresh`, fails if the folder exists. */
   async make(above: Folder, name: string, fresh = false): Promise<Folder> {
     const path = above.inside(name);
     try {
@@ -206,14 +206,14 @@ export async function writeAttachments(
       await work.undo();
       // Another spawn that failed has just removed the folders that it had created.
       if (errnoOf(error) === "ENOENT" && tries < TRIES_MAX) continue;
-      return fileFailure(`the attachments could not be written to ${TOP}/${FOLDER}, and none was`, error);
+      return fileFailure(`no attachment was kept, because writing to ${TOP}/${FOLDER} failed`, error);
     } finally {
       await work.close();
     }
   }
 }
 
-/** Returns the path of the folder with this id, relative to its workspace. */
+/** Returns the path of the attachment folder `id`, relative to the workspace. */
 export function attachmentDir(id: string): string {
   return `${TOP}/${FOLDER}/${id}`;
 }

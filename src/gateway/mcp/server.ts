@@ -193,7 +193,7 @@ function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void
   const has = client.session.external;
   const known = (uri: string): void => {
     if (has && uri === INBOX_URI) return;
-    const there = has ? `there is: ${INBOX_URI}` : "this session has none";
+    const there = has ? `the only resource is ${INBOX_URI}` : "this session has none";
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `no resource ${quoted(uri, 200)}; ${there}`);
   };
   const inbox = {

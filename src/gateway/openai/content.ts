@@ -92,7 +92,7 @@ export function inputItems(input: unknown): Result<Item[]> {
     if (!isObject(item)) return refuse(where, "must be an object");
     if (item.type === "reasoning") continue;
     if (item.type !== undefined && item.type !== "message") {
-      return refuse(where, `items of type ${shown(item.type)} are not supported; there is: message`);
+      return refuse(where, `items of type ${shown(item.type)} are not supported; only message is`);
     }
     const role = roleOf(item.role, where);
     if (!role.ok) return role;

@@ -75,11 +75,12 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
     if (patterns.length > 0 && !matchesAny(patterns, own)) continue;
     const made = definitionOf(server, raw);
     if (typeof made === "string") leftOut.push({ tool, why: made });
-    else if (found.some(({ ownName }) => ownName === own)) leftOut.push({ tool, why: "it is there twice" });
+    else if (found.some(({ ownName }) => ownName === own))
+      leftOut.push({ tool, why: "the server lists it twice" });
     else found.push(made);
   }
-  // A tool with a valid name keeps it, wherever it is in the list. A tool whose generated name equals it is
-  // left out.
+  // A tool with a valid name keeps this name, wherever the tool is in the list. Another tool whose generated
+  // name is the same is left out.
   const plainFirst = found.toSorted((a, b) => Number(isMade(a)) - Number(isMade(b)));
   const owner = new Map<string, Definition>();
   for (const one of plainFirst) if (!owner.has(one.name)) owner.set(one.name, one);

@@ -9,8 +9,8 @@ import { openSpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { MAIN_CHAIN, settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
-const NOT_RUN = "you are not run with it";
-const RUN = "you are run with its result";
+const NOT_RUN = "it starts no turn of yours";
+const RUN = "its result starts a new turn of yours";
 
 function settings(announce: "post" | "wake", more: Partial<Settings["subagents"]> = {}): Settings {
   const base = settingsWith();
@@ -95,14 +95,14 @@ test("a sub-agent's context says who gets its result, and that results of its ow
   await app.tell(MAIN, "go");
   await app.quiet();
   expect(contexts[0]).toContain("to the people of that session, and in its transcript");
-  expect(contexts[1]).toContain("the agent of that session is run with it");
+  expect(contexts[1]).toContain("it starts a turn of the agent of that session");
   const [child] = await app.children(MAIN);
   expect((await app.texts(child?.key ?? "")).join("\n")).toContain(RUN);
 });
 
 test.each([
   ["post", false, "posted to the people of this conversation"],
-  ["wake", false, "You are run with its result"],
+  ["wake", false, "its result starts a new turn of yours"],
   ["post", true, "comes to your inbox"],
   ["wake", true, "comes to your inbox"],
 ] as const)(

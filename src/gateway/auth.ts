@@ -73,10 +73,7 @@ export interface Authority {
   ): string | undefined;
 }
 
-/**
- * Number of wrong tokens that an address may send before it has to wait, and the time after which it may send
- * one more.
- */
+/** Limits for wrong tokens: an address may send `max` of them, and then one more every `everyMs`. */
 const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
 /** Lifetime of a device token. Each connection gives the device a new one. */
@@ -112,7 +109,7 @@ export function createGuessLimit(clock: Clock) {
   };
 }
 
-/** Returns the rights of the token of an external session: those of the token that it was made from. */
+/** Returns the rights of an external session's token: the rights of the token that it was made from. */
 function sessionRights(
   tokens: readonly TokenSettings[],
   given: string,
@@ -176,7 +173,10 @@ function callerOf(known: TokenSettings): Caller {
   return { id: tokenId(known.token), role: known.role, scopes, ...patterns };
 }
 
-/** Returns the rights of a device token, or undefined if it is invalid or its parent token was removed. */
+/**
+ * Returns the rights of a device token. Undefined if the token is invalid, or if the token that it was made
+ * from was removed.
+ */
 function deviceRights(
   tokens: readonly TokenSettings[],
   given: string,
@@ -190,7 +190,7 @@ function deviceRights(
   return { caller: { ...caller, role: read.grant.role, scopes }, grant: read.grant };
 }
 
-/** Returns the rights of a device token, if its own device presents it before it expires. */
+/** Returns the rights of a device token, if the token has not expired and is presented by its own device. */
 function admitDevice(
   { caller, grant }: { caller: Caller; grant: DeviceGrant },
   claim: Claim,

@@ -53,7 +53,8 @@ export interface CallContext<Deps extends BasicDeps = BasicDeps> {
 export interface Method<M extends MethodName, Deps extends BasicDeps> {
   readonly handle: (ctx: CallContext<Deps>, params: ParamsOf<M>) => Promise<Result<PayloadOf<M>>>;
   /**
-   * Returns true if this request is harmless to repeat, so that its answer need not be stored under its key.
+   * Returns true if this request can be repeated without harm. Then its answer is not stored under its
+   * idempotency key.
    */
   readonly repeats?: (params: ParamsOf<M>) => boolean;
   /** Returns the second answer, once the work that the first one accepted is done. */

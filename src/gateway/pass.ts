@@ -49,8 +49,8 @@ export function runOfPass(
 }
 
 /**
- * Runs a call like a tool call of the run's model: it counts as part of the run's chain, and the run releases
- * its slot while the call waits.
+ * Runs a call like a tool call of the run's model. The call counts as part of the run's chain, and the run
+ * releases its slot while the call waits.
  */
 export async function callInRun(
   tool: ToolContext,

@@ -69,7 +69,7 @@ interface ServerDeps {
   readonly configPath?: string;
   /** Name of this machine, as clients see it. Default: the address on which the gateway listens. */
   readonly hostName?: string;
-  /** Passes of ACP agents' programs. Absent if there are no ACP agents. */
+  /** Passes: temporary tokens of the programs of ACP agents. Absent if there are no ACP agents. */
   readonly passes?: Pick<Passes, "sessionOf">;
   /** Opens a demo. Absent if demos are unavailable. */
   readonly openDemo?: OpenDemo;

@@ -189,7 +189,7 @@ class HookDoor {
     return run.ok ? ok(answerOf(run.value)) : run;
   }
 
-  /** Handles a request of a mapping. */
+  /** Handles a request to a hook that has a mapping. */
   async #mapped(c: Context<Env>, known: Known, mapping: HookMapping): Promise<Response> {
     const { body, header, raw } = known;
     const { proof, events } = mapping;

@@ -109,8 +109,8 @@ function tooLarge(maxBytes: number): Failure {
 }
 
 /**
- * Reads a body and refuses it at the limit; a truncated body is empty. `take` is called for each piece,
- * and may refuse it.
+ * Reads a body and refuses it at the limit. A truncated body counts as empty. `take` is called for each
+ * piece, and may refuse the body.
  */
 export async function readBytes(
   c: Context,

@@ -60,7 +60,8 @@ async function admit(deps: McpDeps, client: McpClient, call: ToolCall): Promise<
   const gate = openGate({ db: engine.store.db, settings }, viewer);
   const verdict = await gate.decide(access, session);
   if (!verdict.allowed) return fail(verdict.code, verdict.error);
-  // A pass needs no further check: it allows everything that its session may do.
+  // A pass (the temporary token of an ACP agent's program) needs no further check: it allows everything that
+  // its session may do.
   if (call.name !== "sessions_spawn" || caller.actsAs !== undefined) return ok(undefined);
   const named = typeof call.arguments.agentId === "string" ? call.arguments.agentId : session.agentId;
   const agentId = named.trim().toLowerCase();

@@ -121,7 +121,7 @@ interface InboxCall {
   atEnd(action: (written: boolean) => void): void;
 }
 
-/** Marks messages of the inbox as read by its program. All of the ids must be in it. */
+/** Marks messages as read by the program that serves the inbox. All ids must be in this inbox. */
 async function acknowledgeIn(
   { engine }: BasicDeps,
   { viewer }: McpClient,

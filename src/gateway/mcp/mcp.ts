@@ -32,7 +32,7 @@ import { type Exchange, Exchanges } from "./streams.ts";
  * Maximum bytes of a body: 256 KB for a message and 5 MiB for the files of a sub-agent, both longer as JSON.
  */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Maximum messages of one body. Only older revisions send more than one. */
+/** Maximum messages of one body. Only clients of older MCP revisions send more than one. */
 const BATCH_MAX = 32;
 const KEEP_ALIVE_MS = 15_000;
 const METHODS = ["POST", "GET", "DELETE"];
@@ -41,7 +41,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 type Rpc = Readonly<Record<string, unknown>>;
 
-/** A parsed body, and the facts about it that are needed before it is answered. */
+/** A parsed body, with the facts that are needed before the gateway answers. */
 interface Body {
   readonly json: unknown;
   readonly messages: readonly Rpc[];
@@ -120,7 +120,7 @@ async function readMessages(c: Context<Env>): Promise<Result<Body>> {
   return fail("invalid_argument", "the body is not valid JSON, or was truncated");
 }
 
-/** Copies a request without its body, which was read; any of these signals aborts it. */
+/** Copies a request without its body, which was already read. Each of the signals aborts the copy. */
 function withoutBody(request: Request, signals: readonly AbortSignal[]): Request {
   const { url, method, headers } = request;
   return new Request(url, { method, headers, signal: AbortSignal.any([request.signal, ...signals]) });
@@ -245,7 +245,7 @@ class McpDoor {
     return handler.fetch(request, { parsedBody: how.parsedBody });
   }
 
-  /** Sends a new client its name, which it repeats with each request. */
+  /** Sends a new client its name. The client repeats the name in each request. */
   #named(response: Response, client: McpClient, messages: readonly Rpc[]): Response {
     const name = connectionId(client, this.#deps.world.ids.uuid());
     const came = messages.some(({ method }) => method === "initialize");

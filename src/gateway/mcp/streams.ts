@@ -12,7 +12,7 @@ const EXCHANGES = { ofOne: 512, all: 1_000 };
 /** A reader that reads nothing for this long, while data is waiting, counts as disconnected. */
 const READER_GONE_MS = 60_000;
 
-/** One request, from its headers to the last byte of its answer. */
+/** A request, from its headers to the last byte of the answer. */
 export interface Exchange {
   /**
    * Runs `action` when the exchange ends, or at once if it has ended. `written`: the connection got the whole
@@ -74,7 +74,7 @@ export class Exchanges {
     this.#cancels.get(nameOf(whose, id))?.abort();
   }
 
-  /** Returns the response. `end` is called once its body has ended or its reader has disconnected. */
+  /** Returns the response. `end` is called once, when the body has ended or the reader has disconnected. */
   #watched(response: Response, end: (written: boolean) => void): Response {
     const { body, status, headers } = response;
     if (body === null) {

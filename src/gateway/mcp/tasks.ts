@@ -69,7 +69,7 @@ export interface TaskParts {
   readonly tell: Tell;
 }
 
-/** Returns the task of this id, if this session sent it. */
+/** Returns the task with the id `taskId`, if this session sent it. */
 export async function readTask(parts: TaskParts, taskId: string): Promise<Task | undefined> {
   const requester = parts.client.session;
   const sent = await sentSoFar(parts.deps, { requester, callId: taskId });
@@ -147,7 +147,7 @@ export async function withProgress<T>(
       await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     }
   };
-  // Ignore failures: a client that no longer reads progress still gets its result, unless it has
+  // Ignore failures: a client that has stopped reading progress still gets the result, unless it has
   // disconnected.
   told().catch((error: unknown) => deps.world.log.debug({ err: error }, "could not send progress"));
   try {

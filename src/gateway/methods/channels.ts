@@ -65,7 +65,7 @@ function stateOf(figures: DeliveryFigures | undefined): Pick<ChannelRow, "ok" | 
 
 const STATES = { ready: "ready", connecting: "starting", retrying: "retrying", standby: "standby" } as const;
 
-/** Returns an account of a channel: its status in this process, with the outbox's figures of its channel. */
+/** Returns an account of a channel: its status in this process, and the outbox figures of the channel. */
 function accountRow(
   account: ChannelAccount,
   statuses: readonly AccountStatus[],

@@ -18,7 +18,8 @@ type SettledDelivery = PayloadOf<"deliveries.retry">;
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 /**
- * Maximum number of outbox pages read for one page of the answer. Its cursor continues after the last one.
+ * Maximum number of outbox pages read to fill one page of the answer. The answer's cursor continues after the
+ * last outbox page read.
  */
 const PAGES_MAX = 10;
 

@@ -43,8 +43,8 @@ const WAITING_TEXT_MAX_CHARS = 4_000;
 type Params = ParamsOf<"chat.history">;
 
 /**
- * Redacts a page and cuts it to the limit: a page that was read forwards keeps its oldest messages, any other
- * its newest.
+ * Redacts a page and cuts it to the limit. A page that was read forwards keeps its oldest messages, every
+ * other page its newest.
  */
 async function fitted(
   page: HistoryPage,
@@ -76,7 +76,7 @@ async function readFitted(
   return page.ok ? ok(await fitted(page.value, { keep, maxBytes }, redactor)) : page;
 }
 
-/** Returns a page with the given message near its middle: the messages from it on, and those before it. */
+/** Returns a page with the given message near the middle: earlier messages, the given one, and later ones. */
 async function readAround(
   ctx: CallContext,
   { sessionId, limit, around }: { sessionId: string; limit: number; around: string },
@@ -187,7 +187,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   };
 }
 
-/** Returns the session as it was under the id of one of its conversations. */
+/** Returns the session as it was in an earlier conversation, found by that conversation's id. */
 async function conversationOf(
   ctx: CallContext,
   session: Session,

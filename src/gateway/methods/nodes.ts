@@ -236,7 +236,7 @@ async function event(
   hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.event">>> {
   const { nodeId = "" } = ctx.caller;
-  // This gateway has no subscribers for other events.
+  // Nothing in this gateway uses other events.
   if (!Object.hasOwn(TURN_EVENTS, params.event)) return ok({ ok: true, handled: false });
   const payload = eventPayload(params);
   if (payload === undefined) {

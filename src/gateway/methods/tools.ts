@@ -27,7 +27,7 @@ export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
   sandboxFor(chain: SpawnChain): Promise<Result<Containable["sandbox"]>>;
   /** Tools of MCP servers. Absent if none is configured. */
   readonly outside?: OutsideTools | undefined;
-  /** Passes of ACP agents' programs. Absent if there are no ACP agents. */
+  /** Passes: temporary tokens of the programs of ACP agents. Absent if there are no ACP agents. */
   readonly passes?: Pick<Passes, "runOf" | "noteListed">;
   /** Paired devices. Absent if nodes.enabled is false. */
   readonly nodes?: NodeSource | undefined;

@@ -18,7 +18,7 @@ export interface FigureSpec {
   readonly labels: readonly string[];
 }
 
-/** One sample of a figure. */
+/** A value of a figure, with its labels. */
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number>>;

@@ -183,7 +183,7 @@ export class NodeHub {
     return hasNodes(this.#parts.engine().store.db);
   }
 
-  /** Sends a command to a node, wherever it is connected, and waits for its answer. */
+  /** Sends a command to a node and waits for the answer. The node may be connected to another process. */
   async invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>> {
     const checked = await this.#check(call);
     if (!checked.ok) return checked;
@@ -208,7 +208,7 @@ export class NodeHub {
     return taken;
   }
 
-  /** Counts an event that starts a run. */
+  /** Counts a node's event that starts a run, and refuses it above the node's rate limit. */
   allowEvent(nodeId: string): Result<void> {
     const retryAfterMs = this.#events.waitMs(nodeId);
     if (retryAfterMs > 0) {

@@ -125,7 +125,10 @@ function mismatch(what: string, session: Session): Failure {
   });
 }
 
-/** Returns the session named by the request's header, else by its user, or undefined if it has neither. */
+/**
+ * Returns the session that the request's header names, else the session of its `user` field. Undefined if the
+ * request has neither.
+ */
 async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening> | undefined> {
   const { request, agentId, sessionKey } = asked;
   if (sessionKey !== undefined) {
@@ -222,7 +225,10 @@ class OpenAiDoor {
     return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
   }
 
-  /** Reads a request and accepts its run. After that its content is only in the store, not in memory. */
+  /**
+   * Reads a request and accepts its run. After that, the request's content is only in the store, not in
+   * memory.
+   */
   async #accepted(
     c: Context<Env>,
     api: OpenAiApi,

@@ -17,7 +17,7 @@ import { checkFields, type OpenAiApi } from "./fields.ts";
 /** A request in Parley's terms. */
 export interface AgentRequest {
   readonly api: OpenAiApi;
-  /** The model name as the client wrote it; `agentIn` finds the agent in it. */
+  /** The model name that the client sent. `agentIn` finds the agent in this name. */
   readonly model: string;
   readonly user?: string;
   readonly previousRunId?: string;

@@ -16,7 +16,7 @@ import { TextPieces } from "./text.ts";
 /** A run whose end is awaited. */
 export type Followed = Pick<Run, "runId" | "sessionKey" | "agentId" | "acceptedAt">;
 
-/** A run that succeeded. `cutShort`: its model reached its output limit. */
+/** A run that succeeded. `cutShort`: the model reached its output limit. */
 export interface EndedRun {
   readonly run: Run;
   readonly cutShort: boolean;
@@ -85,7 +85,10 @@ interface StreamParts {
   readonly redactor: Redactor;
   readonly runId: string;
   readonly shape: StreamShape;
-  /** How the run ended, read from its row. If a failure's details contain `ended`, the run itself failed. */
+  /**
+   * How the run ended, read from its row. A failure whose details contain `ended` means that the run failed.
+   * Any other failure means that its row could not be read.
+   */
   readonly ended: Promise<Result<EndedRun>>;
   /** Called when the reader has disconnected. */
   onGone(): void;

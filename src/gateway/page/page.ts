@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 const INDEX = "index.html";
-/** Built files have a hash of their content in their names, so a name always has the same content. */
+/** The name of a built file contains a hash of the content, so a name always stands for the same content. */
 const ASSETS = "assets";
 const ASSET_CACHE = "public, max-age=31536000, immutable";
 

@@ -87,7 +87,7 @@ export class Translator {
       case "delivered":
         return this.#delivered(event);
       case "delivery":
-        // Not sent as an event: subscribers get `outbox` events, and programs use web hooks.
+        // This change is not sent as an event: subscribers get `outbox` events, and programs use web hooks.
         return [];
       case "permission":
         // Clients get the event `attention`.
@@ -265,6 +265,6 @@ function nodeEvent(event: Of<"node">): OutEvent {
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {
   const base = { event: "sessions", sessionKey, payload: { key: sessionKey, change } } as const;
-  // Of several changes of state, only the newest is sent. The row has the current state.
+  // If the state changed several times, only the newest change is sent. The row has the current state.
   return change === "state" ? { ...base, marks: { replaces: `state:${sessionKey}` } } : base;
 }

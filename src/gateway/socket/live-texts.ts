@@ -23,7 +23,7 @@ const WHOLE_TEXT_CHARS = 16 * 1024;
 
 type TextEvent = Extract<LiveEvent, { kind: "text" }>;
 
-/** A client, as live texts see it. */
+/** A client that gets live texts. */
 export interface TextListener {
   /** Whether the client requested deltas. */
   readonly textDeltas: boolean;

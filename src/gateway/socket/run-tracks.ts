@@ -13,8 +13,8 @@ import type { FlowStep } from "../../core/shapes/run.ts";
  */
 const PAST_RUNS_MAX = 1_000;
 /**
- * Maximum number of remembered notes. A note was shown when it was written, so its delivery is not shown
- * again.
+ * Maximum number of remembered notes. Clients saw a note when it was written, so its delivery is not sent to
+ * them again.
  */
 const NOTES_MAX = 200;
 
@@ -72,7 +72,7 @@ export class RunTracks {
   }
 
   end(runId: string): void {
-    // A run that ended while it was queued may have used numbers, too, because its flow published events.
+    // A run that ended in the queue may also have used event numbers, because its flow published events.
     this.#remember(runId, this.#live.get(runId)?.seq ?? this.#past.get(runId) ?? 0);
     this.#live.delete(runId);
   }

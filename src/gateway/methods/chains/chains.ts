@@ -38,7 +38,9 @@ const AT_WORK_MAX = 200;
 const SESSIONS_MAX = 24;
 const TALKS_MAX = 40;
 const STEPS_MAX = 5_000;
-/** Maximum number of answers and ends of tool calls that are read for the calls of a chain. */
+/**
+ * Maximum number of transcript entries (model answers and tool results) read to list the calls of a chain.
+ */
 const CALLS_MAX = 10_000;
 /** Maximum bytes of these answers. */
 const CALL_BYTES_MAX = 8 * 1024 * 1024;

@@ -180,7 +180,7 @@ class Steps {
     const wait = run.callId === undefined ? undefined : this.#chain.waits.get(run.callId);
     const flow = run.flow === undefined ? undefined : this.#chain.flows.get(run.flow.flowId);
     if (wait === undefined || flow === undefined) return [];
-    // A wait on an inbox message ends with its conversation; the answer has its own step.
+    // A wait for the answer to an inbox message ends with the conversation. The answer has its own step.
     const inInbox = run.kind === "append" && run.state === "ok";
     const { state, endAt } = this.#endOfWait(wait, inInbox ? flow.endedAt : run.endedAt);
     const messages = this.#chain.messages.get(run.runId);

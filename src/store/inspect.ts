@@ -31,7 +31,7 @@ function differencesOf(file: string): string[] {
   return known.ok ? known.value.differences.map((one) => `${one.kind} ${shownObject(one)}`) : [];
 }
 
-/** Inspects a store directory. Takes its lock briefly, unless another process holds it. */
+/** Inspects a store directory. Takes the directory's lock briefly, unless another process holds the lock. */
 export function inspectStoreDir(dir: string): StoreInspection {
   const file = join(dir, STORE_FILE);
   const look = (state: StoreInspection["state"], text: string): StoreInspection => ({

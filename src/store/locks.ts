@@ -34,8 +34,8 @@ export async function holdSessions(tx: Tx, keys: readonly string[]): Promise<voi
 }
 
 /**
- * Locks those of the given sessions that no other transaction has locked, and returns their keys. On the
- * embedded store it returns all keys.
+ * Locks those of the given sessions that no other transaction has locked, and returns the keys of the locked
+ * sessions. On the embedded store these are all keys.
  */
 export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise<readonly string[]> {
   if (kindOf(tx) === "sqlite" || keys.length === 0) return keys;
@@ -70,7 +70,8 @@ const HOLD_FOR_END = prepared(
 );
 
 /**
- * Locks the sessions that the end of a run may change: its own, its ancestors, and both sessions of its flow.
+ * Locks the sessions that the end of a run may change: the run's session, that session's ancestors, and both
+ * sessions of the run's flow.
  */
 export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: string }): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
@@ -79,8 +80,8 @@ export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: str
 }
 
 /**
- * Locks the sessions that an abort in this session may change: its own, its ancestors, its descendants, and
- * those with an open flow to or from it.
+ * Locks the sessions that an abort in a session may change: the session itself, its ancestors, its
+ * descendants, and those with an open flow to or from it.
  */
 export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
   if (kindOf(tx) === "sqlite") return;

@@ -255,7 +255,7 @@ const PROBLEM_OF_SYSTEM: ReadonlyMap<string, StoreProblemKind> = new Map([
   ["EIO", "io"],
 ]);
 
-/** Converts an error into a problem of `file`, or returns it unchanged if it does not concern the file. */
+/** Converts an error into a problem of `file`. Returns an error that does not concern the file unchanged. */
 export function asStoreProblem(error: unknown, file: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreProblem) return error;
   const { errcode, code } = error as { errcode?: number; code?: string };

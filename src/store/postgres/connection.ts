@@ -264,7 +264,7 @@ export class PostgresConnection implements TransactionConnection {
   #problemOf(error: unknown): unknown {
     const said = this.#lost ?? error;
     const problem = asPostgresProblem(said, this.#connecting.address);
-    // This server may be failing over. A new connection may reach a healthy one.
+    // The server may be failing over. A new connection may reach a healthy server.
     if (problem instanceof StoreProblem && problem.problem === "unreachable" && codeOf(said) !== TOO_SLOW) {
       this.#lose(problem);
     }

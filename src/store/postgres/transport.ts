@@ -35,8 +35,8 @@ export class SideConnection {
   }
 
   /**
-   * Runs a statement and returns its rows. Calls `onSent` when it sends the statement, after all earlier ones
-   * have been answered.
+   * Runs a statement and returns its rows. Calls `onSent` when the statement is sent, which is after all
+   * earlier statements were answered.
    */
   query(text: string, values: unknown[], onSent?: () => void): Promise<Record<string, unknown>[]> {
     const answer = this.#turn.then(async () => {

@@ -46,8 +46,8 @@ export async function dueDeadlines(
 }
 
 /**
- * Locks a due deadline, so that only this transaction handles it. Returns false if it was deleted or moved,
- * or if another transaction handles it.
+ * Locks a due deadline, so that only this transaction handles it. Returns false if the deadline was deleted
+ * or moved, or if another transaction handles it.
  */
 export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean> {
   const query = tx
@@ -72,7 +72,7 @@ export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<
   return row?.due_at;
 }
 
-/** Whether there is a deadline of this kind with this key. */
+/** Whether the deadline of the given kind and key exists. */
 export async function hasDeadline(db: Db, kind: string, key: string): Promise<boolean> {
   const query = db.selectFrom("deadlines").select("key").where("kind", "=", kind).where("key", "=", key);
   return (await query.executeTakeFirst()) !== undefined;
@@ -90,7 +90,7 @@ export async function hasDeadlineOf(db: Db, kind: string, first: string): Promis
   return row !== undefined;
 }
 
-/** Returns those keys of this kind whose text from character `at` on (counted from 1) equals `rest`. */
+/** Returns the keys of the given kind whose text from character `at` on (counted from 1) equals `rest`. */
 export async function deadlineKeysWith(db: Db, kind: string, at: number, rest: string): Promise<string[]> {
   const rows = await db
     .selectFrom("deadlines")

@@ -38,7 +38,7 @@ export interface ChannelPeerTable {
   /** Time when the person was last sent the code. */
   told_at: number;
   decided_at: number | null;
-  /** Route on which the person is told about the operator's decision. */
+  /** Route on which the person gets the operator's decision. */
   route_json: string | null;
 }
 

@@ -97,7 +97,7 @@ export interface RunTable {
   /** Number of answered tool calls when the last attempt of the run was lost or parked. */
   calls_answered: Generated<number>;
   owner: string | null;
-  /** Pool of slots that the run takes its slot from. Null if it has none. */
+  /** Pool of slots from which the run takes a slot. Null if the run is in no pool. */
   pool: Generated<string | null>;
   /** 1 while a run that has waited needs a slot to resume. Such runs take precedence over new ones. */
   resuming: Generated<number>;

@@ -154,8 +154,8 @@ class QueryCompiler extends SqliteQueryCompiler {
 }
 
 /**
- * Tells the query builder that queries may run concurrently without its lock. The connection itself keeps
- * their order.
+ * Declares to the query builder that queries need none of its locks to run concurrently. The connection
+ * itself keeps the queries in order.
  */
 class Adapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {

@@ -39,7 +39,10 @@ export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): P
   }
 }
 
-/** Syncs the log to disk before its rows are read, because a running gateway may not have synced them yet. */
+/**
+ * Syncs the log to disk before rows in it are read, because a running gateway may not have synced these rows
+ * yet.
+ */
 function syncLog(file: string): void {
   const log = `${file}-wal`;
   if (statOf(log) === undefined) return;

@@ -107,7 +107,7 @@ export class StoreKeeper {
   /** Must be called after the connections are closed. */
   closed(): void {
     const { file, writer, view } = this.#parts;
-    // SQLite deletes the log after it has written all of it to the database.
+    // SQLite deletes the log after the whole log is written to the database.
     const isWhole = statSync(`${file}-wal`, { throwIfNoEntry: false }) === undefined;
     if (isWhole) this.#write({ state: "closed", rows: this.#rows }, true);
     view.close();

@@ -25,7 +25,7 @@ const FRAMES_AT = 16;
 const SALT_AT = 32;
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** This value stands for 65,536, which does not fit into two bytes. */
+/** The value 1 stands for 65,536, which does not fit into two bytes. */
 const LARGEST_PAGE = 1;
 
 /** Reads this range of bytes, or returns undefined if the file is too short. */

@@ -79,7 +79,8 @@ function lostNumbers({ rows }: Mark, database: DatabaseSync): string | undefined
 }
 
 /**
- * Describes the data that a store has lost since its mark was written. Returns undefined if it has lost none.
+ * Describes the data that a store has lost since its high-water mark was written. Returns undefined if
+ * nothing was lost.
  */
 export function lostSinceMark(mark: Mark, opened: Opened): string | undefined {
   if (opened.version === 0) return claimsAnything(mark) ? EMPTY : undefined;

@@ -31,7 +31,8 @@ import { distrust } from "./trust.ts";
 
 interface SqliteOptions {
   /**
-   * Absolute path of the store directory. If it does not exist, it is created with access only for its owner.
+   * Absolute path of the store directory. If the directory does not exist, it is created, and only its owner
+   * may access it.
    */
   readonly dir: string;
   /**
@@ -146,7 +147,7 @@ interface Look {
   readonly mark: ReturnType<typeof readMark>;
 }
 
-/** Checks a file before it is opened for writing. Throws if it has lost data. */
+/** Checks a store file before it is opened for writing. Throws if the file has lost data. */
 function lookBefore(
   { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
   { file, view, isShort }: { file: string; view: LogView; isShort: boolean },

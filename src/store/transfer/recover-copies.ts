@@ -119,8 +119,8 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
 }
 
 /**
- * Writes a transcript again, with the messages of the copy in their positions. Messages that the store had
- * keep their link to a run.
+ * Writes a transcript again, with the messages of the JSONL copy in their positions. Messages that the store
+ * already had keep their link to a run.
  */
 async function writeAnew(
   tx: Tx,

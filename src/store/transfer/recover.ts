@@ -98,7 +98,10 @@ async function salvageTable(
   return false;
 }
 
-/** Opens a copy of the old database. Returns undefined if SQLite cannot read it or its version differs. */
+/**
+ * Opens a copy of the old database. Returns undefined if SQLite cannot read the copy, or if the schema
+ * version differs.
+ */
 function openOld(file: string): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {

@@ -13,7 +13,7 @@ import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-lists.ts";
 import { type FlowOutline, flowsOfChain } from "./flows.ts";
 import { type Refusal, refusalsOf } from "./refusals.ts";
 
-/** First and last message of a run: its input and its final text. */
+/** First and last message of a run: the run's input and its final text. */
 export interface RunMessages {
   readonly input?: MessageRef;
   readonly answer?: MessageRef;

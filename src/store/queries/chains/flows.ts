@@ -113,7 +113,7 @@ export async function endFlow(tx: Tx, flowId: string, reason: string, at: number
   return done.numUpdatedRows > 0n;
 }
 
-/** Ends an open job, stores its outcome, and answers the runs that wait for it. */
+/** Ends an open job, stores its outcome, and answers the runs that wait for the job. */
 export async function endJob(
   tx: Tx,
   flowId: string,

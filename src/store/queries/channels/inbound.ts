@@ -19,7 +19,8 @@ export interface InboundId {
 }
 
 /**
- * `pending` until it is part of a run. `refused`: too many were waiting. `ignored`: it contained nothing new.
+ * `pending` until the message is part of a run. `refused`: too many messages were waiting. `ignored`: the
+ * message contained nothing new.
  */
 export type InboundState = "pending" | "done" | "refused" | "ignored";
 

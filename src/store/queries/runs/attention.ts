@@ -154,8 +154,8 @@ const SINCE = {
 };
 
 /**
- * Returns turns in a state, newest first. A queued turn is returned only if it is the next in its lane, and
- * the lane has no running or waiting turn.
+ * Returns the turns in one state, newest first. A queued turn is returned only if it is the next in its lane
+ * and the lane has no running or waiting turn.
  */
 export async function activeTurns(
   db: Db,
@@ -196,7 +196,7 @@ export async function awaitedSessions(
   return awaited;
 }
 
-/** Texts of a run, shortened: its input, and the start and end of its reply. */
+/** Shortened texts of a run: the input, and the start and end of the reply. */
 export interface TurnTexts {
   readonly input: string;
   readonly reply: string;

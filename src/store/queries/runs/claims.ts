@@ -83,7 +83,7 @@ export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
 }
 
 /**
- * Returns a queued run as it is after its owner has claimed it. The first start time stays, so that downtime
+ * Returns a queued run in the form that it has once claimed. The first start time stays, so that downtime
  * counts towards the timeout.
  */
 export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
@@ -121,7 +121,7 @@ export async function claimRun(
 const ANSWERED = sql<number>`(select count(*) from messages where messages.run_id = runs.run_id
   and role = 'toolResult' and entry_json not like '%outcome_unknown%')`;
 
-/** Column values for a run that returns to its queue. They record its progress. */
+/** Column values for a run that returns to its lane's queue. They record the run's progress. */
 const PARKED = {
   owner: null,
   crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0 else crashes_in_row end`,

@@ -19,7 +19,7 @@ import { type Db, present } from "../../sql.ts";
 import { toMark } from "./inbox-marks.ts";
 import { ACTIVE } from "./runs.ts";
 
-/** Maximum number of runs that are returned of a lane. The count includes all runs of the lane. */
+/** Maximum number of runs of a lane that are returned. The count includes all of the lane's runs. */
 const QUEUE_MAX = 20;
 /** Maximum size of an input that is shown while the run waits. */
 const INPUT_BYTES_MAX = 64 * 1024;
@@ -27,7 +27,7 @@ const INPUT_BYTES_MAX = 64 * 1024;
 const REPLY_CHARS_MAX = 64;
 
 export type EndedRun = Pick<Run, "runId" | "state" | "code" | "endedAt" | "error"> & {
-  /** True if it is no step of a flow, and nobody has dismissed or retried it. */
+  /** True if the run is not a step of a flow, and nobody has dismissed or retried it. */
   readonly open: boolean;
 };
 

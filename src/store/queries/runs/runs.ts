@@ -256,7 +256,10 @@ const END_HELD = prepared((tx, values: Fence & ReturnType<typeof endColumns>) =>
     .where("state", "in", HOLDING);
 });
 
-/** Ends a run of its owner. False: the owner does not hold it in this attempt, and nothing changed. */
+/**
+ * Ends a run for its owner. Returns false, and changes nothing, if the owner does not hold the run in this
+ * attempt.
+ */
 export async function endHeldRun(
   tx: Tx,
   { runId, owner, attempt }: Fence,

@@ -76,8 +76,8 @@ export async function resumeHeld(
 ): Promise<"running" | "full" | "lost"> {
   const state = await heldState(tx, fence);
   if (state === undefined) return "lost";
-  // The run already has its slot, but the caller never received the answer. Counting it again would make it
-  // wait for its own slot.
+  // The run already has its slot, but the caller never received the answer. If the slot were counted again,
+  // the run would wait for its own slot.
   if (state === "running") return "running";
   if (room(await slotUse(tx), pool, limits, false) > 0) {
     await moveHeld(tx, fence, "running");

@@ -75,13 +75,13 @@ export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<
   return rows.map(toWait);
 }
 
-/** The client of an external session is blocked while it waits, like a run that holds its lane. */
+/** The client of an external session is blocked while it waits, as a waiting run blocks its lane. */
 const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
   select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
 
 /**
- * Returns the links from `sessionKeys` to the sessions for which their runs or external clients wait at
- * `now`. A wait after its deadline blocks nobody.
+ * Returns links from `sessionKeys` to the sessions that their runs or external clients wait for at `now`. A
+ * wait whose deadline has passed blocks nobody.
  */
 export async function openEdges(
   db: Db,

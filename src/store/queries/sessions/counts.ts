@@ -54,7 +54,7 @@ export async function childCounts(
     rows
       .filter(({ children }) => children > 0)
       .map(({ key, children, ...counted }) => {
-        // Of more children than are counted, the sum of the states must not exceed the count.
+        // If there are more children than are counted, the sum of the states must not exceed the count.
         const running = Math.min(counted.running, children);
         return [key, { children, running, failed: Math.min(counted.failed, children - running) }];
       }),
@@ -65,7 +65,9 @@ export async function childCounts(
 export interface FilterCounts {
   readonly running: number;
   readonly failed: number;
-  /** Sessions with a message of the given token, among the newest `OWN_AMONG_MAX`. */
+  /**
+   * Number of sessions, among the newest `OWN_AMONG_MAX`, with a message that was sent with the given token.
+   */
   readonly mine: number;
 }
 

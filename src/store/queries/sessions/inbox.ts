@@ -1,5 +1,5 @@
-// Reads the inbox of a session that an outside program serves: messages that wait for the program. Pages are
-// in order of arrival.
+// Reads the inbox of a session that an outside program serves: the messages that wait for the program. An
+// inbox mark records whether a message was read, answered or expired. Pages are in order of arrival.
 
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { Message } from "../../../core/shapes/message.ts";
@@ -28,9 +28,9 @@ const entryOf = (row: Row): InboxEntry => ({ message: readMessage(row), runId: r
 
 /** Range of a page. Without `after` and `before`, the newest messages. */
 interface InboxRange {
-  /** Only messages after the one with this id. */
+  /** Only messages that follow the message with the id `after`. */
   readonly after?: string;
-  /** Only messages before the one with this id. */
+  /** Only messages that precede the message with the id `before`. */
   readonly before?: string;
 }
 

@@ -57,7 +57,10 @@ export interface SessionFilter {
   readonly roots?: boolean;
   /** Only sessions with these keys. */
   readonly keys?: readonly string[];
-  /** `running`: the session has an unfinished run. `failed`: it has none, and its last turn failed. */
+  /**
+   * `running`: the session has an unfinished run. `failed`: the session has no unfinished run, and its last
+   * turn failed.
+   */
   readonly doing?: "running" | "failed";
   /** Id of a token. Only sessions with a message that was sent with this token, from any device. */
   readonly askedBy?: string;
@@ -94,8 +97,8 @@ interface Portion {
 }
 
 /**
- * Encodes a position. A row of the page is named by its key, any other row only by its number, which reveals
- * nothing (I9).
+ * Encodes a position. A row that is on the page is named by its key, and every other row only by a number,
+ * which reveals nothing (I9).
  */
 function cursorOf(updatedAt: number, row: string | number): string {
   return Buffer.from(JSON.stringify([updatedAt, row])).toString("base64url");

@@ -1,8 +1,8 @@
 // Owns the session table: one row per session, and the ids of all transcripts that it ever had. A patch only
-// changes the fields that it contains. A reset keeps settings and route. The number of a run in its lane is
-// taken from the session's row, so that runs are committed in the order of their numbers (I3). `orphaned`
-// means that the session's spawner does not exist; each insert and delete of a session updates it.
-// session-lists.ts lists sessions.
+// changes the fields that it contains. A reset keeps settings and route. The runs of a session are numbered.
+// The next number is in the session's row, and the lock of this row makes runs commit in the order of their
+// numbers (I3). `orphaned` means that the session's spawner does not exist; each insert and delete of a
+// session updates it. session-lists.ts lists sessions.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -220,8 +220,8 @@ interface SessionUsage {
   readonly at: number;
   readonly aborted: boolean;
   /**
-   * Id of the run if it is a turn that failed, and an empty text if it is a turn that did not. Absent if it
-   * is no turn.
+   * The run's id if the run is a turn that failed. Empty if the run is a turn that did not fail. Undefined if
+   * the run is not a turn.
    */
   readonly failedRun: string | undefined;
   readonly systemSent: boolean;
@@ -280,7 +280,7 @@ const HELD_SESSION = prepared((tx, { key }: { key: string }) =>
   held(tx as Tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)),
 );
 
-/** Locks a session, and returns it with the next number in its lane, starting at 1. */
+/** Locks a session, and returns it with the number of the next run in its lane, counted from 1. */
 export async function holdLane(
   tx: Tx,
   key: string,

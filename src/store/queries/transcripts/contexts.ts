@@ -51,7 +51,7 @@ export class Contexts {
         ? extended(EMPTY, await contextRows(this.#db, sessionId))
         : extended(cached, newer);
     this.#drop(sessionId);
-    // It would evict all others, and itself.
+    // A context this large would evict all others, and then itself.
     if (context.chars > CHARS_MAX) return context.entries;
     this.#cached.set(sessionId, context);
     this.#chars += context.chars;

@@ -138,7 +138,8 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
   const seen = isOpen ? await labelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
-    // Any session of that agent could have this label.
+    // No session that the viewer sees has this label. It may be the label of any session of that agent, so
+    // the refusal is the one for an unknown session of the agent.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
     const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
     return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });

@@ -370,7 +370,7 @@ export class Engine {
       const head = queuedBehind === 0 && run.kind === "turn" ? run : undefined;
       unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey, head));
     }
-    // For other callers, the failure rolls back their transaction and tells them the reason.
+    // For every other caller, the failure rolls back the caller's transaction and names the reason.
     if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
       await this.#successorRefused(unit, request);
     }

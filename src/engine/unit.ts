@@ -94,7 +94,10 @@ export interface UnitWatch {
   readonly record?: Recorder | undefined;
   /** Called after each commit with the duration of its transaction, including the wait for a connection. */
   readonly committed?: ((ms: number) => void) | undefined;
-  /** Called for each transaction whose commit was not answered, with its time: it may be stored. */
+  /**
+   * Called for each transaction whose commit got no answer and which may therefore be stored. Gets the time
+   * at which the transaction began.
+   */
   readonly inDoubt?: ((sinceMs: number) => void) | undefined;
 }
 

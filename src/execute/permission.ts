@@ -38,7 +38,7 @@ async function decided(
     });
     try {
       const leftMs = expiresAt - engine.now();
-      // An answer that is being stored counts, because its owner is told so.
+      // An answer that is being stored counts, because the owner gets it confirmed.
       if (leftMs <= 0) await engine.commit((unit) => expirePermission(unit, id));
       const decision = await decisionOf(engine.store.db, id);
       if (decision === "gone") return "deny";
@@ -65,7 +65,7 @@ export async function askPermission(
     const { id, title: what } = question;
     log.warn({ permissionId: id, what }, "an agent asks for permission; answer with: parley permissions");
     const decision = await decided(parts, question, signal);
-    // Not awaited: a run that is stopped ends without waiting for the store.
+    // This write is not awaited, so that a stopped run ends without waiting for the store.
     const closed = engine.commit((unit) => closePermission(unit, question));
     closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));
     return decision;

@@ -1,7 +1,7 @@
 // Coordinates the processes that share a store: finds dead ones, takes over their runs, and wakes the others.
-// An embedded store has one process and does not use this.
-// The transaction that declares a process dead also takes over its runs (`lease.ts`); a process that stops
-// frees them itself. Hints may be lost: the sweep finds every lane, end, deadline and slot without them. It
+// An embedded store has one process and does not use this. The transaction that declares a process dead also
+// takes over its runs (`lease.ts`); a process that stops frees them itself. Hints (hint-transport.ts) may be
+// lost: the sweep, a periodic check of all rows, finds every lane, end, deadline and slot without them. It
 // also claims runs that the rows assign to this process but that it does not execute, and stops runs that the
 // rows assign to another one.
 
@@ -51,7 +51,7 @@ export interface DispatchParts {
   readonly lease: Lease;
   readonly lanes: Lanes;
   readonly watch: EndWatch;
-  /** Another process freed a slot for the others. */
+  /** Called when another process has freed a slot, which any process may take. */
   slotFree(): void;
   /** Lanes of another process wait for a slot. */
   slotWanted(): void;

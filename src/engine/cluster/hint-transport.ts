@@ -1,8 +1,8 @@
-// Sends live events and wake-ups between gateway processes, through the database that they share. Hints only
-// save time: a process that misses one finds the changed row in its next sweep. They are sent in batches,
-// outside every write transaction, and arrive in order. A newer state replaces an older one that was not sent
-// yet, and pieces of one text are joined. A large hint is stored in a row, and only the number of the row is
-// sent.
+// Sends hints, which are live events and wake-ups, between gateway processes, through the database that they
+// share. Hints only save time: a process that misses one finds the changed row in its next sweep. They are
+// sent in batches, outside every write transaction, and arrive in order. A newer state replaces an older one
+// that was not sent yet, and pieces of one text are joined. A large hint is stored in a row, and only the
+// number of the row is sent.
 
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import { joinedDeltas } from "../../core/text/text-delta.ts";
@@ -18,7 +18,7 @@ export type Hint =
   | { readonly kind: "slot" }
   /** Lanes of the sender wait for a slot of the deployment. */
   | { readonly kind: "slot wanted" }
-  /** This lane has work, but the sender cannot do it. */
+  /** The lane of `sessionKey` has work that the sender of the hint cannot do. */
   | { readonly kind: "wake"; readonly sessionKey: string }
   /** A message to one process, which may be lost. Only sender and receiver know the format of the body. */
   | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
@@ -39,8 +39,8 @@ const QUEUE_MAX = 2_000;
 const BATCH_TEXTS = 16;
 const RETRY_MS = 250;
 /**
- * Minimum interval between batches. Hints are collected meanwhile, so even a busy process sends no more
- * often.
+ * Minimum interval between two batches. Hints that come in between are collected, so even a busy process
+ * sends no more often.
  */
 const BATCH_MS = 10;
 
@@ -98,7 +98,8 @@ export class HintTransport {
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
     this.#open = true;
     const hear = (text: string): void => {
-      // One after the other: a later hint must not overtake one that is still being read from its row.
+      // Hints are handled one after the other. A later one must not overtake one that is still being read
+      // from its row.
       this.#hearing = this.#hearing.then(() => this.#hear(text, onHint));
     };
     this.#stopListening = await this.#parts.shared.listen(hear, onGap);

@@ -183,7 +183,7 @@ export class Lease implements Authority {
     this.#until = Number.NEGATIVE_INFINITY;
     const { facts, world } = this.#parts;
     const { processId } = facts;
-    // This process paused for longer than a lease, or its beats did not reach the database.
+    // This process paused for longer than a lease, or its heartbeats did not reach the database.
     const text = "other processes declared this one dead: it stops its runs and joins again";
     world.log.warn({ processId }, text);
     this.#onLost();

@@ -1,8 +1,8 @@
-// Claims the head of a lane, executes it, ends it, and continues with the next run. At most one run of a
-// session executes (I1). An idle lane is claimed by the transaction that accepts its work, and a final text
-// is written by the transaction that ends its run, so a plain run costs two commits. If several processes
-// share the store, only a live one claims, and only while the deployment has a free slot.
-// The state of each lane and its transitions are in lane-state.ts.
+// A lane is the ordered queue of a session's runs. Claims the first run of a lane, executes it, ends it, and
+// continues with the next run. At most one run of a session executes (I1). An idle lane is claimed by the
+// transaction that accepts its work, and a final text is written by the transaction that ends its run, so a
+// plain run costs two commits. If several processes share the store, only a live one claims, and only while
+// the deployment has a free slot. The state of each lane and its transitions are in lane-state.ts.
 // L2: runs of a lane start in lane order (I3). A run that only appends its input needs no slot.
 // L4: an end that the store refused is retried until it is stored.
 
@@ -322,7 +322,8 @@ export class Lanes {
     this.#send(sessionKey, outcome);
     if (outcome.kind === "full" && outcome.freedBefore !== undefined) {
       shared?.wanted();
-      // The next freed slot wakes it. One may have been freed during the check.
+      // The next freed slot wakes a lane that found none. If a slot was freed during the check, wake the lane
+      // now.
       if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
       return;
     }
@@ -378,7 +379,7 @@ export class Lanes {
     return room ? "open" : "full";
   }
 
-  /** Ends a run in the transaction that claims it, if it only appends its input or must not start. */
+  /** Ends a run in the transaction that claims it, if the run only appends its input or must not start. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
     const { finish } = this.#parts;
     await this.#holdParties(unit, run);
@@ -421,7 +422,7 @@ export class Lanes {
     const world = { ...this.#parts.world, log: handle.log };
     if (execution.stopReason() !== undefined) return { state: "aborted" };
     try {
-      // A repeated execution continues like after a crash: steps that are in the transcript are not repeated.
+      // A repeated execution continues as after a crash: it does not repeat steps that are in the transcript.
       return await untilStored(world, handle.signal, () => this.#parts.executor.execute(handle));
     } catch (error) {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
@@ -437,7 +438,8 @@ export class Lanes {
     const { run, log } = execution.handle;
     let failures = 0;
     while (execution.stopReason() !== "ended") {
-      // If successors fail again and again, end the run without them rather than block its lane for ever.
+      // If the run's successors fail again and again, end the run without them. Otherwise its lane would stay
+      // blocked.
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
       // Wait for the authority. If the run is parked meanwhile, its row is checked all the same.
       await this.#parts.lease?.confirm(execution.handle.signal);
@@ -504,8 +506,8 @@ export class Lanes {
   }
 
   /**
-   * Locks the rows that the end of an execution changes. Returns false if the execution has lost its lane or
-   * its run has ended.
+   * Locks the rows that the end of an execution changes. Returns false if the execution no longer holds its
+   * lane, or if its run has ended.
    */
   async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
     const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));

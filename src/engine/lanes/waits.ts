@@ -32,7 +32,8 @@ export interface RunWait {
   readonly runId: string;
   readonly sessionKey: string;
   /**
-   * Whether the run still holds its lane. Checked in every transaction in which one of its calls writes (I1).
+   * Whether the run still holds its lane. Checked in every transaction in which a tool call of the run writes
+   * (I1).
    */
   holds(unit: Unit): Promise<boolean>;
   /** Records the wait in the transaction that accepts the awaited run. Fails with `wait_cycle`. */
@@ -166,7 +167,10 @@ export async function refuseCycle(
   });
 }
 
-/** A waiter. A caller that is not a run has no run id and waits in a process. */
+/**
+ * A waiter: a run, or a caller outside of runs. Such a caller has an empty run id, and its wait ends with its
+ * process.
+ */
 interface Waiter {
   readonly runId: string;
   readonly sessionKey: string;
@@ -312,8 +316,8 @@ export async function settleWait(
     wait = (await getWait(store.db, callId)) ?? wait;
   }
   if (wait.state === "open") {
-    // The target may end before this transaction. If it ended before the deadline, its outcome counts.
-    // Otherwise the sender gets the outcome in another way.
+    // The target's run may end before this transaction. If it ended before the deadline, the wait returns its
+    // outcome. Otherwise the sender gets the outcome in another way.
     wait = await commit(async (unit) => {
       const target = (await giveUpWait(unit.tx, callId))
         ? await getRun(unit.tx, wait.targetRunId)
@@ -378,7 +382,7 @@ export async function settleJobsWait(
 ): Promise<JobsWaitEnd> {
   let rows = await jobWaitsOfCall(store.db, callId);
   const openRows = (): JobWait[] => rows.filter((row) => row.state === "open");
-  // Each round waits until one more job has ended, or for the last time.
+  // Each round waits until one more job has ended or the deadline has passed.
   for (let rounds = rows.length; rounds > 0 && openRows().length > 0; rounds -= 1) {
     if (until === "any" && openRows().length < rows.length) break;
     const before = openRows();

@@ -51,7 +51,7 @@ export interface Accepted {
   readonly run: Run;
   /** Number of unfinished runs before this one in its lane. */
   readonly queuedBehind: number;
-  /** False: this id was accepted before, and `run` is that run as it is now. */
+  /** False: a run with this id was accepted before. `run` is that run in its present state. */
   readonly fresh: boolean;
 }
 

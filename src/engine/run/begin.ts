@@ -56,7 +56,7 @@ export function publishStart(unit: Unit, run: Run): void {
   unit.publish({ kind: "session", sessionKey, change: "state" });
 }
 
-/** Returns why a turn must not start: it crashed too often, or its chain has used up its budget. */
+/** Returns why a turn must not start: the turn crashed too often, or its chain has used up the budget. */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
   if (cautionFor(run) === "end") {
     const { code, error, hint } = crashedTooOften(run);

@@ -50,8 +50,8 @@ function textIntervalMs(chars: number, runs: number): number {
 }
 
 /**
- * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it continues
- * later.
+ * Why an execution was stopped from outside. `ended`: the run's row says that it has ended. `parked`: the run
+ * continues later.
  */
 export type StopReason = "ended" | "parked";
 
@@ -66,7 +66,8 @@ export interface LaneHandle {
    */
   append(entry: Entry): Promise<Entry>;
   /**
-   * Returns a message that arrived meanwhile and is to be read before the next step. It is already on disk.
+   * Returns a message that arrived during the turn and must be read before the next step. The message is
+   * already on disk.
    */
   steered(): Promise<UserMessage | undefined>;
   /** Adds text of the message being written. */
@@ -77,7 +78,7 @@ export interface LaneHandle {
    * Throws `LostLane`.
    */
   confirm(): Promise<void>;
-  /** Runs a tool call. A run gives back its slot when all of its calls wait. */
+  /** Runs a tool call. When all calls of the run wait, the run gives back its slot. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
   /** Absent: no budget applies to its model calls. */

@@ -194,7 +194,7 @@ function usageOf(messages: readonly Message[]): { usage: Usage; model?: string }
   return model === undefined ? { usage } : { usage, model };
 }
 
-/** Returns the failure of a turn, which its session shows until its next turn ends. */
+/** Returns the failure of a turn. The session shows it until the session's next turn ends. */
 function failureOf({ kind, runId }: Run, { state }: EndFacts): string | undefined {
   if (kind !== "turn") return undefined;
   return state === "error" || state === "timeout" ? runId : "";
@@ -263,7 +263,7 @@ export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch
 
 /**
  * Publishes the final state of the message that an ended run delivered. A message in an inbox gets its final
- * state later, from its reader.
+ * state later, from the program that reads the inbox.
  */
 function publishFinalReceipt(unit: Unit, run: Run): void {
   const receipt = receiptOf({ run });
@@ -361,8 +361,8 @@ export async function endWithText(
 }
 
 /**
- * Ends a run in a transaction that holds its sessions and its row (`holdForEnd`, `holdRun`). Returns false,
- * and writes nothing, if it had already ended.
+ * Ends a run in a transaction that holds its sessions and its row (`holdForEnd`, `holdRun`). If the run had
+ * already ended, writes nothing and returns false.
  */
 export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): Promise<boolean> {
   const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);

@@ -36,7 +36,7 @@ interface KeeperParts {
 }
 
 export interface SlotKeeper {
-  /** Runs a tool call. A run gives back its slot when all of its calls wait. */
+  /** Runs a tool call. When all calls of the run wait, the run gives back its slot. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   duringWait<T>(work: () => Promise<T>): Promise<T>;
   waiting(): boolean;
@@ -144,7 +144,8 @@ export function createSlotKeeper(
         return await work();
       } finally {
         waits -= 1;
-        // This call is about to end. If other calls still wait, do not take the slot for it.
+        // This tool call is about to end. If other calls of the run still wait, do not take a slot for this
+        // one.
         if (waits === 0) await inTurn();
       }
     },

@@ -52,7 +52,7 @@ export function nameProblem(name: string): string | undefined {
   if (bytes > NAME_MAX_BYTES) return `has a name of ${bytes} bytes; at most ${NAME_MAX_BYTES} are allowed`;
   if (CONTROL.test(name)) return "has a control character in its name";
   if (DIRECTION.test(name)) return "has a character in its name that turns the reading direction";
-  // Also checks the name in the form in which a file system or a reader may see it.
+  // Also checks the form of the name that a file system or a reader may turn it into.
   const fold = foldName(name);
   for (const form of [name, fold]) {
     if (/[/\\]/.test(form)) return "must be a plain file name, without / or \\ or characters like them";

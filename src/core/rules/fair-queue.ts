@@ -1,5 +1,5 @@
-// Decides which waiting lane gets the next execution slot. Agents take turns. Lanes of the same agent wait in
-// one queue.
+// Decides which waiting lane (a session's queue of runs) gets the next slot (a permit to execute a run).
+// Agents take turns. Lanes of the same agent wait in one queue.
 
 import { namesIn, type Pool } from "./pools.ts";
 

@@ -1,8 +1,8 @@
 // Counts the free execution slots for a run: in total, and in each of its pools.
 
 /**
- * Names of the pools of a run, joined by "+". The run takes a slot of each. Undefined if the run is in no
- * pool and only counts towards the total.
+ * Names of a run's pools, joined by "+". The run takes a slot in each pool. Undefined: the run is in no pool
+ * and only counts towards the total.
  */
 export type Pool = string | undefined;
 
@@ -23,7 +23,7 @@ export interface SlotLimits {
 
 /**
  * Returns the number of free slots for a run of this pool. `taken` returns the number of used slots, in total
- * or of the named pool.
+ * or in the named pool.
  */
 export function roomIn(pool: Pool, limits: SlotLimits, taken: (name?: string) => number): number {
   const ofPools = namesIn(pool).map((name) => (limits.pools[name] ?? limits.max) - taken(name));

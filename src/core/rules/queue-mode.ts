@@ -7,8 +7,8 @@ import type { Run } from "../shapes/run.ts";
 import type { Route } from "../shapes/session.ts";
 
 /**
- * Returns the current run of a lane: its first unfinished run, if that has started. A stop of the gateway may
- * have parked it since.
+ * Returns the current run of a lane: the first unfinished run, if it has started. If the gateway stopped
+ * since, the run may be parked.
  */
 function underWay([head]: readonly Run[]): Run | undefined {
   return head?.startedAt === undefined || head.kind !== "turn" ? undefined : head;

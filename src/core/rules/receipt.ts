@@ -1,6 +1,6 @@
-// Computes the receipt of a message between sessions from its run and, in an inbox, its mark.
-// docs/DELIVERY.md defines the states. A receipt never returns to an earlier state, because each fact is
-// stored once, in the transaction that causes it.
+// Computes the receipt of a message between sessions from its run and, if it is in an inbox, from its inbox
+// mark (read, answered or expired). docs/DELIVERY.md defines the states. A receipt never returns to an
+// earlier state, because each fact is stored once, in the transaction that causes it.
 
 import { optional } from "../optional.ts";
 import {
@@ -52,7 +52,7 @@ export function receiptOf(facts: ReceiptFacts): Receipt | undefined {
   const { run, mark } = facts;
   if (!isSessionMessage(run)) return undefined;
   const inInbox = run.kind === "append" && run.state === "ok";
-  // This message was accepted by a version whose inboxes had no marks.
+  // This message was accepted by an older version of Parley, which wrote no inbox marks.
   if (inInbox && mark === undefined) return undefined;
   const end = inInbox ? mark?.outcome : endOf(facts);
   const offered = run.kind === "append" ? mark?.offeredAt : run.startedAt;

@@ -42,8 +42,8 @@ function contains(mode: SandboxMode, kind: Session["kind"]): boolean {
 }
 
 /**
- * Returns whether a deleted requester was sandboxed. Its key still contains its agent, so that setting
- * applies; its kind is unknown.
+ * Returns whether a deleted requester was sandboxed. Its key still names its agent, so the agent's setting
+ * applies. The kind of the requester is unknown.
  */
 function lostRequesterIs(last: ChainLink | undefined, settings: Settings): boolean {
   if (last?.spawnedBy === undefined) return false;

@@ -192,7 +192,10 @@ function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
   return fail("invalid_argument", `runTimeoutSeconds must be 0 (no limit) to ${TIMEOUT_MAX_SECONDS}`);
 }
 
-/** Returns the value of an argument if it is one of `words`. If it is absent, returns the first of them. */
+/**
+ * Returns the value of an argument if it is one of `words`. If the argument is absent, returns the first
+ * word.
+ */
 function chooseWord<Word extends string>(
   name: string,
   given: string | undefined,
@@ -274,7 +277,7 @@ function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure
   return fail("invalid_argument", error);
 }
 
-/** Refuses attachments for an external program, because it could not access them. */
+/** Refuses attachments for an external program, because the program could not read the files. */
 export function refuseAttachments({ id, runtime }: AgentSettings): Failure | undefined {
   if (runtime === undefined) return undefined;
   return fail("spawn_denied", `agent "${id}" is an ACP agent: it takes no attachments`, {

@@ -120,7 +120,7 @@ export function decideNext(args: {
   }
 }
 
-/** One session of a conversation, as the context for a model describes it. */
+/** A session of a conversation, as the context for a model describes it. */
 export interface Party {
   /** Session key in the form that the model's agent sees (`displayKey`). */
   readonly key: string;
@@ -231,7 +231,7 @@ export function readerOfAnswer(delivers: boolean): string {
 }
 
 /**
- * Returns the context of a sub-agent's run: its job, its requester, and that its result is announced
+ * Returns the context of a sub-agent's run: states the job, the requester, and that the result is announced
  * automatically.
  */
 export function subagentContext(args: {

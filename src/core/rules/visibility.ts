@@ -30,8 +30,8 @@ export interface SessionIdentity {
   readonly agentId: string;
   readonly sandboxed: boolean;
   /**
-   * `sandbox.sessionToolsVisibility` of its agent. It applies while the session is sandboxed: `spawned`
-   * limits it to its tree.
+   * `sandbox.sessionToolsVisibility` of the session's agent. While the session is sandboxed, `spawned` lets
+   * it see only its own tree.
    */
   readonly sandboxClamp: "spawned" | "all";
   /**
@@ -176,8 +176,8 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
   const above = decideForSession(requester, target, rules);
   if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
-  // If only its agent makes the target visible, and not its key, the refusal must be the same as for a
-  // missing session (V1).
+  // A target may be visible only because of its agent, which its key does not name. A refusal that used the
+  // agent would reveal that the session exists, so it must equal that of a missing session (V1).
   const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
   const unseen = decideAlone(viewer, blank, rules);
   if (!unseen.allowed) return unseen;

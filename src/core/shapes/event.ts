@@ -14,7 +14,7 @@ export type LiveEvent =
       readonly sessionKey: string;
       readonly chainId: string;
       readonly startedAt: number;
-      /** Time that the run waited in its lane. Absent if it continues an earlier attempt. */
+      /** Time that the run waited in its lane. Absent if the run continues an earlier attempt. */
       readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
@@ -72,7 +72,7 @@ export type LiveEvent =
       readonly startedAt?: number;
       readonly endedAt: number;
       readonly flowStep?: FlowStep;
-      /** Id of the run that read the message instead of starting a run of its own. */
+      /** Id of the run that read the message, if the message started no run of its own. */
       readonly takenBy?: string;
     }
   | {

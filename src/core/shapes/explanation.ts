@@ -6,7 +6,7 @@ import type { Code } from "./errors.ts";
 export const EXPLAINED = ["list", "read", "search", "send", "spawn", "status"] as const;
 export type Explained = (typeof EXPLAINED)[number];
 
-/** One rule and its verdict. */
+/** A rule, and its verdict on the question that is explained. */
 export interface Check {
   readonly of: "sight" | "tool" | "spawn" | "send_policy" | "open_flow" | "wait_cycle";
   readonly allowed: boolean;

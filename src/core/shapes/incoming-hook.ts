@@ -10,7 +10,7 @@ import type { Route } from "./route.ts";
 
 /** Defines how a sender authenticates its requests. */
 export type HookProof =
-  /** With the token that is valid for all hooks. */
+  /** The request must have the token that is valid for all hooks. */
   | { readonly kind: "token" }
   /** `X-Hub-Signature-256` over the body, as GitHub sends it. */
   | { readonly kind: "github"; readonly secret: string }
@@ -118,9 +118,7 @@ export function renderTemplate(template: string, facts: HookFacts): string {
 /** First line of the context of a hook's run. */
 const HOOK_HEADING = "Web hook context";
 
-/**
- * Returns the context of a hook's run: the caller, the source of the message and the reader of the answer.
- */
+/** Returns the context of a hook's run: who called, where the message is from, and who reads the answer. */
 export function hookContext(hook: { name?: string | undefined; delivers: boolean }): string {
   const name = hook.name === undefined ? "" : ` (${JSON.stringify(hook.name)})`;
   return [

@@ -20,7 +20,7 @@ export interface NodeFacts {
   readonly commands: readonly string[];
 }
 
-/** Latest connection of a node. It exists only while its process is alive and has it open. */
+/** Latest connection of a node. Valid only while the process that has it is alive and keeps it open. */
 export interface NodeConnection {
   /** Gateway process that has the connection. */
   readonly owner: string;
@@ -149,7 +149,7 @@ export function commandRefusal(node: NodeFacts, command: string, settings: NodeS
 const ID_PREFIX_MIN_CHARS = 6;
 
 /**
- * Returns the nodes that a text may refer to: those with this id, else with this name, else with an id that
+ * Returns the nodes that a text may refer to: those whose id it is, else whose name it is, else whose id
  * begins with it.
  */
 export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name"> }>(

@@ -1,6 +1,6 @@
-// The shape of a run: its states, its input, its end, its step in a flow, and the receipt of its message.
-// The states change as follows: queued -> running -> (waiting <-> running) -> ok | error | timeout | aborted.
-// An ended run never changes its state.
+// The shape of a run: its states, its input, its end, its step in a flow, and the receipt of its message. The
+// states change as follows: queued -> running -> (waiting <-> running) -> ok | error | timeout | aborted. An
+// ended run never changes its state.
 
 import type { Code } from "./errors.ts";
 import type { ImageBlock, Provenance, Usage } from "./message.ts";
@@ -35,7 +35,7 @@ export interface RunInput {
   readonly context?: string;
   /** Thinking level for this run only. */
   readonly thinking?: string;
-  /** With kind `append`: store the text as an assistant message (`stopReason: "injected"`). */
+  /** Only with kind `append`: the text is stored as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
   /** The preceding run of the lane may read this input between two steps, and then takes it over. */
   readonly steer?: boolean;

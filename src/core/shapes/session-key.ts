@@ -355,8 +355,8 @@ export function isSubagentKey(key: string): boolean {
 }
 
 /**
- * Prefix of an id that is derived from the `user` field of an HTTP client. Other ids in keys of that kind are
- * temporary.
+ * Prefix of an id that is derived from the `user` field of an HTTP request. All other ids in `openai` keys
+ * are temporary.
  */
 const USER_PREFIX = "user-";
 

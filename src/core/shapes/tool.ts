@@ -5,7 +5,7 @@ import type { ImageBlock } from "./message.ts";
 /** A JSON Schema of which only `object`, `properties` and `required` are used. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Maximum number of lines and bytes of a file in one result of `read`. */
+/** Limits of one result of `read`: lines and bytes of the file. */
 export const FILE_LINES_MAX = 2_000;
 export const FILE_TEXT_MAX_BYTES = 64 * 1024;
 

@@ -94,7 +94,7 @@ export class HiddenText {
   /** True after hidden text. Blanks are dropped until visible text follows. */
   #dropsBlanks = false;
   #hasInk = false;
-  /** Number of characters of `#held` that were already searched for the end of a code span. */
+  /** Number of characters of `#held` in which the end of a code span was already searched. */
   #searched = 0;
   #steps = 0;
 
@@ -366,7 +366,7 @@ export class HiddenText {
       return begun && !this.#final ? "more" : "none";
     }
     if (rest.charAt(end) !== "]" || !MARKER.test(inside)) return "none";
-    // This is a link and not a marker.
+    // The brackets belong to a link, not to a marker.
     const after = this.#held.charAt(at + end + 2);
     if (after === "" && !this.#final) return "more";
     if (after === "(") return "none";

@@ -66,9 +66,7 @@ export function cutText(text: string, maxBytes: number): string {
   return `${kept}\n[Cut here: ${bytes - Buffer.byteLength(kept)} more bytes are left out.]`;
 }
 
-/**
- * Returns as much of the start of a text as fits into `maxBytes` bytes of UTF-8. Never splits a character.
- */
+/** Returns the beginning of a text, at most `maxBytes` bytes in UTF-8. Never splits a character. */
 export function firstBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;

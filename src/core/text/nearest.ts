@@ -2,7 +2,7 @@
 
 /** Number of characters at the start of a text that are compared. */
 const CHARS_MAX = 512;
-/** Minimum similarity of a suggestion. It still accepts a word of four letters with two of them swapped. */
+/** Minimum similarity of a suggestion. Low enough for a word of four letters in which two are swapped. */
 const LIKE_MIN = 0.4;
 
 function pairsOf(text: string): Map<string, number> {

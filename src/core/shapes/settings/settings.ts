@@ -124,7 +124,7 @@ export interface SubagentSettings {
   readonly maxConcurrent: number;
   /** Maximum number of unfinished sub-agents per session. */
   readonly maxChildren: number;
-  /** With 1, a sub-agent cannot spawn. */
+  /** If it is 1, a sub-agent cannot spawn. */
   readonly maxSpawnDepth: number;
   /** Time limit from the start of execution. 0: no limit. */
   readonly runTimeoutSeconds: number;
@@ -156,7 +156,7 @@ export interface AcpRuntime {
   readonly cwd?: string;
   /** How permission requests of the program are answered. */
   readonly permissions: PermissionPolicy;
-  /** With `ask`: time after which an unanswered request is denied. */
+  /** Only for `ask`: time after which an unanswered request is denied. */
   readonly askSeconds: number;
   /** Whether the program gets the session tools, which an MCP server provides. */
   readonly sessionTools: boolean;

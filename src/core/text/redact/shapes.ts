@@ -79,7 +79,7 @@ export const KEY_LINE_MIN = 8;
 const SCHEME_END = /[a-z][a-z0-9+.-]+$/i;
 const KEY_NAME = /PRIVATE KEY(?: BLOCK)?$/;
 
-/** Returns whether a variable or field of this name holds a credential. */
+/** Returns whether a variable or field with this name holds a credential. */
 export function isSecretName(name: string): boolean {
   return SECRET_FIELD.test(name);
 }
@@ -144,7 +144,7 @@ class FarSighted {
     this.#entries.push([at, looked]);
   }
 
-  /** Returns the first position whose matcher looked beyond `stop`, or `stop` if there is none. */
+  /** Returns the first position at which a matcher needed text after `stop`, or `stop` if there is none. */
   firstBeyond(stop: number): number {
     const least = stop - DECIDED_WITHIN;
     return this.#entries.find(([at, looked]) => looked > stop && at >= least)?.[0] ?? stop;

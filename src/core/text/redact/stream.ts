@@ -30,7 +30,7 @@ class KnownStage {
   }
 }
 
-/** Returns the end of a sequence of characters of one kind. */
+/** Returns the position after the last of the characters of one kind that begin at `from`. */
 function endOf(kind: Kind, text: string, from: number): number {
   let at = from;
   while (at < text.length && isOf(kind, text.charCodeAt(at))) at += 1;

@@ -14,7 +14,7 @@ export function publishFlow(unit: Unit, step: Omit<FlowEvent, "kind" | "sessionK
   }
 }
 
-/** Publishes the end of a flow. `runId`: its last run, or another unique id if it had none. */
+/** Publishes the end of a flow. `runId`: the flow's last run, or another unique id if the flow had no run. */
 export function publishFlowEnd(
   unit: Unit,
   { flowId, targetKey, requesterKey, turnsMax }: Flow,

@@ -63,8 +63,8 @@ function minutes(ms: number): string {
 }
 
 /**
- * Writes a note to the chat that the work came from, if it came from a chat. Others may have written to its
- * sessions since.
+ * Writes a note to the chat that the work came from, if it came from a chat. Other chats may have written to
+ * the sessions of the work since.
  */
 async function noteInChat(
   ports: { readonly outbound: OutboxListener },

@@ -28,7 +28,7 @@ export function createSuccessors(parts: JobParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
       if (run.state === "aborted") {
-        // The requests of an aborted run get no answer. The sessions that it asked only finish their work.
+        // Requests of an aborted run get no answer. The sessions that the run asked only finish their work.
         const reason =
           run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
         for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
@@ -50,7 +50,7 @@ export function createSuccessors(parts: JobParts): Successors {
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);
-      // This comes before the jobs below are ended, because their outcome is no longer needed.
+      // Comes before the end of the jobs below, because nobody needs their outcome.
       if (session !== undefined && aborted.runId === undefined) {
         await jobStopped(parts, acceptor, unit, session);
       }

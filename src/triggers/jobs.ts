@@ -63,7 +63,7 @@ export interface JobPatch extends Choices {
   readonly also?: Also<CronJob>;
 }
 
-/** The caller that creates, changes or runs a job: its rights, and the id of its token. */
+/** The caller that creates, changes or runs a job: the caller's rights, and the id of the caller's token. */
 export interface JobCaller {
   readonly viewer: Viewer;
   readonly id: string;
@@ -84,8 +84,8 @@ function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | unde
 }
 
 /**
- * Returns the creator of a changed job: the caller's token if it has limited rights, else the earlier creator
- * unless its token was removed.
+ * Returns the creator of a changed job: the caller's token if it has limited rights. Otherwise the earlier
+ * creator, unless that one's token was removed.
  */
 function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
   const { createdBy, ...rest } = job;

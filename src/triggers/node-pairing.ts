@@ -44,7 +44,7 @@ export interface NodeContext {
   readonly settings: Settings;
 }
 
-/** A device that has proved that it has its private key. */
+/** A device that has proved that it holds the private key of its id. */
 export interface Device extends NodeFacts {
   readonly id: string;
   readonly publicKey: string;

@@ -24,7 +24,10 @@ export interface OutsiderContext {
   readonly settings: Settings;
 }
 
-/** An outside caller with its session patterns. Without patterns, it covers all sessions. */
+/**
+ * An outside caller, with the patterns of the sessions that it may use. Without patterns, it may use all
+ * sessions.
+ */
 export interface Outsider {
   readonly viewer: Extract<Viewer, { kind: "operator" }>;
   /** The caller's own session, allowed regardless of the patterns. */

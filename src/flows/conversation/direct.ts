@@ -138,7 +138,7 @@ export async function directRunEnded(
   const { route, flow, kind, runId } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
   const origin = run.input.provenance?.kind;
-  // The hook or job has its own destination for the replies of its runs.
+  // Runs of hooks and jobs have their own destination for replies.
   if (origin === "hook" || origin === "cron") return;
   const text = await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);

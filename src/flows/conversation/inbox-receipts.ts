@@ -76,12 +76,12 @@ export async function answeredInInbox(unit: Unit, run: Run, reply: string): Prom
 async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string): Promise<void> {
   const { settings, acceptor } = parts;
   const run = await getRun(unit.tx, runId);
-  // Any other end than `ok` was reported when it happened.
+  // Every end except `ok` was reported when it happened.
   if (run?.flow === undefined || run.state !== "ok") return;
   if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");
   const flow = await getFlow(unit.tx, run.flow.flowId);
-  // A waiting client may go before it gets the outcome: then `conversationAnswerLost` notifies it.
+  // A waiting client may disconnect before it gets the outcome. Then `conversationAnswerLost` notifies it.
   if (flow === undefined || (await answerWaits(unit.tx, runId, unit.now))) return;
   const requester = await getSession(unit.tx, flow.requesterKey);
   const target = await getSession(unit.tx, flow.targetKey);
@@ -101,7 +101,7 @@ export function createInboxExpiry(parts: {
   };
 }
 
-/** Returns why a conversation ended without an answer, if its inbox lost its transcript. */
+/** Returns the reason text of a conversation that ended because the inbox's session lost its transcript. */
 export function lostInboxText(endReason: string | undefined): string | undefined {
   if (endReason !== "session_reset" && endReason !== "session_deleted") return undefined;
   const done = endReason === "session_reset" ? "reset" : "deleted";

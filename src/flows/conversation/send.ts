@@ -76,8 +76,8 @@ export type FollowUp = "announcement" | "inbox_answer" | "none";
 export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does not wait. */ & (
   | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
   /**
-   * The text was the reply that the target was waiting for. The target has received it and does not reply to
-   * it.
+   * The text was the reply that the target session was waiting for. The target has received the text and does
+   * not reply to it.
    */
   | { readonly kind: "answered_waiter"; readonly run: Run }
   /** The redacted reply. Empty if the target chose not to reply. */

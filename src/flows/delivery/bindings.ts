@@ -2,8 +2,7 @@
 // BD1: a message from a bound chat goes to the bound session; from a chat whose binding has ended, to the
 //      ordinary session of that chat.
 // BD2: the end date of a binding is a row, so a restart keeps it, and each message postpones it.
-// BD3: the people in a chat are notified once that it is no longer bound, in the transaction that ends the
-//      binding.
+// BD3: when a binding ends, the people in the chat are notified once, in the same transaction.
 // BD4: a sub-agent that was created for a thread is archived when the thread's binding has ended.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -101,8 +100,8 @@ export async function bindPlace(
 }
 
 /**
- * Returns the failure for a chat that is already bound. Names its session only to the session that spawned it
- * (I9).
+ * Returns the failure for a chat that is already bound. Names the bound session only to the session that
+ * spawned it (I9).
  */
 async function taken(
   db: Db,

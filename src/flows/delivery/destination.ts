@@ -78,7 +78,7 @@ export function checkPlace(
     const shown = quoted(accountId, 60);
     return fail("channel_unknown", `the channel ${channel} has no account ${shown}; configured: ${ids}`);
   }
-  // In settings, owners and allow lists have this prefix before an id.
+  // In the settings, `commands.owners` and allow lists write this prefix before an id.
   const prefix = `${channel}:`;
   const to = checkId("to", place.to.startsWith(prefix) ? place.to.slice(prefix.length) : place.to);
   if (!to.ok) return to;
@@ -110,8 +110,8 @@ function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): str
 }
 
 /**
- * Returns the sessions whose people read at a destination: bound to it, its own, or last used there, in this
- * order.
+ * Returns the sessions whose people read at a destination. First the sessions bound to it, then its own
+ * session, then those that last used it.
  */
 export async function sessionsAt(db: Db, settings: Settings, route: Route): Promise<Session[]> {
   const keys = keysAt(settings, route);
@@ -296,7 +296,7 @@ export async function answerPlace(
 ): Promise<Result<{ readonly route?: Route; readonly deliverTo?: Route }>> {
   const here = ok({ route: { channel: WEBCHAT, to: session.key } });
   if (channel === WEBCHAT) return here;
-  // Clients put their default channel into every request, so it counts only with `deliver`.
+  // Clients put their default channel into every request, so the channel counts only together with `deliver`.
   if (deliver !== true) return ok({});
   const last = announceRoute(session);
   if (channel === LAST) {

@@ -92,11 +92,11 @@ interface Note {
   readonly sessionKey: string;
   readonly route: Route;
   readonly text: string;
-  /** The kind of the note; its id begins with it. */
+  /** The kind of the note. The note's id begins with its kind. */
   readonly about: "pairing" | "command" | "trouble" | "permission";
 }
 
-/** Returns the prefix of the ids of a kind of note. */
+/** Returns the prefix that the ids of notes of one kind have. */
 export function notePrefix(about: Note["about"]): string {
   return `${about}-`;
 }

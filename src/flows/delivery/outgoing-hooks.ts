@@ -24,7 +24,7 @@ const PENDING_MAX = 100_000;
 /** Minimum interval between two counts of a full backlog. */
 const COUNT_EVERY_MS = 1_000;
 
-/** Returns the outbox route of a hook: its name, since its address may be a secret. */
+/** Returns the outbox route of a hook. It has the hook's name, because the address may be a secret. */
 export function hookRoute(hook: OutgoingHook): Route {
   return { channel: WEBHOOK, to: hook.name };
 }

@@ -12,7 +12,7 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { publishFlowEnd } from "../flow-events.ts";
 import { planChildCleanup } from "./end.ts";
 
-/** Ends an open conversation without an announcement, and its turns that have not started. */
+/** Ends an open conversation and those of its turns that have not started. Announces nothing. */
 export async function cancelConversation(
   acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
@@ -30,7 +30,7 @@ export async function cancelConversation(
   publishFlowEnd(unit, flow, { runId, turn: next?.flow?.turn, reason });
 }
 
-/** Ends one unfinished job and all jobs below it. Returns the runs that it ended. */
+/** Ends an unfinished job and all jobs below it. Returns the runs that were ended. */
 export async function cancelJob(
   acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
   unit: Unit,

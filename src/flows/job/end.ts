@@ -182,7 +182,7 @@ async function announceToThread(
   await hand(context, requester, text, last, { kind: "append" });
 }
 
-/** Posts the reply of a job with a thread of its own there, in the transaction that ends its run. */
+/** If a job has its own thread, posts its reply there, in the transaction that ends the run. */
 async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
   const { route, runId, reply = "" } = run;
   if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;
@@ -355,7 +355,7 @@ export async function jobMayHaveEnded(
   if (flow === undefined || (await isAtWork(unit, flow))) return;
   const context: JobContext = { ...parts, acceptor, unit, flow, child };
   const { last, result } = await outcomeOf(context);
-  // A child with its own thread has already posted its result there.
+  // A sub-agent with its own thread has already posted its result in the thread.
   const asks = last?.state === "ok" && child.spawn?.thread === undefined;
   const asked = asks && (await askChild(context, last, result));
   if (!asked) await settle(context);
@@ -426,7 +426,7 @@ async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | und
 /** Returns the figures of a job for its announcement. */
 async function statsOf(job: JobContext, runs: readonly Run[]): Promise<AnnouncementStats> {
   const { unit, child } = job;
-  // A run that ended while it waited in its lane has no duration.
+  // A run that ended before it started has no duration.
   const begun = runs.filter((run) => run.startedAt !== undefined);
   const started = Math.min(...begun.map((run) => run.startedAt ?? unit.now));
   const ended = Math.max(...begun.map((run) => run.endedAt ?? unit.now));

@@ -121,7 +121,7 @@ function childOf(
   };
 }
 
-/** Returns the child's first message: its job, and the paths of its files. */
+/** Returns the sub-agent's first message: the task, and the paths of the attached files. */
 function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentReceipt | undefined): string {
   if (attachments === undefined) return task;
   const hint = mountPath === undefined ? "" : ` (meant for ${JSON.stringify(mountPath)})`;
@@ -311,8 +311,8 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
     const before = await spawnedBefore(parts, request.callId);
     return before === undefined ? spawned : ok(before);
   } catch (error) {
-    // Perhaps the transaction succeeded and only its answer was lost: then the child has its files. Otherwise
-    // the next start removes them.
+    // If the store failed, the transaction may have succeeded with only its answer lost. Then the sub-agent
+    // needs the files. If it did not succeed, the gateway's next start removes them.
     if (!(error instanceof StoreProblem)) await undo();
     throw error;
   }

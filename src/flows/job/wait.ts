@@ -122,7 +122,7 @@ async function waitAsCaller(
   const all = jobs.map((job) => job.flowId);
   let answered: string[] = [];
   const open = (): string[] => all.filter((flowId) => !answered.includes(flowId));
-  // Each round waits until one more job has ended, or for the last time.
+  // Each round waits until one more job has ended or the deadline has passed.
   for (let rounds = all.length + 1; rounds > 0; rounds -= 1) {
     const before = answered.length;
     answered = await endedFlowsAmong(engine.store.db, all);

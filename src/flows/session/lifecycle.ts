@@ -45,7 +45,7 @@ import { cancelConversation } from "../job/cancel.ts";
 export interface LifecycleContext {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Checks that a model of this name exists; the failure lists the valid ones. */
+  /** Checks that a model with this name exists. The failure lists the valid models. */
   checkModel(name: string): Result<string>;
   /** Notifies the people in a chat that its session was deleted. */
   readonly outbound: OutboxListener;
@@ -264,7 +264,8 @@ export async function archiveIn(unit: Unit, key: string): Promise<void> {
 }
 
 /**
- * Ends the conversations of a session that loses its transcript, and their turns that still wait in a lane.
+ * Ends the conversations of a session that loses its transcript, and those of their turns that still wait in
+ * a lane.
  */
 async function endFlows(
   ctx: Facts,
@@ -273,8 +274,8 @@ async function endFlows(
   reason: "session_reset" | "session_deleted",
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
-    // A sub-agent's job ends with its runs, and is announced then. A reset of the requester does not cancel
-    // it.
+    // A sub-agent's job ends, and is announced, when its runs end. A reset of the requester does not cancel
+    // the job.
     if (flow.kind === "send") await cancelConversation(ctx.engine, unit, flow, reason);
   }
 }

@@ -67,7 +67,7 @@ interface NamedRequest {
   readonly also: (unit: Unit, session: Session) => Promise<void>;
 }
 
-/** Returns the conversation of this name, creating it if missing. */
+/** Returns the conversation with this name, and creates it if it is missing. */
 export async function createNamed(
   ctx: OpenContext,
   viewer: Viewer,

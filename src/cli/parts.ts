@@ -45,9 +45,9 @@ export interface RunningGateway {
 
 /** Result of inspecting a store directory, without changing it. */
 export interface StoreReport {
-  /** `absent`: it will be created at the first start. `in_use`: a gateway holds it. */
+  /** `absent`: the first start of a gateway creates the store. `in_use`: a running gateway holds it. */
   readonly state: "absent" | "free" | "in_use" | "problem";
-  /** Text for people: the process that holds it, or the problem and its fix. */
+  /** Text for people: names the process that holds the store, or the problem and its fix. */
   readonly text: string;
   /** Schema objects that differ from the expected ones, like `unknown trigger "x"`. */
   readonly differences: readonly string[];
@@ -231,7 +231,7 @@ export interface ChannelReport {
   readonly text: string;
 }
 
-/** This program and the machine that it runs on. */
+/** The parley program and the machine that it runs on. */
 export interface Machine {
   readonly version: string;
   readonly hostName: string;
@@ -256,7 +256,7 @@ export interface CliParts {
   readonly stderr: NodeJS.WritableStream;
   /** Whether both standard input and standard output are terminals. */
   readonly isTTY: boolean;
-  /** Calls `fire` at every signal of this name until the returned function is called. */
+  /** Calls `fire` each time the process gets the signal `name`, until the returned function is called. */
   onSignal(name: "SIGINT" | "SIGTERM", fire: () => void): () => void;
   /** Exits the process at once. */
   exitNow(code: number): void;

@@ -271,7 +271,7 @@ export function buildProgram(
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
   program.configureOutput({
     writeOut: (text) => void parts.stdout.write(text),
-    // The message is only collected here: `runCli` prints it, and may have to print it as JSON.
+    // The error message is only collected here. `runCli` prints it, perhaps as JSON.
     writeErr: writeError,
   });
   const on = (command: Command, load: Load): void => {
@@ -286,7 +286,7 @@ export function buildProgram(
   addOperations(program, on);
   addCompletion(program, on);
   describeHelp(program);
-  // This must be last, because a subcommand would inherit the setting when it is created.
+  // This call must be last: a subcommand that is created after it would inherit the setting.
   on(program.allowExcessArguments(), async () => defaultAction(program, await gateway()));
   return program;
 }

@@ -33,7 +33,8 @@ export type Op =
   | { readonly op: "end" };
 
 /**
- * Maximum length of each list of shown texts. Longer than the number of texts that are in progress at once.
+ * Maximum length of each list of shown texts. Greater than the number of texts that can be in progress at
+ * once.
  */
 const REMEMBERED_MAX = 500;
 /** Maximum number of remembered calls. The transcript shows all calls of a long run only at its end. */
@@ -81,7 +82,9 @@ export class ChatView {
   readonly #announced = new Map<string, string>();
   /** Lines held back while a message is growing. */
   readonly #held: Op[] = [];
-  /** Messages of other sessions, by the run that answers them. Each is shown when its run starts. */
+  /**
+   * Messages of other sessions, by the id of the run that answers them. Each is shown when that run starts.
+   */
   readonly #arriving = new Map<string, { readonly from: string; readonly text: string }>();
   /** The message that is being written: its text on the terminal so far. */
   #open: { readonly runId: string; text: string } | undefined;
@@ -115,7 +118,7 @@ export class ChatView {
 
   tool(data: ToolData): Op[] {
     const line = this.#toolLine(data);
-    // A stopped run may report its call while the next run is already writing its text.
+    // A stopped run may report a tool call while the next run is already writing text.
     const [runId] = data.toolCallId.split(":");
     if (this.#open !== undefined && this.#open.runId !== runId) return this.#holdBack(line);
     return [...this.#settleOpen(), ...line];
@@ -189,7 +192,8 @@ export class ChatView {
         return this.#holdBack([{ op: "line", text: `${head} ${excerpt(text, TASK_CHARS_MAX)}` }]);
       }
       case "announce": {
-        // In the sub-agent's own session, the announcement is its last message, which is shown anyway.
+        // In the sub-agent's own session, the announcement is the sub-agent's last message, which is shown
+        // anyway.
         if (mine && readAnnouncement(text, from) !== undefined) return [];
         const result = mine ? undefined : this.#announcement(text, from);
         if (result !== undefined) return result;
@@ -267,7 +271,7 @@ export class ChatView {
       take(this.#said, text);
       return ops;
     }
-    // The gateway stopped during this message and did not store it, so it is not in the transcript.
+    // The gateway stopped during this message without storing it, so the transcript does not have it.
     this.#open = undefined;
     const end: Op[] = open === undefined ? [] : [{ op: "end" }, ...this.#held.splice(0)];
     return [...end, { op: "line", text: `${this.#speaker()}${safeText(text)}` }];

@@ -61,7 +61,7 @@ async function eventOf(input: NodeJS.ReadableStream): Promise<HookEvent> {
   };
 }
 
-/** The window of a hook. */
+/** The coding agent's window in which a hook runs. */
 interface HookPlace extends Place {
   /** True if the program runs without a window, to continue the conversation. */
   readonly continued: boolean;
@@ -151,7 +151,7 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
     let code: number = EXIT.done;
     const write = async (text: string): Promise<boolean> => {
       const output = program.tell(text, event.name);
-      // At the end of a turn the model continues with the messages.
+      // Printed at the end of a turn, the messages make the model continue.
       noteEvent(cli, place, event, event.name !== "SessionStart");
       code = output.code;
       return print(cli, output);

@@ -44,8 +44,8 @@ export interface Program {
 }
 
 /**
- * The prompt that starts a turn for waiting messages. It has none of their text: other users of the machine
- * can read the arguments of a command.
+ * The prompt that starts a turn for waiting messages. The prompt has none of the messages' text, because
+ * other users of the machine can read a command's arguments.
  */
 export const NUDGE =
   "New messages wait in your Parley inbox. If they are not shown here, read them with the Parley tool " +
@@ -97,7 +97,7 @@ const claudeCode: Program = {
     ".mcp.json is often shared: this entry names a program of this machine.",
   ],
   edits(folder, { mcp, hook }) {
-    // A hook that runs in the background. If it exits with code 2, the program wakes its idle session.
+    // A hook that runs in the background. If the hook exits with code 2, the program wakes its idle session.
     const waiting = {
       type: "command",
       command: shellLine(hook),
@@ -126,7 +126,7 @@ const claudeCode: Program = {
     ];
   },
   door: "own",
-  // Only in a window: without one, Claude Code waits for its background hooks before it exits.
+  // Wait only in a window. Without a window, Claude Code waits for its background hooks before it exits.
   waits: (env, event) => env.CLAUDE_CODE_ENTRYPOINT === "cli" && !startsTurn(event),
   tell: (text, event) => (startsTurn(event) ? contextAt(event, text) : { stderr: text, code: 2 }),
   resume: (id, prompt) => ["claude", "-p", "--resume", id, prompt],

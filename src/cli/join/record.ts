@@ -71,7 +71,7 @@ export function readRecord(home: string, handle: string): JoinRecord | undefined
   return isObject(record) && Array.isArray(record.tokens) ? (record as unknown as JoinRecord) : undefined;
 }
 
-/** Whether a window of one handle would have the session of a window of the other. */
+/** Whether windows of the two handles would get the same session. */
 export function shareSession(one: string, other: string): boolean {
   const numbers = Array.from({ length: WINDOWS_MAX }, (_, at) => at + 1);
   return numbers.some((number) => windowHandle(one, number) === other || windowHandle(other, number) === one);

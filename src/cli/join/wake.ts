@@ -52,8 +52,8 @@ const OUTPUT_MAX_BYTES = 4_000;
 const REASON_MAX_CHARS = 300;
 const SOCKET_MAX_MS = 5_000;
 /**
- * Environment variables that a program sets for its child processes, and by which it detects that it was
- * started by itself.
+ * Environment variables that a coding agent sets for its child processes. They show it that it was started by
+ * another instance of itself.
  */
 const OF_PARENT = new RegExp(
   "^(CLAUDECODE|CLAUDE_(PID|ENV_FILE|CODE_(ENTRYPOINT|SESSION|CHILD|MESSAGING))" +

@@ -1,5 +1,6 @@
-// Owns the files about the open windows of a joined program, and the numbers of these windows. Because each
-// has its own number, two windows never share a session.
+// Owns the files about the open windows of a joined program, and the numbers of these windows. A window is
+// one running instance of a coding agent. Because each window has its own number, two windows never share a
+// session.
 // WI1: a window has its number from the start of its `parley mcp` until that ends; a free number is used
 //      again, so a restarted window returns to its session.
 // WI2: a hook belongs to the window whose program is among the hook's ancestors. A program that was started
@@ -145,7 +146,7 @@ export function continueWindow(folder: string, number: number): () => void {
 }
 
 /**
- * Makes this process the only one of its kind for a window: an earlier process detects that it was replaced.
+ * Makes this process the only one of its kind for a window. An earlier process detects that it was replaced.
  */
 export function takeOver(folder: string, number: number, kind: "waiter" | "waker"): () => boolean {
   const file = join(folder, `${number}.${kind}`);

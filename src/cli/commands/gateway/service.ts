@@ -102,7 +102,7 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
       ...Object.fromEntries(handed),
       HOME: home,
       PATH: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
-      // Not set after `su`, even if the manager is running.
+      // The variable is not set after `su`, even if the user's service manager is running.
       XDG_RUNTIME_DIR: env.XDG_RUNTIME_DIR ?? `/run/user/${machine.userId ?? 0}`,
     },
     outputMaxBytes: OUTPUT_MAX_BYTES,
@@ -119,7 +119,7 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
 
 const succeeded = (end: HostProgramEnd | undefined): boolean => end?.ending === "ended" && end.exitCode === 0;
 
-/** Returns the output of a failed program, or its exit code if it printed nothing. */
+/** Returns the output of a failed program, or the exit code if the program printed nothing. */
 function reasonOf(end: HostProgramEnd | undefined): string {
   if (end === undefined) return "command not found";
   const output = `${end.stderr}\n${end.stdout}`.trim();
@@ -166,7 +166,7 @@ async function ownFile(file: string): Promise<Result<string | undefined>> {
   );
 }
 
-/** Creates the file for keys. If it exists, only sets its mode to 600. */
+/** Creates the file for keys. If the file exists, only sets its mode to 600. */
 async function keepKeys(cli: Cli, file: string): Promise<void> {
   await ensureFolder(dirname(file));
   try {

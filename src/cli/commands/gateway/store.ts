@@ -95,7 +95,8 @@ export async function showStore(cli: Cli): Promise<number> {
 }
 
 /**
- * Runs a store operation. The first signal cancels it and undoes its changes; a second SIGINT exits at once.
+ * Runs a store operation. The first signal cancels the operation and undoes its changes. A second SIGINT
+ * exits at once.
  */
 async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>): Promise<number> {
   const { parts } = cli;

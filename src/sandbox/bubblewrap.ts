@@ -92,7 +92,7 @@ const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; ex
 const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;
 
 /**
- * Whether Linux counts processes for each user namespace, as it does since 5.14. Before, it counts them for
+ * Whether Linux counts processes for each user namespace, as it does since 5.14. Older kernels count them for
  * the whole machine.
  */
 function countsProcessesInside(): boolean {
@@ -132,7 +132,7 @@ async function weighsMore(processes: Tree["processes"], bytesMax: number): Promi
 
 /** Returns a function that checks the limits of a run other than time and disk: processes and memory. */
 function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
-  // One more, because the first process is Parley's shell, not the program's.
+  // One more than configured, because the first process is Parley's own shell.
   const threadsMax = needs.processesMax + 1;
   const memoryMax = needs.memoryMb * MEGABYTE;
   let weighing = false;
@@ -166,7 +166,10 @@ function namespaceArguments(shareNetwork: boolean): string[] {
 /** Enters the control group, then runs the command. */
 const ENTER = ["-c", 'echo $$ > "$1" && shift && exec "$@"', "sandbox"];
 
-/** Starts bubblewrap, inside the control group and the uplink's network if there are any. */
+/**
+ * Starts bubblewrap. If the sandbox has a control group or an uplink (its filtered network), bubblewrap
+ * starts inside them.
+ */
 function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
   const command = [...(found.uplink?.enter ?? []), "bwrap", ...args];
   if (found.wall !== undefined) return { file: "/bin/sh", args: [...ENTER, found.wall.entrance, ...command] };

@@ -232,7 +232,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
       ? remembered(`docker ${image}`, () => probeDocker(environment, image))
       : remembered(backend, () => probeBubblewrap(world, environment));
 
-  /** Probes the backend, and its network if it is required. Docker has its own network. */
+  /** Probes the backend, and also the sandbox's network if it is required. Docker has its own network. */
   async function probeFor(backend: Backend, needs: SandboxNeeds): Promise<Probe> {
     const found = await probe(backend, needs.image);
     if (!found.usable || backend === "docker" || !needs.network) return found;

@@ -110,8 +110,8 @@ class Looking {
   }
 
   /**
-   * Records a path of the workspace under its name and its real path. Other paths are not writable in a
-   * sandbox.
+   * Records a workspace path under its name and its real path. Paths outside the workspace are not writable
+   * in a sandbox.
    */
   async #note(path: string): Promise<void> {
     const real = await realpath(path).catch(() => path);

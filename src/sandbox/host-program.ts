@@ -27,7 +27,7 @@ function killTree(child: ChildProcess): void {
   }
 }
 
-/** Runs a program until it exits. Rejects if it could not be started. */
+/** Runs a program until it exits. Rejects if the program could not be started. */
 export async function runHostProgram(program: HostProgram, world: World): Promise<HostProgramEnd> {
   const { argv, cwd, env, outputMaxBytes, timeoutMs, signal } = program;
   const [file = "", ...args] = argv;

@@ -16,7 +16,7 @@ type Ends = { readonly [K in keyof Connection]-?: NonNullable<Connection[K]> };
 
 interface SocketRow {
   readonly uid: number;
-  /** Inode of the socket; 0 if its process has closed it. */
+  /** Inode of the socket. 0 if the process has already closed the socket. */
   readonly inode: number;
 }
 
@@ -78,7 +78,7 @@ export class NetworkPeers {
    */
   refuses(connection: Connection): Promise<boolean> | false {
     if (this.#carriers.size === 0 || process.platform !== "linux") return false;
-    // Copied, because a closed socket no longer has them.
+    // The addresses are copied, because a closed socket no longer has them.
     const { localPort = 0, remotePort = 0, remoteAddress = "" } = connection;
     return this.#judge({ localPort, remotePort, remoteAddress });
   }

@@ -17,7 +17,7 @@ import { SEARCH_PATH } from "../world/programs.ts";
 import { gitLayout } from "./git-layout.ts";
 import type { SandboxNeeds } from "./sandbox.ts";
 
-/** A path of the workspace that the sandbox mounts over itself. */
+/** A workspace path that the sandbox bind-mounts onto the same path. */
 export interface ProtectedPath {
   readonly path: string;
   readonly readOnly: boolean;
@@ -40,8 +40,8 @@ async function hold(path: string, readOnly: boolean): Promise<ProtectedPath | un
 }
 
 /**
- * Returns the path if it exists, else the nearest existing folder above it: protecting that folder prevents
- * that the path is created.
+ * Returns the path if it exists, else the nearest existing folder above it. Protecting that folder prevents
+ * the path from being created.
  */
 async function firstThere(workspace: string, path: string): Promise<string> {
   let there = path;

@@ -89,7 +89,9 @@ const realOf = (path: string): string => {
 
 /** Folders of this machine that a workspace must not overlap. */
 export interface Surroundings {
-  /** The gateway's store and configuration. A workspace must not contain them or be inside of them. */
+  /**
+   * The gateway's store and configuration. A workspace must neither contain these paths nor lie inside them.
+   */
   readonly keepOut: readonly string[];
   /** The gateway's code. The same rule applies, but a sandbox may show it. */
   readonly code?: string;

@@ -20,8 +20,8 @@ export interface SandboxInputs {
   readonly code: string;
   readonly codeCache?: CodeCache;
   /**
-   * Environment of the backend's own program, which needs it to find programs and docker's daemon. The
-   * program inside does not get it.
+   * Environment of the backend's own program, which finds programs and docker's daemon with it. The program
+   * inside the sandbox does not get this environment.
    */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;

@@ -95,8 +95,8 @@ export function openOtlp(settings: TraceSettings, facts: { version: string; inst
     url: settings.endpoint,
     headers: { ...settings.headers },
     timeoutMillis: EXPORT_MAX_MS,
-    // Only one export runs at a time (SQ2 of queue.ts), but the libraries still count it for a moment after
-    // its end.
+    // Only one export runs at a time (SQ2 of queue.ts), but the libraries still count an export for a moment
+    // after its end.
     concurrencyLimit: 4,
     httpAgentOptions: () => agent,
   });

@@ -166,7 +166,7 @@ class OtelTraces implements Traces {
         const code = isError === true ? failureCode(result) : undefined;
         this.#tellTool(run, begun, { endMs: event.atMs, result, ...optional({ code }) });
       },
-      // Open calls were parked with their run. The next attempt traces them.
+      // Calls that are still open were parked with their run. The run's next attempt traces them.
       left: () => open.clear(),
     };
   }

@@ -52,7 +52,10 @@ const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
   YARN_IGNORE_PATH: "1",
 };
 
-/** Returns the full environment of a command without a sandbox. Creates its home if it is missing. */
+/**
+ * Returns the full environment of a command without a sandbox. Creates the command's home folder if it is
+ * missing.
+ */
 export async function bareEnvironment(
   ctx: Pick<CallerContext, "agent"> & Pick<ReadingContext, "settings">,
 ): Promise<Result<Record<string, string>>> {

@@ -142,7 +142,7 @@ export interface Tool<Context> {
   ) => Promise<Result<ToolResult>>;
 }
 
-/** The optional arguments that get a value from their limit. */
+/** Optional arguments that have a default in the definition of their limit. */
 type Filled<A, L> = {
   [K in keyof A & keyof L]: L[K] extends ArgumentLimit<infer T> ? (undefined extends T ? never : K) : never;
 }[keyof A & keyof L];

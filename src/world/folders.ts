@@ -17,7 +17,7 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** Creates one folder if it is missing. Returns false if its parent is missing. */
+/** Creates a folder if it is missing. Returns false if the parent folder is missing. */
 function wasMade(path: string): boolean {
   try {
     // Synchronous: in the simulation only the simulated clock may start work.
@@ -30,7 +30,7 @@ function wasMade(path: string): boolean {
   }
 }
 
-/** Creates a folder and its missing parents, accessible only by their owner. */
+/** Creates a folder and its missing parents. Only their owner may access them. */
 export async function ensureFolder(path: string): Promise<void> {
   if (wasMade(path)) return;
   const above = dirname(path);

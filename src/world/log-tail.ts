@@ -9,7 +9,7 @@ const LINE_MAX_CHARS = 16_000;
 
 export interface LogTailLine {
   readonly seq: number;
-  /** A line of JSON. A line that was too long is cut, and no longer valid JSON. */
+  /** A line of JSON. A line that was too long is cut, so it is not valid JSON. */
   readonly text: string;
 }
 

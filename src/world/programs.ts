@@ -34,7 +34,7 @@ export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group has no processes any longer.
+    // The process group is empty.
   }
 }
 

@@ -25,7 +25,7 @@ export interface ProcessEnd {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly output: Output;
-  /** Beginning of the error stream. Empty if the command redirects it to its output. */
+  /** Beginning of the error stream. Empty if the command redirects its errors to its output. */
   readonly errors: string;
 }
 
@@ -51,14 +51,14 @@ export interface ProcessPlan {
   watch?(child: ChildProcess, stop: (why: Ending) => void): () => void;
 }
 
-/** It is not an error if a process does not read all of its input. */
+/** A process may leave part of its input unread. This is not an error. */
 function writeAll(stream: Writable | Readable | null | undefined, data: Buffer | string): void {
   const writable = stream as Writable;
   writable.on("error", () => undefined);
   writable.end(data);
 }
 
-/** Starts a process and waits for its exit. Rejects if it could not be started. */
+/** Starts a process and waits until it exits. Rejects if the process could not be started. */
 export function runProcess(plan: ProcessPlan): Promise<ProcessEnd> {
   const { input, data = [], timeoutMs } = plan;
   const child = spawn(plan.file, plan.args, {

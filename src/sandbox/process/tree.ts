@@ -31,7 +31,7 @@ export function childrenOf(pid: number): number[] {
 }
 
 export interface Tree {
-  /** One entry for each process: the ids of its threads. */
+  /** Has one entry for each process: the ids of the process's threads. */
   readonly processes: readonly (readonly string[])[];
   /** Number of threads of all processes: the kernel's limit counts threads. */
   readonly threads: number;

@@ -21,8 +21,8 @@ const START_FIELD_AFTER_NAME = 19;
 
 export interface ProcessWall {
   /**
-   * A file that adds processes to the group: a process that writes its id to it enters the group, with its
-   * later children.
+   * A file that adds processes to the group. A process that writes its own id into the file enters the group,
+   * with its later children.
    */
   readonly entrance: string;
   /** Removes the group. Call it after all processes of the group have exited. */
@@ -93,7 +93,7 @@ export function removeLeftWalls(): void {
     try {
       for (const name of readdirSync(place)) if (isLeft(name)) removeQuietly(join(place, name));
     } catch {
-      // This version of control groups is not available here.
+      // The system does not have this version of control groups.
     }
   }
 }

@@ -97,8 +97,8 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
 }
 
 /**
- * Returns the real path of the workspace folder. Creates it if it is missing. Links are allowed: the operator
- * chose its location.
+ * Returns the real path of the workspace folder. Creates the folder if it is missing. Its path may contain
+ * links, because the operator chose it.
  */
 export async function openWorkspace(workspace: string): Promise<Result<string>> {
   try {

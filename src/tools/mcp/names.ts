@@ -8,7 +8,10 @@ import { outsidePrefix } from "../../core/rules/tool-policy.ts";
 const NAME_MAX_CHARS = 64;
 const DIGEST_CHARS = 8;
 
-/** Returns the name of a tool: its own name if valid, otherwise its valid characters and a digest. */
+/**
+ * Returns the name of a tool: its own name if that is valid, otherwise the valid characters of the name and a
+ * digest.
+ */
 export function outsideName(server: string, tool: string): string {
   const prefix = outsidePrefix(server);
   const plain = tool.replaceAll(/[^a-zA-Z0-9_-]/g, "_");

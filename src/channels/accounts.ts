@@ -27,7 +27,7 @@ export function accountName(channel: string, accountId: string): string {
   return `${channel}:${accountId}`;
 }
 
-/** One account of a channel that only one process may listen to. */
+/** An account of a channel. Only one process may listen to it. */
 export interface Account {
   /** Unique in the deployment, like `telegram:default`. */
   readonly name: string;
@@ -221,7 +221,9 @@ class Keeper {
     this.#say(isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error", text, fields);
   }
 
-  /** Logs a failure when it begins, when its reason changes, and when an operator has to act. */
+  /**
+   * Logs a failure of the account when it begins, when the reason changes, and when an operator has to act.
+   */
   #say(level: "warn" | "error", why: string, fields: object): void {
     const isNews = this.#said?.why !== why || this.#said.level !== level;
     this.#said = { level, why };

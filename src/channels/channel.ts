@@ -75,7 +75,8 @@ export interface InboundMessage {
   readonly quoted?: { readonly text: string; readonly senderName?: string };
   readonly media: readonly InboundMedia[];
   /**
-   * Present if this message is an edit of the earlier message with this id. Each edit has a different value.
+   * Present if this message edits an earlier message. Both have the same message id; `edit` differs for each
+   * edit.
    */
   readonly edit?: string;
   /** Time of the message, in ms since 1970. */

@@ -197,7 +197,7 @@ export class OutboxWorker implements DeliveryWorker {
     return nextDueAt(db, of);
   }
 
-  /** Starts the due webhook events. Returns the time of the next check. */
+  /** Starts to send the webhook events that are due. Returns the time of the next check. */
   async #beginNews(): Promise<number | undefined> {
     const now = this.#parts.world.clock.now();
     const pace = this.#pace;

@@ -36,8 +36,8 @@ export type SourceEntry =
   | { readonly kind: "unknown"; readonly what: string };
 
 /**
- * Position of an entry in the tree of its file. `parentId` is null at the root, and absent if the entry does
- * not name its parent.
+ * Position of an entry in the tree that its file contains. `parentId` is null at the root, and absent if the
+ * entry names no parent.
  */
 export interface EntryPosition {
   readonly id?: string;
@@ -58,7 +58,7 @@ export function entryPositionOf(value: unknown): EntryPosition {
   };
 }
 
-/** Returns the time of an entry: the one of its message, else its own. */
+/** Returns the time of an entry: the time of its message, else the entry's own time. */
 export function timestampOf(value: unknown, now: number): number | undefined {
   const { message, timestamp } = fieldsOf(value);
   return timeIn(fieldsOf(message).timestamp, now) ?? timeIn(timestamp, now);

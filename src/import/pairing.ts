@@ -18,7 +18,7 @@ export interface TimedSourceEntry {
   readonly entry: SourceEntry;
   readonly name: string;
   readonly at: number;
-  /** For a compaction: the id of the first message that was not summarized. */
+  /** Only for a compaction: the id of the first message that was not summarized. */
   readonly firstKept?: string;
 }
 

@@ -36,7 +36,7 @@ export const UNREAD_WORDS: Readonly<Record<Unread, string>> = {
 export interface SourceDir {
   /** The real path of the directory. */
   readonly root: string;
-  /** Lists a folder, given by its path segments. Empty if it does not exist. */
+  /** Lists a folder, given by its path segments. The list is empty if the folder does not exist. */
   list(folder: readonly string[]): Promise<Named[]>;
   /** Opens a file; the caller closes the handle. */
   open(path: readonly string[]): Promise<Opened>;

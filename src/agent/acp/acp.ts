@@ -68,7 +68,7 @@ interface Seat {
 /** The state of one session in this process. */
 interface SessionState {
   seat: Seat | undefined;
-  /** Resolves when the running turn and its clean-up are done; the next turn waits for it. */
+  /** Resolves when the running turn and its clean-up are done. The next turn waits for this. */
   busy: Promise<void>;
   turns: number;
   idle: Timer | undefined;
@@ -227,7 +227,7 @@ export class AcpAgents {
     seat.lastRunId = runId;
     const answered = connection.prompt(prompt, turn, args.ask);
     const input = inputOf(entries)?.id;
-    // Even if the prompt fails, the agent has received it.
+    // Even if the prompt fails, the agent has received the prompt's text.
     const told = answered.then(async (answer) => {
       if (input !== undefined) seat.knownUpTo = input;
       const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;

@@ -15,12 +15,15 @@ type ReadTool = (request: RequestPermissionRequest, server: string) => string | 
 const GEMINI_MCP_OPTIONS = ["proceed_always_server", "proceed_always_tool"];
 const GEMINI_OMITTED = /^\[Payload omitted due to length with parameters: (.*)\]$/s;
 
-/** Returns the part of a text after its given beginning, or undefined if it begins otherwise. */
+/** Returns the rest of a text that starts with `beginning`. Undefined if the text starts otherwise. */
 function after(beginning: string, text: unknown): string | undefined {
   return typeof text === "string" && text.startsWith(beginning) ? text.slice(beginning.length) : undefined;
 }
 
-/** `dynamic`: the server was added with the session, not from a file of the user or of the project. */
+/**
+ * Claude Code reports the source `dynamic` for a server that came with the session, not from a file of the
+ * user or project.
+ */
 function claudeTool({ toolCall }: RequestPermissionRequest, server: string): string | undefined {
   const { toolName, mcpServer } = fieldsOf(fieldsOf(toolCall._meta).claudeCode);
   const { name, source } = fieldsOf(mcpServer);

@@ -307,7 +307,8 @@ export class AcpTurn {
       this.#over = true;
       this.#failed.reject(error);
     }
-    // Set in the same step as the last check, so that no segment added in between is missed.
+    // Cleared in the same synchronous step as the last check, so no segment can be added in between and be
+    // missed.
     this.#busy = false;
   }
 

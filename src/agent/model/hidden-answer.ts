@@ -44,7 +44,7 @@ export class HiddenStream {
     return { offset, text };
   }
 
-  /** Ends the stream. Returns the split text of the message. */
+  /** Ends the stream. Returns the message's text, split into its visible and its hidden part. */
   settle(whole: string): SplitText {
     if (whole !== this.#heard) return splitHidden(whole);
     this.#split.end();

@@ -22,7 +22,7 @@ export interface Seen {
   notConnected?: boolean;
 }
 
-/** One attempt of a model request, the argument of every client. */
+/** One attempt of a model request. Each client gets it as its argument. */
 export interface Call {
   readonly world: Pick<World, "clock" | "gather">;
   readonly model: ProviderModel;

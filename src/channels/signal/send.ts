@@ -85,7 +85,7 @@ function ofResults(value: unknown): DeliveryOutcome | undefined {
   return unknown(`signal-cli could not send it (${head(safeLine(types[0] ?? ""), 40)})`);
 }
 
-/** These Java exceptions show that the daemon had no network before anything was sent. */
+/** Matches the Java exceptions which show that the daemon had no network before anything was sent. */
 const NOTHING_LEFT = /\((?:UnknownHost|Connect|NoRouteToHost|HttpConnectTimeout)Exception\)/;
 
 const CODES = { user: -1, network: -3, identity: -4, limit: -5, noMethod: -32601, noAccount: -32602 };

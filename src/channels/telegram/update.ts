@@ -98,7 +98,8 @@ function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: bo
   if (to !== undefined) return { kind: "moved", from: chatId, to };
   const content = contentOf(message);
   if (content === undefined) return skip("no content");
-  // Not an edit by a person: live locations update every few seconds, and polls when they end.
+  // Such an edit is not made by a person: Telegram updates a live location every few seconds, and a poll at
+  // its end.
   if (isEdit && content.words === "" && content.files.length === 0) return skip("an edit without text");
   const sender = senderOf(message, chat, type);
   if (sender === undefined) return oddity("a message without a sender");
@@ -187,7 +188,10 @@ function editOf(at: number, { words, files, note }: Content): string {
   return `${at}-${createHash("sha256").update(held).digest("hex").slice(0, 16)}`;
 }
 
-/** A command at the beginning of a text: its name, the bot that it names, and its arguments. */
+/**
+ * A command at the beginning of a text: the command's name, the bot that it is addressed to, and its
+ * arguments.
+ */
 interface Command {
   readonly name: string;
   readonly to: string | undefined;

@@ -18,7 +18,7 @@ const SIGN = /[*_~`]/;
 const WORD = /[\p{L}\p{N}]/u;
 const BLANK = /^\s?$/;
 
-/** One character of the output, or a mark. */
+/** One character of the output, or a formatting mark. */
 interface Cell {
   readonly text: string;
   /** `sign`: a mark that we add. `fixed`: a character of code or of a URL, which is never escaped. */

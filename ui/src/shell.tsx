@@ -117,7 +117,7 @@ function titleOf(at: Route, view: string): string {
   return [...session, ...tab, view, "Parley"].join(" · ");
 }
 
-/** Refuses files that are dropped where nothing takes them, so that the browser does not open them. */
+/** Refuses files that are dropped outside of any drop area. Otherwise the browser would open them. */
 function refuseFiles(event: DragEvent): void {
   const { dataTransfer, defaultPrevented } = event;
   if (defaultPrevented || dataTransfer === null || !dataTransfer.types.includes("Files")) return;

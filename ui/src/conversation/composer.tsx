@@ -85,7 +85,7 @@ function useDraft(sessionKey: string, onSent: () => void) {
         ...(attachments.length === 0 ? {} : { attachments }),
       });
       write("");
-      // Others may have been added meanwhile.
+      // Other pictures may have been added while these were read.
       keepPictures(
         sessionKey,
         picturesOf(sessionKey).filter((one) => !pictures.includes(one)),

@@ -158,7 +158,7 @@ class Items {
     this.#step(result, step);
   }
 
-  /** Adds an agent's message: its texts, and the steps of its work. */
+  /** Adds an agent's message: the texts, and the steps of the agent's work. */
   #answer(message: Extract<Message, { role: "assistant" }> & { runId?: string }): void {
     const { id: messageId, runId, content, timestamp: calledAt } = message;
     const run = this.#run(message);
@@ -270,7 +270,7 @@ export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
   for (const item of known.values())
     if (item.kind === "work") for (const { id } of item.steps) works.set(id, item.id);
   const reused = (fresh: Item): Item => {
-    // Work keeps its id when it grows at either end, so that its open rows stay open.
+    // A block of work keeps its id when steps are added at either end, so that its open rows stay open.
     const workId =
       fresh.kind === "work" ? fresh.steps.map(({ id }) => works.get(id)).find(Boolean) : undefined;
     const item = workId === undefined ? fresh : { ...fresh, id: workId };
@@ -280,7 +280,7 @@ export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
   return folded(freshItems(thread).map(reused)).map(reused);
 }
 
-/** Returns true if an item shows this message, or hides it until it is opened. */
+/** Returns true if an item shows this message, or would show it when opened. */
 export function holds(item: Item, messageId: string | undefined): boolean {
   if (messageId === undefined) return false;
   if (item.kind === "quiet") return item.items.some((one) => holds(one, messageId));

@@ -76,7 +76,7 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
     }),
   );
   const all = [...picturesOf(sessionKey), ...added];
-  // Others may have been added meanwhile.
+  // Other pictures may have been added while these were read.
   const tooMuch = problemOfAll(all.length, charsOf(all));
   if (tooMuch !== undefined) throw new Error(tooMuch);
   keepPictures(sessionKey, all);

@@ -16,7 +16,10 @@ export const WINDOW_MAX = 300;
 
 export interface Thread {
   readonly sessionKey: string;
-  /** A reset of the session changes this id. Undefined while the key of the session was never used. */
+  /**
+   * Id of the transcript, which a reset of the session changes. Undefined if the session's key was never
+   * used.
+   */
   readonly sessionId: string | undefined;
   readonly thinkingLevel: string;
   /** Oldest first. */

@@ -101,7 +101,7 @@ function show(chainId: string | undefined): void {
   if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
 }
 
-/** Waits until the act is over. Shows its chain as soon as it exists. */
+/** Waits until the act is over. Shows the act's chain as soon as the chain exists. */
 async function watch(before: string | undefined): Promise<void> {
   let shown = before;
   do {
@@ -133,7 +133,7 @@ async function play(act: number): Promise<void> {
   if (mine === turn) tour.value = { ...tour.value, playing: false };
 }
 
-/** Starts the demo, or continues it where it stopped. */
+/** Starts the demo, or continues an earlier one at the point where it stopped. */
 export async function enterTour(): Promise<void> {
   const mine = ++turn;
   try {

@@ -77,7 +77,7 @@ function tellOf(before: Read, now: Read): void {
   if (first === undefined) return;
   const title = fresh.length === 1 ? itemName(first) : `${fresh.length} items need you`;
   try {
-    // With the same tag, the notifications of two tabs about one item are one.
+    // The notifications of two tabs about one item have the same tag, so the browser shows only one.
     new Notification(safeLine(title), { body: safeLine(first.summary), tag: first.id });
   } catch {
     // On Android, only a service worker may show notifications.

@@ -31,7 +31,7 @@ interface Named {
   readonly displayName?: string | undefined;
 }
 
-/** Returns the label of a session, or else its name, or else the short form of its key. */
+/** Returns the label of a session, else the name, else the short form of the key. */
 export function sessionName(session: Named): string {
   return session.label || session.displayName || shortKey(session.key);
 }

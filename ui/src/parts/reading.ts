@@ -34,7 +34,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   wanted.current = read;
   const readInTurn = useMemo(() => {
     const turn = inTurn(async () => {
-      // Another key is wanted now.
+      // The key has changed since, so this read is not needed.
       if (latest.current !== turn) return;
       setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
       try {
@@ -56,7 +56,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
 }
 
 /**
- * Calls `again` soon after each event of this name that `isAbout` accepts. Without `isAbout`, after every
+ * Calls `again` soon after each event `name` that `isAbout` accepts. Without `isAbout`, after each such
  * event.
  */
 export function useNews<E extends keyof EventPayloads>(

@@ -29,8 +29,8 @@ function Search() {
   const input = useRef<HTMLInputElement>(null);
   const { search } = wish.value;
   useEffect(() => {
-    // The URL has changed, so show its search text. But while the user types, the field is newer than the
-    // URL: keep it.
+    // The URL has changed, so show the search text in it. But keep the field's text while the user types,
+    // because it is newer than the URL.
     if (input.current !== null && document.activeElement !== input.current) input.current.value = search;
   }, [search]);
   return (

@@ -32,9 +32,9 @@ export type ForestLine =
       readonly parent: string;
       /** Position in its branch; 1 for the first row. */
       readonly position: number;
-      /** Number of rows in its branch, or -1 if not all of them were read. */
+      /** Number of rows in the row's branch, or -1 if not all of them were read. */
       readonly size: number;
-      /** True if its children are shown, undefined if it has none. */
+      /** True if the row's children are shown. Undefined if the row has no children. */
       readonly open: boolean | undefined;
       readonly gone: boolean;
     }
@@ -200,7 +200,7 @@ export class Forest {
   }
 
   /**
-   * Returns the branch of a row: the one that it is already in, or else that of its parent. So a row at the
+   * Returns the branch of a row: the branch that the row is already in, else its parent's. So a row at the
    * top stays there when its parent is deleted.
    */
   #homeOf({ key, spawnedBy }: ListedRow): string {

@@ -54,7 +54,7 @@ let isReadingNews = false;
 let revealed: string | undefined;
 /** The row of that session, if the list had not read it when the session was opened. */
 let pinned: ListedRow | undefined;
-/** The key of that session's topmost ancestor, or its own key if it has none. */
+/** The key of that session's topmost ancestor, or the session's own key if it has no ancestor. */
 let pinnedRoot = "";
 /** Reasons to hold the rows in place, for example a pointer over them or a recent key press. */
 const holders = new Set<string>();
@@ -260,7 +260,7 @@ async function openAbove(key: string): Promise<void> {
   if (forest.flat || above.every((one) => open.has(one))) return draw(false);
   for (const one of above) {
     open.add(one);
-    // This branch may be outside the visible part, and only visible branches are read automatically.
+    // The branch may be outside the visible part, and only visible branches are read automatically.
     if (forest.branch(one) === undefined) void readBranch(one);
   }
   draw(false);

@@ -51,7 +51,7 @@ function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   );
 }
 
-/** A button that shows changes which are held back: it moves the rows to their positions. */
+/** A button that applies the changes that are held back: it moves the rows to their new positions. */
 function News() {
   const count = unsettled.value;
   if (count === 0) return null;

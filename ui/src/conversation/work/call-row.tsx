@@ -39,7 +39,7 @@ export function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
 }
 
-/** The status of a call; its duration if it succeeded. */
+/** The status of a call, or the duration of a call that succeeded. */
 function Outcome({ step, running }: { step: CallStep; running: boolean }) {
   const { result, calledAt } = step;
   if (result === undefined)

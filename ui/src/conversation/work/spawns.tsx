@@ -22,7 +22,7 @@ type CallStep = Extract<Step, { kind: "call" }>;
 
 /** Keys in one request: the gateway's limit. */
 const KEYS_MAX = 200;
-/** Number of last messages to read of a sub-agent; its last text is among them. */
+/** Number of a sub-agent's last messages to read. The sub-agent's last text is among them. */
 const LAST_MESSAGES = 8;
 
 /** Returns true if a step spawns a sub-agent. */
@@ -42,7 +42,10 @@ interface JobState {
   readonly tone: Tone;
 }
 
-/** Returns the state of a job. `row`: undefined while it is not known; null: it is deleted or not visible. */
+/**
+ * Returns the state of a job. `row` is undefined while it is unknown, and null if the session is deleted or
+ * not visible.
+ */
 function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boolean): JobState | undefined {
   const { result } = step;
   if (result === undefined)

@@ -123,8 +123,8 @@ function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boo
   return moments
     .map((moment, place) => ({ moment, place }))
     .sort((a, b) => {
-      // Points in time of one step keep their order. If times are equal, the end of a run comes before its
-      // consequences.
+      // The points in time of one step keep their order. If times are equal, the end of a run comes before
+      // the steps that it causes.
       if (a.moment.at !== b.moment.at) return a.moment.at - b.moment.at;
       if (a.moment.id === b.moment.id)
         return ["row", "run", "end"].indexOf(a.moment.phase) - ["row", "run", "end"].indexOf(b.moment.phase);

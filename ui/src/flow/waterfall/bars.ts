@@ -7,7 +7,7 @@ import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-ste
 import { duration, money, tokens } from "../../parts/format.ts";
 import { type Around, countWords, hasRun, homeOf, isActive, isFailed, title, waitWords } from "../words.ts";
 
-/** Minimum number of sibling jobs, or of calls of a tool, that share a row. */
+/** Minimum number of sibling jobs, or of calls to the same tool, that are put into one row. */
 const GROUP_MIN = 4;
 
 export interface Bar {
@@ -24,7 +24,7 @@ export interface Bar {
   readonly cost?: number | undefined;
   /** The step of the run or wait; for a call, of its run. */
   readonly step: ChainStep;
-  /** Its calls and waits, and the runs that it caused, in the order of time. */
+  /** The run's calls and waits, and the runs that it caused, in order of time. */
   readonly children: readonly Bar[];
 }
 
@@ -75,7 +75,7 @@ function causesOf(steps: readonly ChainStep[]): Map<string, string> {
   const earlier = new Set<string>();
   for (const step of steps) {
     const cause = causeOf(step);
-    // Only an earlier step can be a cause, so that there are no circles.
+    // Only an earlier step can be a cause, so causes never form a cycle.
     if (cause !== undefined && earlier.has(cause.id)) causes.set(step.id, cause.id);
     earlier.add(step.id);
   }

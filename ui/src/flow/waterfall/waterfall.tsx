@@ -22,7 +22,7 @@ const NAMES_NARROW = 140;
 const NARROW = 600;
 /** Minimum distance between two times above the bars. */
 const TICK_WIDTH = 110;
-/** With more rows than this, runs are closed at first. */
+/** If there are more rows than this, runs are closed at first. */
 const OPEN_ROWS_MAX = 200;
 const MOVING_MS = 1_000;
 /** Deeper levels have the same indent. */

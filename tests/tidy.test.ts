@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const TEXT = /(\.(tsx?|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
 /** In a second working tree, `.git` is a file. */
 const SKIPPED = ["node_modules", "dist", "coverage", ".git"];
-/** npm generates this file, so most rules ignore it. `packageProblems` checks it. */
+/** npm generates package-lock.json, so most rules ignore it. `packageProblems` checks this file. */
 const LOCK_FILE = "package-lock.json";
 
 function textsBelow(folder: string): Map<string, string> {

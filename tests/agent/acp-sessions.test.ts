@@ -53,7 +53,7 @@ async function messagesOf(client: GatewayClient) {
   return (await client.request("chat.history", { sessionKey: "main" })).messages;
 }
 
-test("I2, PR3, AP1: a killed gateway leaves no agent process behind; the run resumes, and the agent is told about the break", async () => {
+test("I2, PR3, AP1: a killed gateway leaves no agent process behind; the run resumes, and the agent learns about the break", async () => {
   const home = temporaryFolder();
   const config = acpConfig(home, { env: { ACP_LOAD: "1" } });
   const first = await startProcess({ config });

@@ -45,7 +45,7 @@ export interface RawServer {
 
 export type Answers = (response: ServerResponse, api: WireApi) => unknown;
 
-/** Starts a server that writes the given bytes, also byte by byte. */
+/** Starts a server that answers as given, for example byte by byte. */
 export async function rawServer(first: Answers): Promise<RawServer> {
   let how = first;
   const sent: Sent[] = [];
@@ -132,7 +132,7 @@ export async function made(client: Client, request: ModelRequest, signal?: Abort
 }
 
 /**
- * Returns the outcome as callers of the client see it: the message, or the error and whether it is
+ * Returns the outcome that callers of the client get: the message, or the error and whether the call may be
  * retried.
  */
 export function seenOf({ outcome, text }: Made): unknown {

@@ -128,7 +128,7 @@ test("if some of several jobs are refused, each reason is reported once", async 
   );
 });
 
-test("sub-agents are listed with their state, and a cancellation reports how many it ended", async () => {
+test("sub-agents are listed with their state, and a cancellation reports how many sub-agents it ended", async () => {
   const subagents = [
     { sessionKey: "k1", label: "job 1", state: "running", finished: false, task: "count" },
     { sessionKey: "k2", state: "idle", finished: true, ended: "announced", task: "read" },

@@ -93,7 +93,7 @@ test("in a chat without topics the chat itself is bound, until somebody removes 
   expect(runs).toEqual([{ session_key: "agent:main:main" }]);
 });
 
-test("if bindings are disabled, the agent is told which setting would enable them", async () => {
+test("if bindings are disabled, the agent's error names the setting that would enable them", async () => {
   const { app, says, shown } = await open({
     threadBindings: { enabled: false, idleHours: 24, maxAgeHours: 0 },
   });

@@ -357,7 +357,7 @@ test("a dead receiver's queue is limited: one failed row counts the dropped even
 });
 
 test.deep(
-  "the queue is long enough for a burst: none of 1,500 events is dropped",
+  "the queue is long enough for a burst: it drops none of 1,500 events",
   async () => {
     const receiver = await startReceiver();
     const bench = await open([hookTo(receiver.url)]);

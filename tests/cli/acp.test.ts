@@ -90,8 +90,8 @@ async function openEditor(home: string, args: readonly string[] = []): Promise<E
 }
 
 /**
- * Makes a home: its agent `main` is a program that tests control, its agent `research` is the offline
- * model.
+ * Makes a home folder with two agents: `main` is a program that the tests control, `research` uses the
+ * offline model.
  */
 async function makeStage(more: Record<string, unknown> = {}) {
   const runtime = { type: "acp", command: ACP_AGENT, ...more };

@@ -11,7 +11,7 @@ test("names of tools in hints and messages are replaced by commands", () => {
   expect(inCommands(trouble)).toEqual({ ...trouble, error: `no key. ${told}`, hint: told });
 });
 
-test("a hint that names several tools keeps their names", () => {
+test("a hint that lists tools is printed with the tools' names, not with commands", () => {
   const trouble = { code: "tool_denied", error: "denied", hint: "You have: sessions_list." };
   expect(inCommands(trouble)).toEqual(trouble);
 });

@@ -253,7 +253,7 @@ async function hostile(answerOf: (method: string) => unknown): Promise<{ url: st
 }
 
 test.each([["answers"], ["refusals"]])(
-  "ST1: no command passes a hostile gateway's %s to a terminal",
+  "ST1: no command prints a hostile gateway's %s on a terminal",
   async (kind) => {
     const { url, asked } = await hostile((method) => {
       if (kind === "refusals") return undefined;

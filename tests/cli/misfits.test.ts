@@ -131,7 +131,7 @@ test("parley send --wait that loses the connection prints the run id and the com
     return sessions.find(({ key }) => key === "agent:main:main")?.state;
   };
   await expect.poll(state).toBe("running");
-  // The run is stored before its sender gets an answer, so later requests find it.
+  // The run is stored before its sender gets an answer, so later requests find the run.
   await state();
   await gateway.end("SIGKILL");
   const { code, out, err } = await waiting;

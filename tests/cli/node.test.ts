@@ -114,7 +114,7 @@ test("of two programs with the same key, the first one reports that it was repla
   expect(one.err()).toContain("--key FILE");
 });
 
-test("a node exits on errors that a retry cannot fix, and retries after others", async () => {
+test("a node exits on errors that a retry cannot fix, and retries after all other errors", async () => {
   const { home, url } = await gatewayHome();
   const early = node(url);
   await early.said(/no gateway at .*Retrying/);

@@ -251,7 +251,7 @@ test.skipIf(!has("systemd-analyze"))(
     };
     const text = readFileSync(unit, "utf8");
     expect(verify(text)).toMatchObject({ status: 0, stderr: "" });
-    // systemd checks that the program exists, so it reports a path that it parsed wrongly.
+    // systemd checks that the program exists. So it reports a path if it has parsed the path wrongly.
     expect(verify(text.replace("%%n", "%n")).stderr).toContain("not executable");
     expect(verify(text.replace("OOMPolicy", "OomPolicy")).stderr).toContain("OomPolicy");
   },

@@ -17,7 +17,7 @@ const CONVERSATION = "0b9a2f0e-0000-4000-8000-000000000000";
 const BOT_TOKEN = "123456789:AAH-not-a-real-token-of-any-bot-0";
 const TEST_MS = 120_000;
 
-/** Logs its arguments, then does what the file `behaviour.mjs` beside it says. */
+/** A program that logs its arguments, and then executes the file `behaviour.mjs` beside it. */
 const PROGRAM = (folder: string): string => `#!${process.execPath}
 import { appendFileSync } from "node:fs";
 const words = [process.argv[1].split("/").at(-1), ...process.argv.slice(2)];
@@ -222,7 +222,7 @@ test.each([
   ],
   ["that reads nothing", ["gemini"], "", "it was continued without a window but did not read the message"],
 ] as const)(
-  "wake resume with a program %s: the owner learns the reason, and the next window gets the message",
+  "--wake resume: if the program is one %s, the owner is notified of the reason, and the next window gets the message",
   async (_, programs, behaviour, reason) => {
     const scene = await openScene("gemini", { programs, behaviour, join: ["--wake", "resume"] });
     await close(scene, await scene.open());

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { cleanup } from "../kit/engine/engine.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
 
-/** Replaces a window of a coding agent: starts the MCP server and the hooks as the agent does. */
+/** Stands in for a coding agent's window: starts the MCP server and the hooks as the agent does. */
 export class Window {
   readonly #shell: ChildProcess;
   readonly #home: string;
@@ -40,7 +40,7 @@ export class Window {
     this.#shell.stdin?.write(`printf '%s\\n' '${JSON.stringify(request)}' >&9\n`);
   }
 
-  /** Closes the window: its MCP server loses its input. */
+  /** Closes the window, by closing the standard input of its MCP server. */
   close(): void {
     this.#shell.stdin?.end();
   }

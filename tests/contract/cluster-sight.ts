@@ -46,7 +46,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(heard()).toEqual([{ kind: "outbox", deliveryId: "delivery", sessionKey: MAIN, state: "failed" }]);
   });
 
-  test("an event that is too large for one hint arrives in order", async () => {
+  test("an event that is too large for one hint (a message between processes) arrives in order", async () => {
     const long = "long ".repeat(10_000);
     const { a, b } = await two(openGround, { [MAIN]: () => long });
     const run = await a.app.tell(MAIN, "work");

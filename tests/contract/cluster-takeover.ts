@@ -70,7 +70,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(end).toMatchObject({ state: "ok", reply: "echo work", crashes: 0 });
   });
 
-  test("I2: if the answer to the commit of a run's end is lost, the end is stored once and reported in each process", async () => {
+  test("I2: if a run's end is committed but the store's answer is lost, the end is stored once and reported in each process", async () => {
     const processes: ClusterProcess[] = [];
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {

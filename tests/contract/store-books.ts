@@ -63,7 +63,7 @@ export function outboxContract(store: () => Store): void {
     expect(await due()).toEqual([]);
   });
 
-  test("the outbox counts pending and undismissed failed deliveries by route prefix, with the last success", async () => {
+  test("the outbox counts pending and undismissed failed deliveries by route prefix, and gives the time of the last success", async () => {
     const hook = { channel: "webhook", to: "news_%" };
     const prefixes = [deliveries.channelPrefix("webchat"), deliveries.routeKeyOf(hook)];
     const figures = () => deliveryFigures(store().db, prefixes);

@@ -1,4 +1,5 @@
-// The number of lost attempts of a run, and the order of lanes after a crash.
+// After a crash, the store knows how many attempts each run has lost, and each lane (a session's queue of
+// runs) keeps its order.
 
 import { expect, test } from "vitest";
 import type { Entry } from "../../src/core/shapes/message.ts";

@@ -471,7 +471,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(await context()).toEqual(["m1"]);
   });
 
-  test("a context that is larger than the cache leaves the others in it", async () => {
+  test("a context that is larger than the cache does not evict the cached contexts", async () => {
     const contexts = new Contexts(db());
     await append([userMessage("m1", "a")]);
     await append([userMessage("m2", "x ".repeat(1_100_000))], { sessionId: "session-2" });

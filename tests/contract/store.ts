@@ -1,5 +1,5 @@
-// The store contract, for any database: transactions, lanes, sessions. Other files of this folder test lists,
-// transcripts, outbox and ledger.
+// The store contract, for any database: transactions, lanes, sessions. A lane is the queue of a session's
+// runs. Other files of this folder test lists, transcripts, outbox and ledger.
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -43,7 +43,7 @@ function onceBetween(db: Db, action: () => Promise<unknown>): Db {
   return new Proxy(db, { get });
 }
 
-/** An empty store. `close` closes it and deletes its data. */
+/** An empty store. `close` closes the store and deletes its data. */
 export interface OpenedStore {
   readonly store: Store;
   dispose(): Promise<void>;

@@ -213,7 +213,10 @@ export class Ground {
 /** The sandbox report in the documents; the real one differs between machines. */
 const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
 
-/** Returns the words after `parley`. Undefined: it is another command, or only a shell can parse it. */
+/**
+ * Returns the words after `parley`. Undefined: the line is another command, or only a shell can parse the
+ * line.
+ */
 export function wordsOf(text: string, home = "~"): string[] | undefined {
   const bare = text.replace(/\\\n\s*/g, " ");
   const found = /^(?:npx )?parley(?= |$)(.*)$/s.exec(bare);

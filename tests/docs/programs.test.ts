@@ -16,7 +16,7 @@ import { ownConfig } from "./scenes.ts";
 
 const home = temporaryFolder;
 
-/** Makes a folder in which a program of a document finds its imports. */
+/** Makes a folder for an example program from a document, in which the program's imports resolve. */
 function folderWith(name: string, text: string): string {
   const folder = temporaryFolder();
   mkdirSync(folder, { recursive: true });

@@ -18,8 +18,8 @@ type Json = Record<string, unknown>;
 
 export interface Scene {
   /**
-   * `reader`: the document starts the gateway. `mortal`: the document also kills it, so it is a process.
-   * Default: a gateway runs from the beginning.
+   * `reader`: the document starts the gateway. `mortal`: the document also kills the gateway, which is
+   * therefore a separate process. Default: a gateway runs from the beginning.
    */
   readonly gateway?: "none" | "reader" | "mortal";
   readonly config?: (page: Page, ground: Ground) => Json | undefined | Promise<Json>;

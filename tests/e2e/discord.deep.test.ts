@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { BOT, DIRECT, GUILD, ROOM, startDiscord, THREAD, TOKEN } from "../kit/platforms/discord-server.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
-test("I2: messages in direct chats, in a thread and during an absence of the process are answered in their chat", async () => {
+test("I2: messages in direct chats, in a thread, and sent while the process is down are answered in their chat", async () => {
   const server = await startDiscord();
   const discord = { token: TOKEN, restUrl: server.restUrl, dmPolicy: "open", groups: { [GUILD]: {} } };
   const home = homeWith({ inbound: { debounceMs: 0 }, channels: { discord } });

@@ -173,7 +173,7 @@ test("I2, I4: after a kill while one session waits for another, both runs end af
   });
 }, 60_000);
 
-test("I2: after a kill directly after its acceptance, a message gets its answer", async () => {
+test("I2: a message gets its answer, even if the gateway is killed directly after it accepts the message", async () => {
   await killedInTheMiddle(async () => {});
 }, 60_000);
 

@@ -75,8 +75,8 @@ test("I2, I4: after kill -9 at each step of an inbox no state is lost or repeate
         }
         const found = await receiptOf(client, messageId);
         expect(found.times).toMatchObject(before.times);
-        // The state `offered` is recorded after the answer was sent, so it may be lost; the next reading
-        // records it again.
+        // The state `offered` is recorded after the answer was sent, so a crash may lose it. The next read
+        // records the state again.
         const isSure = state !== "offered" && state === killed && moment === "after the answer";
         if (isSure) expect(found.state).toBe(state);
         if (ORDER.indexOf(found.state) < ORDER.indexOf(state)) await ownCall(gateway, name, args);

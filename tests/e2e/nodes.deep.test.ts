@@ -57,7 +57,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("a paired node runs the programs in its list, and nothing after it is unpaired", async () => {
+test("a paired node runs the programs in its list, and runs nothing after it is unpaired", async () => {
   const tokens = [{ token: NODE_TOKEN, role: "node" }];
   const gateway = await startProcess({
     home: homeWith({ gateway: { port: 0, auth: { token: "a-token-that-is-for-tests", tokens } } }),
@@ -90,7 +90,7 @@ test("a paired node runs the programs in its list, and nothing after it is unpai
   // A cancelled command ends with all processes that it has started.
   const script = "sleep 600 & echo $$ $! > pids; wait";
   let pids: number[] = [];
-  // If a busy machine has not started the command before its timeout, it gets more time.
+  // If a busy machine has not started the command within the timeout, the command gets more time.
   for (let timeoutMs = 500; pids.length === 0 && timeoutMs < 20_000; timeoutMs *= 3) {
     const late = (await exec(["bash", "-c", script], { timeoutMs })).payload;
     expect(late).toMatchObject({ timedOut: true, exitCode: null });

@@ -13,7 +13,10 @@ const CONFIG = { agents: { defaults: { subagents: { maxChildren: CHILDREN } } } 
 /** Time limit of a round, far longer than needed; the benchmarks measure the actual time. */
 const ROUND_MAX_MS = 60_000;
 const ASKED_EVERY_MS = 20;
-/** Number of rounds with a kill. Each kill is in another twentieth of a round's usual time. */
+/**
+ * Number of rounds with a kill. A round's usual time is divided into as many parts, and each kill falls into
+ * a different one.
+ */
 const KILLS = 20;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -21,7 +21,7 @@ import {
 
 const STORES = share(["sqlite"], ["postgres"]);
 
-/** Returns runs that a test ends by the name of their session, in their order of start. */
+/** Returns runs in order of their start. A test ends such a run by naming its session. */
 function stage() {
   const begun: string[] = [];
   const gates = new Map<string, () => void>();
@@ -45,8 +45,8 @@ function stage() {
 }
 
 /**
- * Starts processes of one store, one after the other. Each ends in a crash, so its runs stay assigned to
- * it.
+ * Starts processes on one store, one after the other. Each process ends in a crash, so its runs stay assigned
+ * to it.
  */
 function livesOn(on: Store["kind"]) {
   const dir = temporaryFolder();

@@ -46,7 +46,10 @@ const EVENTS = {
 type StateName = keyof typeof STATES;
 type EventName = keyof typeof EVENTS;
 
-/** Names a state by its key in `STATES`: a waiting lane by its agent, an ended run with a minus. */
+/**
+ * Returns a short name of a state, which is its key in `STATES`. A waiting lane has the agent in its name, an
+ * ended run a minus sign.
+ */
 function named(state: LaneState): string {
   switch (state.kind) {
     case "idle":

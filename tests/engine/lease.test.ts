@@ -48,7 +48,7 @@ function link(): Link {
   };
 }
 
-/** Returns a turn that waits until it is released, and the handle of its run. */
+/** Returns a turn that waits until the test releases it, and the handle of the turn's run. */
 function midway(then: (handle: LaneHandle) => Promise<string> = async () => "done") {
   const began = Promise.withResolvers<LaneHandle>();
   const goOn = Promise.withResolvers<void>();

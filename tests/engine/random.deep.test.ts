@@ -64,7 +64,7 @@ async function open(story: Story, life: Process, crashAt?: number): Promise<Flow
   });
 }
 
-/** Runs a process from its start until it crashes or stops. */
+/** Starts a process and runs it until it crashes or stops. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
   const life = newProcess();

@@ -125,7 +125,7 @@ test("a change of the session is published when its run begins to wait and when 
   expect(seen.at(-1)).toBe("idle");
 });
 
-test("I6: a run with several parallel sends waits for all of them, holds no slot meanwhile, and is shown as waiting", async () => {
+test("I6: a run with several parallel sends waits for all of them, holds no slot while it waits, and is shown as waiting", async () => {
   const release = Promise.withResolvers<void>();
   const inside = new Set<string>();
   const both = Promise.withResolvers<void>();

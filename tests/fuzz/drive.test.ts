@@ -65,7 +65,7 @@ test("uncaught errors, unhandled rejections and a changed prototype are failures
   }
 });
 
-test("a property that fails when it is closed fails the round", async () => {
+test("a round fails if closing its property fails", async () => {
   const leaking = planted(
     () => {},
     async () => must(false, "something is held"),

@@ -1,4 +1,5 @@
-// Runs a target: first its corpus, then rounds of generated inputs until the budget is used up.
+// Runs a target, which is a part of Parley with properties to check. First runs the target's corpus (stored
+// inputs), then rounds of generated inputs until the time budget is used up.
 // DR1: a failure is reported with the seed and path that repeat it, and with the input.
 // DR2: besides violating its property, an input fails if it causes an unhandled rejection, an uncaught error,
 //      a changed prototype, or a run that does not end.

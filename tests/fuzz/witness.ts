@@ -1,5 +1,5 @@
-// Detects unwanted writes: it compares the rows of the store and the files of a folder before and after an
-// input.
+// Detects unwanted writes, as a witness who looks before and after: it compares the rows of the store and the
+// files of a folder before and after an input.
 
 import { type Dirent, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ export async function settledCounts(store: Store): Promise<string> {
   return last;
 }
 
-/** Returns all data of a session: its row, its messages, its runs. */
+/** Returns all data of a session: the row, the messages and the runs. */
 export async function rowsOfSession(store: Store, key: string): Promise<string> {
   const { db } = store;
   const session = await db.selectFrom("sessions").selectAll().where("key", "=", key).execute();
@@ -86,7 +86,7 @@ export async function untilIdle(store: Store): Promise<void> {
   }
 }
 
-/** Number of turns of the event loop in which requests of closed connections can end. */
+/** Number of event loop turns after which requests on closed connections have ended. */
 const SETTLING_TURNS = 25;
 
 /** Waits until no run is active and the requests of closed connections have ended. */

@@ -226,7 +226,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect((await listed(admin)).waiting).toBeUndefined();
   });
 
-  test("a change hint goes only to connections whose list may have changed, and several changes give one hint", async () => {
+  test("a change event goes only to connections whose list may have changed, and several changes give one event", async () => {
     const house = await open({ play: player().play });
     const [admin, scoped] = [await house.client(), await house.client({ token: "scoped" })];
     const heard = { admin: 0, scoped: 0 };
@@ -253,7 +253,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
   });
 });
 
-test("AT1, AT2: the group of a session follows from the end of its last turn, the step, and the decision about it", () => {
+test("AT1, AT2: a session's group follows from the end of its last turn, the turn's step, and the decision about it", () => {
   const turn = { state: "error", tail: "", dismissed: false } as const;
   const place = (more: object) => Object.values(placeOfTurn({ ...turn, ...more })).join(" ");
   expect([

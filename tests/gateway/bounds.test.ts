@@ -18,7 +18,7 @@ test("wrong tokens are counted for ten thousand addresses, of which the oldest a
   expect([limit.check("first").ok, limit.check("second").ok]).toEqual([true, false]);
 });
 
-test("MX2: one token has at most 512 concurrent MCP requests, all tokens 1,000; finished requests make room for others", () => {
+test("MX2: one token has at most 512 concurrent MCP requests, all tokens 1,000; finished requests make room for new ones", () => {
   const exchanges = new Exchanges(fakeWorld().clock);
   const begin = (caller: string, count: number) =>
     Array.from({ length: count }, () => exchanges.begin(caller)).filter((one) => one.ok);

@@ -90,7 +90,7 @@ async function say(house: House, sessionKey = MAIN) {
 }
 
 describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
-  test("I8: a run costs at most maxChainCost: its answer is shortened, its next call refused", async () => {
+  test("I8: a run costs at most maxChainCost: its answer is shortened, and its next model call is refused", async () => {
     const model = greedy();
     const house = await houseWith({
       disk: await storeOn(kind),
@@ -130,7 +130,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     expect(used).toBeLessThanOrEqual(60_000);
   });
 
-  test("the reservation of a run whose process died does not block others, and is released when the run ends", async () => {
+  test("the reservation of a run whose process died does not block other runs, and is released when the run ends", async () => {
     const disk = await storeOn(kind);
     const asked = Promise.withResolvers<void>();
     const hanging = greedy(async () => {

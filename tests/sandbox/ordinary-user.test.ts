@@ -36,7 +36,7 @@ function contained(
     import { createSandboxFinder } from ${JSON.stringify(source("sandbox/find.ts"))};
     import { realWorld } from ${JSON.stringify(source("world.ts"))};
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
-    // Others write to this disk, too, but must write less than twice the quota.
+    // The sandbox's limit of written bytes. Other programs write to this disk too; they write far less.
     const needs = { backend: "bubblewrap", network: ${network}, memoryMb: 96, processesMax: 24, diskMb: 96 };
     const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
     if (!found.ok) throw new Error(found.error);

@@ -52,7 +52,7 @@ export interface LifePlan {
   readonly dieAt?: DeathPlan;
   readonly dieAfterMs?: number;
   readonly stopAfterMs: number;
-  /** Time without faults and actions at its end, in which it can recover. */
+  /** Time without faults and actions at the end of the process, in which it can recover. */
   readonly calmMs: number;
   readonly graceMs: number;
   /** Time without a process after its end. */
@@ -134,7 +134,7 @@ const TOKENS: readonly TokenSettings[] = [
 
 const MODEL = { maxOutputTokens: 500, reasoning: false, images: false };
 
-/** One model has a large context window, the other one a window that is soon full. */
+/** One model has a large context window. The other model has one that is soon full. */
 const PROVIDER = {
   id: "fake",
   api: "openai-completions",

@@ -170,7 +170,7 @@ export interface Asked {
   readonly keyed: KeyedRequest | undefined;
 }
 
-/** Records a request before it is sent: its idempotency key, and the work that it may stop. */
+/** Records a request before it is sent: the idempotency key, and the work that the request may stop. */
 export function noteAsked(story: Story, token: string, request: Request): Asked {
   const { method, params } = request;
   const { key, sessionKey, runId, idempotencyKey } = params;

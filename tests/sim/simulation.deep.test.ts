@@ -1,6 +1,6 @@
-// Plays random stories of whole gateways. I1-I14 must hold, whatever people, models, channels and disks do,
-// and wherever a process crashes. A failure prints its seed: `npm run sim -- --seed X` repeats the story with
-// its trace.
+// Plays random stories of whole gateways. A story is one simulated history, generated from a seed. I1-I14
+// must hold, whatever people, models, channels and disks do, and wherever a process crashes. A failure prints
+// its seed: `npm run sim -- --seed X` repeats the story with its trace.
 
 import { beforeAll, expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine/engine.ts";

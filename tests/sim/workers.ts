@@ -28,7 +28,7 @@ interface Share {
   readonly count: number;
 }
 
-/** Runs one worker with its share of the seeds. Rejects if it fails. */
+/** Runs one worker with its share of the seeds. Rejects if the worker fails. */
 function work(
   order: Order,
   share: Share,

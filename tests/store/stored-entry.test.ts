@@ -132,6 +132,6 @@ test("RE1: values that are nested too deeply for any stack are omitted", () => {
   expect(JSON.stringify(read).length).toBeLessThan(1_000);
 });
 
-test("an unreadable compaction keeps its later messages, and says that its summary is lost", () => {
+test("after an unreadable compaction, the later messages are kept and its summary is reported as lost", () => {
   expect(readEntry(row("compaction", "{"))).toMatchObject({ type: "compaction", firstKeptId: "", id: "row" });
 });

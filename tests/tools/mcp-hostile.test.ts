@@ -11,7 +11,7 @@ const schema = { type: "object", properties: {} };
 const tool = (name: string, more: Record<string, unknown> = {}) => ({ name, inputSchema: schema, ...more });
 const readOnly = { annotations: { readOnlyHint: true } };
 
-test("a call has an unknown outcome if its server dies meanwhile, and is not repeated", async () => {
+test("a call has an unknown outcome if its server dies during it, and is not repeated", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("die"), tool("hello")] });
@@ -236,7 +236,7 @@ test("content that a result can't contain is named in a note, and other data is 
   expect(await give(7)).toMatchObject({ status: "error", code: "mcp_failed" });
 });
 
-test("a run waits a limited time for a slow server, then is told what is missing; the next run has the tools", async () => {
+test("a run waits a limited time for a slow server, then learns which tools are missing; the next run has them", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const slow = badServer("slow", { witness: witness.port, tools: [tool("hello")], slow: true });
@@ -349,7 +349,7 @@ test("a server of an older protocol version that exits during the new handshake 
   expect(witness.lives.length).toBe(2);
 });
 
-test("a stop ends a server that ignores it, with the processes that it has left behind", async () => {
+test("a stop ends a server that ignores the request to stop, and the processes that the server left behind", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const deeds = { witness: witness.port, tools: [tool("hello")], stubborn: true, helper: true };

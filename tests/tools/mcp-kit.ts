@@ -56,7 +56,7 @@ export function mcpWith(servers: readonly McpServerSettings[], more: Partial<Mcp
   return { waitSeconds: 20, maxResultBytes: 64 * 1024, ...more, servers };
 }
 
-/** One process of a program, as the witness sees it. */
+/** A process of a program, as the witness socket reports it. */
 export interface Life {
   readonly socket: Socket;
   readonly events: string[];

@@ -18,7 +18,7 @@ export interface Deeds {
   readonly toolsLater?: readonly unknown[];
   /** Never answers. */
   readonly mute?: boolean;
-  /** Answers only after the witness has sent a byte. */
+  /** Answers only after the test has sent a byte over the socket named in `witness`. */
   readonly slow?: boolean;
   /** Exits at an unknown request, as some old servers do. */
   readonly old?: boolean;
@@ -103,7 +103,7 @@ class BadServer {
         process.exit(1);
         break;
       case "die-once":
-        // Waits for a byte of the witness, which counts the calls.
+        // Waits until the test, which counts the calls, sends a byte over the witness socket.
         this.#witness.once("data", (word) => {
           if (word.toString().trim() === "die") process.exit(1);
           this.#text(id, "answered at last");
@@ -145,7 +145,8 @@ async function main(deeds: Deeds): Promise<void> {
     process.exit(2);
   }
   if (deeds.helper === true) {
-    // The child is in the same process group, but has its own connection to the witness.
+    // The child process is in the same process group, but has its own connection to the test's witness
+    // socket.
     const script = `require("node:net").connect(${deeds.witness}, "127.0.0.1").write("helper\\n")`;
     spawn(process.execPath, ["-e", script], { stdio: "ignore" });
   }

@@ -48,7 +48,7 @@ async function childOf(on: App, result: ToolResult): Promise<Session> {
   return on.session(String(result.childSessionKey));
 }
 
-test("a sub-agent at the depth limit is told the setting, and a higher limit allows that depth", async () => {
+test("a sub-agent's error at the depth limit names the setting, and a higher limit allows that depth", async () => {
   const refused = await app.call(CHILD, SPAWN, { task: "x" });
   expect(refused).toMatchObject({ status: "forbidden", code: "tool_denied" });
   expect(refused.error).toContain("1 deep, and agents.defaults.subagents.maxSpawnDepth is 1");

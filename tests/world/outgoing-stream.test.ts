@@ -131,7 +131,7 @@ test("the end of an answer returns its last pieces at once", async () => {
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("many bytes are not collected any longer", async () => {
+test("a read returns before its time is over once 16 KiB have arrived", async () => {
   const { answer, response } = await begun();
   const reading = answer.read(50);
   response.write("x".repeat(32 * 1024));

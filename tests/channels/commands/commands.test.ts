@@ -295,7 +295,7 @@ test("CW1: in a shared direct chat nobody can cancel another person's sub-agent"
   expect(await stage.give("/subagents cancel all", { id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
 
-test("MO1: labels, names and texts of others cannot act as markup in an answer, and secrets are redacted", async () => {
+test("MO1: labels, names and texts of other people cannot act as markup in an answer, and secrets are redacted", async () => {
   const stage = await open({ settings: { tools: { visibility: "agent" } } });
   const label = "**x** [click](http://evil.example) `@everyone`\u202Efdp.exe";
   const secret = "key sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";

@@ -140,7 +140,7 @@ test("DN1, I2: after a short absence Discord sends missed events again, also for
   expect(server.gateway.identified).toHaveLength(1);
 });
 
-test("DU1: after a long absence the missed messages of a channel are read in pages, in order, but none older than a day", async () => {
+test("DU1: after a long disconnection a channel's missed messages of the last day are read in pages, in order", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });
   server.say({ channel_id: DIRECT, content: "seen" });

@@ -146,7 +146,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(1);
   });
 
-  test("IC1: a first message that could not be stored before the exit is read again", async () => {
+  test("IC1: if the very first message could not be stored before imsg exited, it is read again", async () => {
     const { desk, heard, host, accounts } = await listening();
     host.failing = 6;
     desk.add(row({ text: "the first" }));

@@ -21,7 +21,7 @@ export async function open(options: Partial<FlowAppOptions> = {}, account = open
   return { app, chat, receive: app.inbound.receive };
 }
 
-/** Returns an account that joins messages within a short time. */
+/** Returns an account that merges messages that arrive shortly after each other. */
 export const slow = (more: Partial<ReturnType<typeof openAccount>["inbound"]> = {}) =>
   openAccount({
     inbound: { debounceMs: DEBOUNCE_MS, queue: "followup", mediaMaxBytes: 1024 * 1024, ...more },

@@ -66,7 +66,7 @@ function entitiesOf(text: string): Json[] {
   return offset === -1 ? [] : [{ type: "mention", offset, length: USERNAME.length + 1 }];
 }
 
-/** Adds a document to the fake server; returns it as the platform reports it. */
+/** Adds a document to the fake server. Returns the document in the form that the platform reports. */
 function addFile(server: TelegramServer, { name, mimeType, bytes }: NonNullable<Said["media"]>): Json {
   const file_id = `file-${server.files.size + 1}`;
   server.files.set(file_id, { path: `documents/${file_id}.bin`, bytes });

@@ -403,7 +403,7 @@ test("TA1: a different album, chat or sender, or a message in between, separates
   expect(readBatch(updates, READER).items.map(({ parts }) => parts)).toEqual([1, 1, 1, 1, 1, 1, 1]);
 });
 
-test("updates without an id are counted and skipped; the others are sorted by id", () => {
+test("updates without an id are counted and skipped; updates with an id are sorted by it", () => {
   const updates = [part(3, { media_group_id: "c" }), { message: base({ text: "x" }) }, null, part(2)];
   const { items, nameless } = readBatch([...updates, { ...part(1), update_id: 1.5 }], READER);
   expect(items.map(({ firstId }) => firstId)).toEqual([2, 3]);

@@ -79,7 +79,7 @@ test("whatever the text, people see exactly its words", () => {
   }
 });
 
-test("the time to convert a text full of marks is linear", () => {
+test("a text full of formatting marks is converted in linear time", () => {
   for (const text of ["*a ".repeat(1_300), "_*~`".repeat(1_000), "`".repeat(4_000), "> ".repeat(2_000)]) {
     expect(formatText(text).sent.length).toBeLessThanOrEqual(4096);
   }

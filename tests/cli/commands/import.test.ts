@@ -22,7 +22,7 @@ function source(): string {
   });
 }
 
-test("imported sessions can be listed and read like others, and have a JSONL copy", async () => {
+test("imported sessions can be listed and read like other sessions, and have a JSONL copy", async () => {
   const dir = source();
   const before = hashOf(dir);
   const { home } = await makeHome();

@@ -50,7 +50,7 @@ test("the receipt of a message for a model goes from the queue to the answer, ea
   expect(of({ state: "aborted", code: "session_reset" })?.[0]).toBe("failed");
 });
 
-test("if its run never began, a message has expired; if a budget refused the run, it is declined", () => {
+test("a message whose run never began has expired; if a budget refused the run, the message is declined", () => {
   expect(stateOf({ state: "aborted", code: "session_deleted", endedAt: 15 })).toEqual([
     "expired",
     { queued: 10, expired: 15 },
@@ -61,7 +61,7 @@ test("if its run never began, a message has expired; if a budget refused the run
   expect(stateOf({ ...refused, model: "m/n" })?.[0]).toBe("failed");
 });
 
-test("the receipt of a message in an inbox follows its marks, and a final state does not change", () => {
+test("the receipt of a message in an inbox follows the inbox marks, and a final state does not change", () => {
   const of = (mark: InboxMark) =>
     stateOf({ kind: "append", state: "ok", startedAt: 11, endedAt: 11 }, { mark });
   expect(of({})).toEqual(["queued", { queued: 10 }, undefined]);

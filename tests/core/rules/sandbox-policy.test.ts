@@ -53,7 +53,7 @@ test.each<[SandboxMode, ChainLink["kind"], boolean]>([
   expect(settings.agents.map(containsSubagents)).toEqual([mode !== "off"]);
 });
 
-test("I13: a child is sandboxed if its session is or if its spawn asks for it, whatever its agent's mode", () => {
+test("I13: a sub-agent is sandboxed if its requester is or if its spawn asks for a sandbox, whatever its agent's mode", () => {
   const settings = settingsOf({ main: OFF, boxed: BOXED });
   expect(isSandboxed(chainOf(["main", "boxed"]), settings)).toBe(true);
   expect(isSandboxed(chainOf(["main", "main", "boxed"]), settings)).toBe(true);

@@ -238,7 +238,7 @@ test("the time limit is that of the call in either spelling, else that of the de
   expect(seconds({ timeoutSeconds: 3 })).toMatchObject({ value: { runTimeoutSeconds: 3 } });
 });
 
-test("I13: a child is always sandboxed if the call asks for it or its requester is sandboxed", () => {
+test("I13: a sub-agent is always sandboxed if the call asks for a sandbox or if its requester is sandboxed", () => {
   const chain = [link({ key: "agent:research:main", agentId: "research" })] as const;
   expect(decide({ agentId: "boxed" }, { chain })).toMatchObject({ value: { sandboxed: false } });
   expect(decide({ agentId: "boxed", sandbox: "require" }, { chain })).toMatchObject({

@@ -111,7 +111,7 @@ test("I13: with any configuration, a child's tools are a subset of its requester
   );
 });
 
-test("TP1: a session never has a tool that one of its filters denies", () => {
+test("TP1: a session never has a tool that any of its filters denies", () => {
   fc.assert(
     fc.property(seeds, chains, fc.constantFrom(...NAMES), (seed, chain, name) => {
       const deny = (given: ToolFilter): ToolFilter => ({

@@ -103,7 +103,7 @@ test("I13: a sub-agent sees its own tree, and otherwise only sessions that its r
   );
 });
 
-test("I13: a sub-agent sees all that both it and its requester may see; a requester never hides the sub-agent's tree", () => {
+test("I13: a sub-agent sees what both may see, itself and its requester; a requester never hides the sub-agent's tree", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {

@@ -132,7 +132,7 @@ test("I9: list, read and send by a session get the same decision", () => {
   );
 });
 
-test("I9: archived sessions and `unknown` are never visible to an agent", () => {
+test("I9: archived sessions and the session key `unknown` are never visible to an agent", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), (given, by, pick) => {
       const from = given.sessions[pick % given.sessions.length] as Target;

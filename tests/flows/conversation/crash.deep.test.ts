@@ -12,7 +12,7 @@ const COMMITS_MAX = 200;
 async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openFlowApp({ ...scenario(timeoutSeconds), dir, crash: point }).catch(() => undefined);
-  // The process crashed during its start, so it had accepted nothing.
+  // The process crashed during the start, before it could accept a request.
   if (first === undefined) return true;
   const told = await begin(first);
   if (!(await diesAtWork(first))) return false;

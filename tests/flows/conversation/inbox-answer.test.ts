@@ -138,7 +138,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
     expect(await kinds(app, MAIN)).toEqual(["turn ok", "append ok", "turn ok"]);
   });
 
-  test("I6: a sender that waits for an answer holds no slot, and neither does an operator's call that waits", async () => {
+  test("I6: neither a sender that waits for an answer nor a waiting call of an operator holds a slot", async () => {
     const app = await open({ maxConcurrent: 1 });
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -240,7 +240,10 @@ test("I3: a wait for an answer continues after a restart, with its original dead
   expect(await resultOf(second, runId)).toMatchObject({ status: "ok", reply: "port 80" });
 });
 
-/** Answers for the external session when the question is in its inbox, unless it has answered. */
+/**
+ * Answers for the external session when the question is in its inbox, unless the session has already
+ * answered.
+ */
 async function answerOnce(app: FlowApp): Promise<void> {
   await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toContain("user: which port?");
   if ((await app.texts(DESK)).length > 1) return;
@@ -266,7 +269,7 @@ async function crashAt(point: CrashPoint): Promise<boolean> {
   const [asked, answer, ...others] = await second.runs(MAIN);
   expect(asked !== undefined && isEnded(asked.state), "I2").toBe(true);
   expect(JSON.parse(asked?.reply ?? "{}"), "the answer is the reply").toMatchObject({ reply: "port 80" });
-  expect(answer, "I4: nobody is run with it again").toMatchObject({ kind: "append", state: "ok" });
+  expect(answer, "I4: the answer starts no second turn").toMatchObject({ kind: "append", state: "ok" });
   expect(others).toEqual([]);
   await second.stop(0);
   return true;

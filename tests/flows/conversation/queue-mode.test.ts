@@ -44,8 +44,8 @@ function lookingModel() {
   };
   return {
     /**
-     * Delays the next model call with this name, which consists of its first message and its number of
-     * results.
+     * Delays the next model call with the given name. The name consists of the call's first message and its
+     * number of results.
      */
     hold: (name: string): void => void held.add(name),
     reached: (name: string): Promise<void> => of(reached, name).promise,
@@ -60,7 +60,7 @@ function lookingModel() {
   };
 }
 
-/** Starts a run and returns when it is in its first model call. */
+/** Starts a run. Returns when the run has begun its first model call. */
 async function busy(at: Route = HERE) {
   const model = lookingModel();
   model.hold("first 0");
@@ -99,7 +99,7 @@ describe("steer", () => {
     expect(app.model.requests).toHaveLength(2);
   });
 
-  test("a caller that waits for the message's own run is told which run has read it", async () => {
+  test("a caller that waits for a message's own run gets the id of the run that has read the message", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     const waited = endOf(app.engine, second.runId);

@@ -1,5 +1,5 @@
 // Receipts of messages between sessions, on both stores and across crashes: every accepted message reaches a
-// final state, no state is lost, and the sender is told once about a failure.
+// final state, no state is lost, and the sender is notified once of a failure.
 
 import { describe, expect } from "vitest";
 import { INBOX_EXPIRES_MS } from "../../../src/core/rules/receipt.ts";
@@ -72,7 +72,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(message).toEqual({ role: "user" });
   });
 
-  test("a silent reply is declined, a failed run is failed, and a sender that stopped waiting is told once", async () => {
+  test("a silent reply gives the receipt declined, a failed run failed, and a sender that stopped waiting is notified once", async () => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: ({ input }) => {
         if (input === "fail") throw new Error("no disk");
@@ -209,7 +209,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(answer?.chainId).not.toBe(asked?.chainId);
   });
 
-  test("deleting an inbox expires its messages; a waiting sender gets that as its result, without a notice", async () => {
+  test("deleting an inbox expires its messages; a waiting sender gets the expiry as its result, without a notice", async () => {
     const app = await open();
     const left = await app.send(RESEARCH, DESK, "one", 0);
     const waiting = app.send(MAIN, DESK, "two", 600);
@@ -241,7 +241,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
 });
 
 test.each(["before", "after"] as const)(
-  "I4: after a crash %s any commit no state of a message is lost, and its sender is told once",
+  "I4: after a crash %s any commit no state of a message is lost, and its sender is notified once",
   async (when) => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: ({ input }) => {

@@ -227,7 +227,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(await getFlow(app.store.db, flowId)).toMatchObject({ open: false, endReason: "run_aborted" });
   });
 
-  test("if a waiting sender is aborted, the other session continues; its outcome is appended without a run", async () => {
+  test("if a waiting sender is aborted, the other session continues; the outcome is appended without a run", async () => {
     const started = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({

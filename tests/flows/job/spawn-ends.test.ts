@@ -69,7 +69,7 @@ async function untilRuns(app: SpawnApp, key: string, state: string): Promise<voi
   await until(async () => (await app.runs(key)).some((run) => run.state === state));
 }
 
-/** Returns a child of main that has finished its own part and waits for its own child. */
+/** Returns a sub-agent of main that has finished its own part and waits for a sub-agent of its own. */
 async function waitingChild(app: SpawnApp) {
   await app.route(MAIN);
   await spawned(app, MAIN, "outer");

@@ -202,7 +202,7 @@ async function checkChildren(story: Story, db: Db): Promise<void> {
   for (const row of rows) expect(Number(row.n)).toBeLessThanOrEqual(story.settings.subagents.maxChildren);
 }
 
-/** Runs a process from its start until it crashes or stops. */
+/** Starts a process and runs it until it crashes or stops. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
   const life: Process = { inside: 0, dead: false };

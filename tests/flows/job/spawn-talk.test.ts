@@ -53,7 +53,7 @@ test("a sub-agent that receives a message may have a conversation with reply tur
   expect(await steps(app, RESEARCH)).toEqual(["reply"]);
 });
 
-test("a sub-agent can't send to its requester during its job, because its result is sent to the requester", async () => {
+test("a sub-agent can't send to its requester during its job, because the requester gets the job's result", async () => {
   const results: Record<string, unknown>[] = [];
   const play: SpawnPlay = async (turn) => {
     if (turn.session.key !== MAIN) {

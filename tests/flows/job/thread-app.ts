@@ -46,8 +46,8 @@ function threadMaker(answer?: (at: Route, title: string) => Result<OpenedThread>
 }
 
 /**
- * Returns a play: main spawns the task of its message with these arguments; a child reports its work, or
- * fails if asked to.
+ * Returns a play: main spawns the task in its message with these arguments. The sub-agent reports its work,
+ * or fails if the task says so.
  */
 const spawning =
   (args: Record<string, unknown> = {}): SpawnPlay =>

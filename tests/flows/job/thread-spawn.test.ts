@@ -64,7 +64,7 @@ describe("sessions_spawn with a thread", () => {
     expect(shown(app)).toEqual([]);
   });
 
-  test("without a label the title of the thread is the task's first line, shortened and without markup", async () => {
+  test("without a label the thread's title is the first line of the task, shortened and without markup", async () => {
     const { app, opened } = await openThreads();
     await spawned(app, `\u202e${"word ".repeat(40)}\nmore`);
     expect(opened[0]?.title.length).toBeLessThanOrEqual(90);
@@ -127,7 +127,7 @@ describe("sessions_spawn with a thread", () => {
     expect(await app.children(MAIN)).toHaveLength(1);
   });
 
-  test("I9: only the spawner of a bound session is told to which session a chat is bound", async () => {
+  test("I9: only the spawner of a bound session learns to which session a chat is bound", async () => {
     const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
     await app.store.transaction(async (tx) => {
       const limits = { idleMs: 0, maxAgeMs: 0, createdAt: 1, usedAt: 1 };
@@ -143,7 +143,7 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a spawn wi
   async function crashAt(point: CrashPoint): Promise<boolean> {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, crash: point }).catch(() => undefined);
-    // The process crashed during its start, so it had accepted nothing.
+    // The process crashed during the start, before it could accept a request.
     if (first === undefined) return true;
     await first.app.tell(MAIN, "count the beans", "from-a-person", ROOM).catch(() => {});
     if (!(await diesAtWork(first.app))) return false;

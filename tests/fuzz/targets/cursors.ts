@@ -172,7 +172,7 @@ const idempotencyKey = fc.oneof(
 export const idempotencyKeys: FuzzTarget<KeyInput> = {
   name: "idempotency-keys",
   proves:
-    "one key is one answer, to its own token and for its own request; another key, however alike, is another",
+    "a key gives one answer, to its own token and for its own request; a similar key gives another answer",
   inputs: fc.record({ one: idempotencyKey, other: idempotencyKey, label: fc.constantFrom("a", "b") }),
   roundRuns: 300,
   ciRuns: 1_200,

@@ -275,8 +275,8 @@ async function sayBytes(house: FuzzedHouse, given: readonly number[]): Promise<v
 const GOOD_TOKENS = [TOKEN, MAIN_TOKEN, READER_TOKEN, NODE_TOKEN];
 
 /**
- * Sends a frame before `connect`: a valid token opens the connection with its rights, and anything else
- * closes it.
+ * Sends a first frame. A `connect` with a valid token opens the connection with the token's rights, and every
+ * other frame closes it.
  */
 async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
   if (step.kind === "bytes") return sayBytes(house, step.bytes);

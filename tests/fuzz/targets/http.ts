@@ -262,8 +262,8 @@ async function exchange(house: FuzzedHouse, given: Request): Promise<Answer | un
     if (answerIn(heard) !== undefined) over.resolve();
   });
   socket.write(bytesOf(given), () => {
-    // If the client announced more bytes than it sends, it must close, because the gateway waits for the
-    // rest.
+    // If the client announced more bytes than it sends, the client must close the connection, because the
+    // gateway waits for the rest.
     if (!isWhole(given)) socket.end();
   });
   await over.promise;

@@ -135,7 +135,7 @@ function checkKept(text: string, told: string): void {
 export const labels: FuzzTarget<LabelInput> = {
   name: "labels",
   proves:
-    "no line of a message passes for a label of the runtime, however it is spelt; nothing else is changed",
+    "no line of a message can be taken for a label of the runtime, however it is spelt; other lines are unchanged",
   inputs: fc.record({
     before: fc.stringMatching(/^[a-z ,.!?]{0,30}$/),
     label: fc.constantFrom(...LABELS),

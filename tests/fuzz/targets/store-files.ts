@@ -242,7 +242,7 @@ async function checkOpened(app: App, template: Template, input: FilesInput): Pro
 export const storeFiles: FuzzTarget<FilesInput> = {
   name: "store-files",
   proves:
-    "a damaged store is refused in words that name a file, and left as it is; or it works, and is not emptied",
+    "a damaged store is refused with an error that names a file, and is unchanged; or it works, and keeps its rows",
   inputs: fc.record({
     left: fc.constantFrom("closed" as const, "open" as const),
     damages: fc.array(fc.record({ file: fc.constantFrom(...FILES), damage }), { minLength: 1, maxLength: 2 }),

@@ -18,9 +18,7 @@ import { type FuzzTarget, must, shown } from "../target.ts";
 import { type Asker, asker, type FuzzedHouse, openFuzzedHouse } from "../wire.ts";
 import { untilIdle } from "../witness.ts";
 
-/**
- * A row of a transcript: its role column and its content. `~` in the content stands for the id of the row.
- */
+/** A row of a transcript: the role column and the content. `~` in the content stands for the row's id. */
 interface Row {
   readonly role: string;
   readonly json: string;

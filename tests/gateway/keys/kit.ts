@@ -49,7 +49,10 @@ export function command(text: string): Params {
   return { name: "exec", arguments: { command: text } };
 }
 
-/** For each method a request, with the preparation that it needs. A second execution of it would fail. */
+/**
+ * For each method, a request and the preparation that it needs. If the request were executed twice, the
+ * second execution would fail.
+ */
 const REQUESTS: Readonly<Record<string, (ask: Ask, at: number) => Promise<readonly [string, Params]>>> = {
   "a message": async (_, at) => ["chat.send", { sessionKey: "agent:main:main", message: `hello ${at}` }],
   "a command": async (_, at) => ["tools.invoke", command(`echo ${at} >> log.txt`)],

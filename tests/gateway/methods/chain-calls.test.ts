@@ -51,7 +51,7 @@ const short = ({ kind, name, endAt, failed }: ChainCall): string =>
 
 describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   both(
-    "the calls of each run follow each other in time, and the model calls have all tokens of the run",
+    "the calls of each run follow each other in time, and the tokens of its model calls add up to the run's",
     async () => {
       const house = await houseOn(kind);
       const nobody = { name: "sessions_send", arguments: { sessionKey: "agent:none:main", message: "x" } };

@@ -79,7 +79,7 @@ test("CD1: the same request again gets the same answer, and its command is execu
   expect(await getSession(house.store.db, MAIN)).toMatchObject({ sessionId: after?.sessionId });
 });
 
-test("CD2: while another run holds the lane, a command's answer is sent live, and stored after that run", async () => {
+test("CD2: while another run holds the session's lane, a command's answer is sent live, and stored after that run", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHouse({ play: () => gate.promise });
   const raw = await joined(house);

@@ -103,7 +103,7 @@ test("reading jobs needs operator.read, everything else operator.admin", async (
   }
 });
 
-test("I9: a token that does not cover the sessions of jobs lists, finds and creates none", async () => {
+test("I9: a token lists, finds and creates no jobs if it does not cover their sessions", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const admin = await open();
   const { job } = await add(admin, { deliver: { to: "agent:research:main" } });

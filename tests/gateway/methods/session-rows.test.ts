@@ -107,7 +107,7 @@ test("I9: a token sees only children, keys and waits that it covers; a child of 
   expect(whole).toMatchObject({ waitingOn: [A, "agent:research:main"], children: 2, spawnedBy: MAIN });
 });
 
-test("a row without a wait has no waitingOn, and an ended wait is in no row", async () => {
+test("waitingOn is present only in the row of a session that waits now", async () => {
   const house = await openTree();
   await house.store.transaction(async (tx) => {
     await insertRun(tx, sampleRun({ runId: "w", sessionKey: B, state: "waiting" }));

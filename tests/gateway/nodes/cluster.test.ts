@@ -66,7 +66,7 @@ test("NH1: a device that one process unpairs loses its connection to another pro
   expect((await moved.closed()).reason).toContain("no longer paired");
 });
 
-test("NH3: if a hint between processes is lost, the command has an unknown outcome after its timeout", async () => {
+test("NH3: if a notification between processes is lost, the command ends at its timeout with an unknown outcome", async () => {
   const ground = await embeddedGround();
   const world = fakeWorld({ startMs: Date.now() });
   const [first, second] = [await member(ground), await member(ground, world)];

@@ -18,7 +18,9 @@ const nodes = {
   allowSandboxed: false,
 };
 
-/** Returns a configuration that has a token for these sessions. Undefined: without the token. */
+/**
+ * Returns a configuration with a token for these sessions. It has no such token if `sessions` is undefined.
+ */
 function withToken(sessions?: readonly string[], scope: "admin" | "write" | "read" = "admin"): HouseOptions {
   const token = { token: SCOPED, role: "operator" as const, scopes: [`operator.${scope}` as const] };
   const scoped = sessions === undefined ? [] : [{ ...token, sessions }];

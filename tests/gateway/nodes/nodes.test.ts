@@ -325,7 +325,7 @@ test("NH1: an unpaired device loses its connection at once, and is then unknown"
   expect((await tryNode(house, key)).answer.error?.code).toBe("NOT_PAIRED");
 });
 
-test("NH1: if the hint about an unpaired device is lost, an event, a command and the next check find it in the rows", async () => {
+test("NH1: if the hint about an unpaired device is lost, an event, a command and the next check find out from the rows", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const key = await pairedDevice(house);
@@ -369,7 +369,7 @@ test("a node may send only small messages, and operators' methods are refused", 
   expect((await raw.closed()).code).toBe(1009);
 });
 
-test("nodes.enabled: false refuses pairing requests, and operators are told so", async () => {
+test("nodes.enabled: false refuses pairing requests, and operators' calls about nodes", async () => {
   const house = await openHouse({ gateway, choices: { nodes: { enabled: false } } });
   const { answer: refused } = await tryNode(house, newDevice());
   expect(refused.error).toMatchObject({

@@ -61,7 +61,7 @@ test("an invalid session key is refused at once, with the list of valid forms", 
   );
 });
 
-test("ES1: a slow reader is told which events it missed, at their position, and then gets the newest", async () => {
+test("ES1: a slow reader gets a notice of the missed events in their place, and then the newest events", async () => {
   const stream = new EventStream(ALL, 8, () => {});
   for (let seq = 0; seq < 20; seq++) stream.offer(tool(seq % 2 === 0 ? "a" : "b", seq), 10);
   const [missed, ...rest] = await readNow(stream);

@@ -142,8 +142,8 @@ function checkAsked(facts: CrashFacts, transcripts: ReadonlyMap<string, readonly
 }
 
 /**
- * I4: checks that a side effect happens at most once, exactly once if its call reports success, and never
- * before its call is stored.
+ * I4: checks that a side effect happens at most once, and exactly once if its tool call reports success. It
+ *     never happens before the call is stored.
  */
 async function checkEffects(
   facts: CrashFacts,

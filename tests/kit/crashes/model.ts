@@ -168,8 +168,8 @@ class Model implements CrashModel {
   async #doubt(first: ModelCall, second: ModelCall): Promise<void> {
     const { isBroken } = this.#options;
     for (let waitedMs = 0; first.end === "open" && waitedMs < HANG_UP_MS; waitedMs += 50) await sleep(50);
-    // A paused process may send one more request before it learns that its lane is lost; its answer is not
-    // stored.
+    // A paused process may send one more request before it learns that it has lost its lane. The answer to
+    // this request is not stored.
     if (first.end === "cut" || isBroken(first.life) || isBroken(second.life)) return;
     const which = `${first.number} of ${first.life} (${first.end}) and ${second.number} of ${second.life}`;
     this.problems.push(`I1: two model calls of ${second.sessionKey} at once: ${which}`);

@@ -228,7 +228,8 @@ async function killSome(story: Story): Promise<string> {
 async function pauseOne(story: Story, fixedMs: number | undefined): Promise<string> {
   const { fleet, luck, counts } = story;
   const at = luck.of(fleet.up());
-  // Longer than a lease: other processes take over its work, and it resumes without its lease.
+  // Longer than a lease, so other processes take over the paused process's work, and it resumes without its
+  // lease.
   const pausedMs = fixedMs ?? luck.below(fleet.size > 1 ? 4 * PAUSE_MAX_MS : PAUSE_MAX_MS);
   fleet.pause(at);
   await sleep(pausedMs);

@@ -12,7 +12,7 @@ export interface Life {
   dead: boolean;
 }
 
-/** Returns the world of one process: after its death none of its timers fires. */
+/** Returns the world of one process. After the process has died, no timer of this world fires. */
 export function worldOf(world: World, life: Life): World {
   const { clock } = world;
   const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());

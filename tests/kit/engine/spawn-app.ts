@@ -305,7 +305,7 @@ export interface CrashStory {
 export async function crashIn(story: CrashStory, point: CrashPoint): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openSpawnApp({ ...story.app, dir, crash: point }).catch(() => undefined);
-  // The process crashed during its start, so it had accepted nothing.
+  // The process crashed during the start, before it could accept a request.
   if (first === undefined) return true;
   await story.begin(first).catch(() => {});
   if (!(await diesAtWork(first))) return false;

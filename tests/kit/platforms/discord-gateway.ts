@@ -28,7 +28,7 @@ export interface FakeGateway {
   readonly resumed: { readonly session: string; readonly from: number; readonly replayed: number }[];
   /** The sequence number of each heartbeat. */
   readonly beats: (number | null)[];
-  /** Sends an event to every session. A disconnected session gets it when it resumes. */
+  /** Sends an event to every session. A disconnected session gets the event when it resumes. */
   dispatch(type: string, data: unknown): void;
   /** Sends a text frame unchanged. */
   raw(text: string): void;

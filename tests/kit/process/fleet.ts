@@ -15,7 +15,8 @@ import { freePort } from "../loopback.ts";
 export const LAUNCHER = fileURLToPath(new URL("../../../bin/parley.js", import.meta.url));
 const READY_MAX_MS = 45_000;
 /**
- * Separate from the ports of all other tests, so that none of them takes a port while its process is down.
+ * Separate from the ports of all other tests, so that no other test takes a port while the process that uses
+ * it is down.
  */
 const PORT_FIRST = 12_000;
 /** Maximum length of a process's kept output. */

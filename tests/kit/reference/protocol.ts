@@ -82,7 +82,7 @@ function paramsTable(params: Schema, word = "param"): string {
   );
 }
 
-/** Shows a payload as a link to its type, or in full if it has no name. */
+/** Shows a payload as a link to its type, or in full if the type has no name. */
 function payloadText(label: string, name: string, wire: Wire): string {
   const { type, doc } = wire.payloads.get(name) ?? { type: "", doc: "" };
   const shown = /^\w+$/.test(type) ? `${label}: ${link(type)}.` : `${label}:\n\n${ts(type)}`;

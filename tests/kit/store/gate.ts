@@ -15,7 +15,7 @@ export interface Gate {
   open(): Promise<void>;
 }
 
-/** Makes the store at this address if it is missing, and locks its last table. */
+/** Makes the store at this address if it is missing, and locks the store's last table. */
 export async function gateIn(url: string): Promise<Gate> {
   const made = await openPostgresStore({ url });
   await made.store.close();

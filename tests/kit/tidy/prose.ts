@@ -102,7 +102,7 @@ const GROUP_PARTS = new RegExp(
   "g",
 );
 
-/** Returns the index behind a call, its type arguments or its template, which begins at `from`. */
+/** Returns the index after the call, type arguments or template that begins at `from`. */
 function endOfGroup(text: string, from: number): number {
   const close = { "(": ")", "<": ">" }[text[from] ?? ""];
   GROUP_PARTS.lastIndex = from;

@@ -244,7 +244,7 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
 /** The module that programs in browsers import. */
 const BROWSER_ENTRY = "src/contract/client/web.ts";
 
-/** Returns whether a file is started or read by its path, so that no file imports it. */
+/** Returns whether a file is started or read by its path. No file needs to import such a file. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
@@ -281,8 +281,8 @@ export function unusedFiles(tree: readonly SourceFact[]): string[] {
 }
 
 /**
- * Finds exports that no other file uses. Types that their own file uses are allowed, because another
- * export may contain them.
+ * Finds exports that no other file uses. A type that only its own file uses is allowed, because another
+ * export may contain it.
  */
 export function unusedExports(tree: readonly SourceFact[]): string[] {
   const used = new Map<string, Set<string>>();
@@ -409,7 +409,10 @@ const rulesIn = (text: string): string[] =>
     [...line.matchAll(/(?<=^\/\/ |\. )([A-Z]{1,3}\d+):/g)].map(([, id = ""]) => id),
   );
 
-/** Finds rule numbers cited outside their file without its name: many files use the same numbers. */
+/**
+ * Finds rule numbers that another file cites without the name of their file. Many files use the same numbers,
+ * so the name is needed.
+ */
 export function namedRules(tree: readonly SourceFact[]): string[] {
   const owners = new Map<string, string[]>();
   const sources = tree.filter(({ path }) => /^(src|ui\/src)\//.test(path));

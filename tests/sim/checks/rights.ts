@@ -58,8 +58,8 @@ function agent(settings: Settings, id: string): AgentSettings {
 }
 
 /**
- * Returns a session, its spawner, the spawner's spawner, and so on. `lost`: the spawner of the last one,
- * if it was deleted.
+ * Returns a session, its spawner, the spawner's spawner, and so on. `lost`: the deleted spawner of the last
+ * session, if there is one.
  */
 function lineOf(key: string, sessions: SessionMap): { line: SessionFacts[]; lost: string | undefined } {
   const line: SessionFacts[] = [];
@@ -76,8 +76,8 @@ function lineOf(key: string, sessions: SessionMap): { line: SessionFacts[]; lost
 }
 
 /**
- * Returns whether a session is sandboxed: by its agent's mode, by its spawn, or because a session above it
- * is.
+ * Returns whether a session is sandboxed: by its agent's mode, by its spawn, or because one of its ancestors
+ * is sandboxed.
  */
 export function isBoxed(key: string, sessions: SessionMap, settings: Settings): boolean {
   const { line, lost } = lineOf(key, sessions);

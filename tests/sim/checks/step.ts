@@ -291,7 +291,8 @@ async function checkOutbox(story: Story, process: GatewayProcess): Promise<void>
   if (open >= OUTBOX_MAX || process.state !== "up") return;
   for (const [, [first]] of Map.groupBy(rows, (row) => row.route_key)) {
     if (first === undefined || first.attempt_open === 1) continue;
-    // The outbox sets a timer only while it sends nothing; otherwise it checks again after the attempt.
+    // The outbox sets a timer only while it sends nothing. If it is sending, it checks again after the
+    // attempt.
     if (open === 0 && isLate(story, process, Number(first.next_attempt_at)))
       story.wrong("I5", `delivery ${String(first.id)} is due, and nobody makes it`);
   }

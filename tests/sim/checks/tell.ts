@@ -169,7 +169,7 @@ class Teller {
       this.story.wrong("I2", "somebody goes round in circles in the store");
   }
 
-  /** Plays one process from its start until it dies or stops. */
+  /** Starts one process and plays it until it dies or stops. */
   async #live(life: LifePlan, name: string): Promise<void> {
     const { story } = this;
     const process = new GatewayProcess(story, name, life.settings, this.#faultsOf(life, name));

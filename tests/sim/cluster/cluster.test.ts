@@ -8,7 +8,7 @@ import { tellAll } from "../workers.ts";
 const STORIES = 5;
 const PATIENCE_MS = 300_000;
 
-test("CS1-CS5 hold in the first stories of several processes over one store, and a seed repeats its story", {
+test("CS1-CS5 hold in the first simulated stories of several processes on one store, and a seed repeats its story", {
   timeout: PATIENCE_MS,
 }, async () => {
   const cacheDir = temporaryFolder();

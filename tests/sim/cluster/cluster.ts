@@ -75,7 +75,7 @@ class Cluster {
 
 type Link = "pass" | "fail" | "hang";
 
-/** One process of the story, and the facts that the checks know about it. */
+/** A process of the story, with the facts about it that the checks use. */
 class Member {
   readonly name: string;
   readonly mortal: MortalProcess;
@@ -455,7 +455,7 @@ class Teller {
   }
 }
 
-/** Plays the story of a seed. `parent`: the folder in which it makes its files. */
+/** Plays the story of a seed. `parent`: the folder in which the story makes its files. */
 export async function tellCluster(seed: number, parent: string): Promise<Telling> {
   const cluster = new Cluster(seed);
   const { time } = cluster;

@@ -66,7 +66,7 @@ async function crossing(store: Store): Promise<unknown[]> {
   return await Promise.all([failureOf(cross(0, "a", "b")), failureOf(cross(1, "b", "a"))]);
 }
 
-test("integers and fractions are returned as numbers, and the driver's parsers for other programs stay unchanged", async () => {
+test("integers and fractions are returned as numbers, without a change to the driver's global type parsers", async () => {
   const { db } = await open();
   const [row] = await ask(
     db,
@@ -130,7 +130,7 @@ test("a lock timeout and a deadlock are conflicts, and the other transaction com
   expect(patient).toContain("no failure");
 });
 
-test("a statement that exceeds its time limit is a problem, and its connection stays usable", async () => {
+test("a statement that exceeds its time limit is reported as a problem, and its connection stays usable", async () => {
   const { db, transaction } = await open({ ...timeouts({ statementMs: 100 }), readersMax: 1, writersMax: 1 });
   const pid = async () => (await ask<{ pid: number }>(db, "select pg_backend_pid() as pid"))[0]?.pid;
   const before = await pid();

@@ -177,7 +177,7 @@ describe("the shared time", () => {
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);
     await world.advance(90);
-    // The request took 100 ms, most of them after the database had read its clock.
+    // The request took 100 ms, most of it after the database had read its clock.
     await sync(100, 1_000_101);
     expect(clock.now()).toBe(1_000_200);
     await world.advance(61_000);

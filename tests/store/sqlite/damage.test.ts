@@ -211,7 +211,7 @@ test("damage: a store whose log another program has checkpointed and removed can
   await expectWhole(dir, 5);
 });
 
-test("damage: a high-water mark from before the last reset of the log is accepted", async () => {
+test("damage: a stored high-water mark that is older than the last WAL reset is accepted", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
   cleanup(() => store.close());

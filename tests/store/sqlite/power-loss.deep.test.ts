@@ -256,7 +256,7 @@ test.runIf(isLinux).each<Durability>(["full", "normal"])(
     let before: Moment | undefined;
     for (let at = 1; at <= MOMENTS; at += 1) {
       await goOn(writer, luck);
-      // The writer is stopped while its files are read; otherwise it would write faster than that.
+      // The writer is paused while its files are copied, because it writes faster than they can be read.
       before = await whileStopped(writer.child.pid ?? 0, async () => {
         const now: Moment = {
           files: readFiles(writer.dir),

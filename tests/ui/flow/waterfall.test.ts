@@ -59,7 +59,7 @@ describeInBrowser("the waterfall", () => {
     await page.keyboard.press("ArrowLeft");
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(1);
     expect(await first.getAttribute("aria-expanded")).toBe("false");
-    // A closed run shows its calls in its own bar.
+    // A closed run shows its calls within its bar.
     expect(await page.locator(".bar-of.kind-model, .bar-of.kind-tool").count()).toBe(3);
     await page.keyboard.press("ArrowRight");
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(all);

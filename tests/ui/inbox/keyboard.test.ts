@@ -53,7 +53,7 @@ describeInBrowser("the focus in the inbox", () => {
     }
   });
 
-  test("an unsent answer stays when another turn replaces the question, and is in the conversation too", async () => {
+  test("a draft answer is kept when another turn replaces the question, and the conversation shows it too", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, RESEARCH, "ask me");
     const { page } = await visit(house.http, { token: TOKEN });

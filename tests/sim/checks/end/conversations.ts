@@ -51,7 +51,10 @@ function checkAnnounce(story: Story, books: Books, flow: Row, runs: readonly Run
     story.wrong("I5", `${about} is delivered in other words`);
 }
 
-/** Checks that an outcome reached its sender once: by its wait, by a reply turn, or by one notice. */
+/**
+ * Checks that each outcome reached the message's sender once: through the sender's wait, a reply turn, or one
+ * notice.
+ */
 function checkTold(story: Story, books: Books, flow: Row, runs: readonly RunBook[]): void {
   const first = runs.find((run) => run.step === "round1");
   if (first === undefined) return;

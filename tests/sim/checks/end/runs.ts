@@ -124,7 +124,10 @@ function checkProvenance(story: Story, books: Books, run: RunBook): void {
     );
 }
 
-/** I8: checks that a chain's count is the number of its turns, and that its cost is the sum of theirs. */
+/**
+ * I8: checks that a chain's count is the number of its turns, and that the chain's cost is the sum of the
+ *     turns' costs.
+ */
 async function checkChains(story: Story, books: Books): Promise<void> {
   const turns = Map.groupBy(
     books.runs.filter((run) => run.kind === "turn"),
@@ -178,7 +181,9 @@ function checkBudget(story: Story, run: RunBook, chain: readonly RunBook[]): voi
     story.wrong("I8", `run ${run.runId} began when its chain had used ${tokens} tokens and ${cost} USD`);
 }
 
-/** I4: checks that each text was accepted from one tool call only, and that each command ran at most once. */
+/**
+ * I4: checks that each text sent by a tool call was accepted once, and that each command ran at most once.
+ */
 function checkOnce(story: Story, books: Books): void {
   const asked = books.runs.filter((run) => run.callId !== undefined);
   for (const [text, runs] of Map.groupBy(asked, (run) => run.text)) {

@@ -153,7 +153,7 @@ const RESPONSES: [string, unknown, string, RegExp][] = [
     "a tool's output",
     response({ input: [{ type: "function_call_output" }] }),
     "input[0]",
-    /not supported; there is/,
+    /not supported; only message is/,
   ],
   ["a reference", response({ input: [{ type: "item_reference", id: "x" }] }), "input[0]", /not supported/],
   ["instructions in a list", response({ instructions: [] }), "instructions", /must be a string/],

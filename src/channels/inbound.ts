@@ -5,8 +5,8 @@
 // IN3: messages of one person in one chat are processed in order. Nobody waits for the files of another
 //      person.
 // IN4: a failed command is reported as failed, and does not block later messages.
-// Admission: inbound/admission.ts. Storing a message: inbound/keep.ts. Joining messages to a run:
-// inbound/burst.ts. The session: inbound/chat-session.ts. Files: inbound/media.ts.
+// Admission: inbound/admission.ts. Storing messages and joining them to runs: inbound/burst.ts. The session:
+// inbound/chat-session.ts. Files: inbound/media.ts.
 
 import { agentOf } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
@@ -24,9 +24,8 @@ import {
   burstKeyOf,
   createAdmission,
 } from "./inbound/admission.ts";
-import { joinBurst, seesImages } from "./inbound/burst.ts";
+import { joinBurst, keepCommand, keepFailedCommand, keepMessage, seesImages } from "./inbound/burst.ts";
 import { keyOfChat } from "./inbound/chat-session.ts";
-import { keepCommand, keepFailedCommand, keepMessage } from "./inbound/keep.ts";
 import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from "./inbound/media.ts";
 
 export interface InboundParts extends AdmissionParts, CommandParts {}

@@ -1,12 +1,17 @@
-// Joins waiting messages to runs: messages of one person in one chat within a short time (a burst) become one
-// run, in order.
+// Stores each message of a chat once, or runs the command in it, and joins the messages to runs.
+// Messages of one person in one chat within a short time (a burst) become one run, in order. The end of the
+// burst is a stored deadline, so that a crash does not lose it, and is at most five pauses after the first
+// message. Messages that are too long for one run become several runs. If the queue is full, the sender is
+// notified. An edit of a waiting message changes that message; a later edit becomes a separate message that
+// is marked as an edit.
+// KE3: a command runs in the transaction that stores its message. Before that, waiting messages become a run.
 // BU1: one transaction accepts the run and settles the messages, so a crash neither loses nor duplicates a
 //      message (I2, I4).
-// Messages that are too long for one run become several runs, in order. If the queue is full, the sender is
-// notified.
 // BU4: the text for the model contains the sender's name, unless there is only one possible sender: the
 //      person in their own direct chat, or an owner in a main session.
 
+import { createHash } from "node:crypto";
+import type { CommandCall } from "../../core/rules/command.ts";
 import { isOwner } from "../../core/rules/inbound-policy.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -17,6 +22,10 @@ import {
   type ChatDescription,
   chatContext,
   cleanName,
+  cleanText,
+  cutQuoted,
+  cutText,
+  foldText,
   type MessageText,
   partText,
 } from "../../core/text/inbound-text.ts";
@@ -25,22 +34,39 @@ import type { AcceptRequest } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { acceptByMode } from "../../flows/conversation/queue-mode.ts";
 import { boundSession } from "../../flows/delivery/bindings.ts";
-import { INBOUND_DEADLINE } from "../../flows/delivery/inbound-files.ts";
+import { INBOUND_DEADLINE, keepInboundFiles } from "../../flows/delivery/inbound-files.ts";
 import { type OutboxListener, queueNote } from "../../flows/delivery/outbox.ts";
-import { type InboundRow, pendingOf, settleInbound } from "../../store/queries/channels/inbound.ts";
+import {
+  burstOf,
+  type InboundRow,
+  insertInbound,
+  otherVersions,
+  pendingOf,
+  rewriteInbound,
+  settleInbound,
+} from "../../store/queries/channels/inbound.ts";
 import { dropDeadline } from "../../store/queries/deadlines.ts";
 import { updateSession } from "../../store/queries/sessions/sessions.ts";
-import { type ChatContext, openSessionOf } from "./chat-session.ts";
+import type { CommandParts } from "../commands/context.ts";
+import { performCommand } from "../commands.ts";
+import type { AdmittedMessage } from "./admission.ts";
+import { type ChatContext, keyOfChat, openSessionOf } from "./chat-session.ts";
+import type { KeptMedia } from "./media.ts";
 
 /** Size limit for the text of one message. */
-export const TEXT_MAX_BYTES = 256 * 1024;
+const TEXT_MAX_BYTES = 256 * 1024;
 /** Size limit for one run: its messages, with quotes and notes. */
 const RUN_TEXT_MAX_BYTES = 320 * 1024;
 /** Limit for the base64 characters of all pictures in one run. */
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
+/** Maximum length of a burst, in pauses, even if messages still arrive. */
+const PAUSES_MAX = 5;
+/** Maximum number of messages in one burst, and of their characters. */
+const BURST_MAX = 50;
+const BURST_MAX_CHARS = 16 * 1024 * 1024;
 
 /** A waiting message, in the format in which it is stored as JSON. */
-export interface WaitingMessage extends MessageText {
+interface WaitingMessage extends MessageText {
   readonly place: ChatContext;
   readonly images: readonly ImageBlock[];
   /** Hash of the text, to find out whether an edit has changed it. */
@@ -48,7 +74,7 @@ export interface WaitingMessage extends MessageText {
 }
 
 /** The fields that are stored for a settled message. */
-export interface SettledMessage {
+interface SettledMessage {
   readonly fold: string;
 }
 
@@ -68,6 +94,16 @@ interface Group {
   readonly waiting: Waiting[];
   text: string;
   imageChars: number;
+}
+
+function foldOf(text: string): string {
+  return createHash("sha256").update(foldText(text)).digest("hex").slice(0, 32);
+}
+
+/** Returns the body that is stored for a settled message. */
+function settledBody({ fold }: SettledMessage): string {
+  const body: SettledMessage = { fold };
+  return JSON.stringify(body);
 }
 
 function groupsOf(waiting: readonly Waiting[]): Group[] {
@@ -140,12 +176,6 @@ async function sessionFor(parts: BurstParts, unit: Unit, place: ChatContext): Pr
   return bound ?? openSessionOf(unit, parts.settings, place);
 }
 
-/** Returns the body that is stored for a settled message. */
-export function settledBody({ fold }: SettledMessage): string {
-  const body: SettledMessage = { fold };
-  return JSON.stringify(body);
-}
-
 /** Accepts one run for a group of messages. If that fails, tells the sender the reason. */
 async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise<void> {
   const last = group.waiting.at(-1);
@@ -175,6 +205,149 @@ export async function joinBurst(parts: BurstParts, unit: Unit, burstKey: string)
   const rows = await pendingOf(unit.tx, burstKey);
   const waiting = rows.map((row) => ({ row, message: JSON.parse(row.body) as WaitingMessage }));
   for (const group of groupsOf(waiting)) await acceptGroup(parts, unit, group);
+}
+
+function insert(unit: Unit, { id, burstKey }: AdmittedMessage, body: object): Promise<number | undefined> {
+  const row = { ...id, burstKey, body: JSON.stringify(body), receivedAt: unit.now };
+  return insertInbound(unit.tx, row);
+}
+
+/** Stores a message. Returns false if the message is not new, so that its files can be deleted. */
+export async function keepMessage(
+  parts: CommandParts,
+  unit: Unit,
+  admitted: AdmittedMessage,
+  came: { readonly media: KeptMedia; readonly sessionKey: string },
+): Promise<boolean> {
+  const { engine } = parts;
+  const { account, message, place, burstKey } = admitted;
+  const { media, sessionKey } = came;
+  const text = cutText(cleanText(message.text), TEXT_MAX_BYTES);
+  const said: WaitingMessage = {
+    place,
+    text,
+    images: media.images,
+    notes: media.notes,
+    fold: foldOf(text),
+    ...(message.quoted === undefined ? {} : { quoted: cutQuoted(message.quoted) }),
+  };
+  const seq = await insert(unit, admitted, said);
+  if (seq === undefined) return false;
+  if (!(await isNews(unit, admitted, seq, said))) return false;
+  const { folder } = media;
+  if (folder !== undefined) await keepInboundFiles(engine, unit, folder, sessionKey);
+  const { debounceMs } = account.inbound;
+  const { count, chars, firstAt = unit.now } = await burstOf(unit.tx, burstKey);
+  if (debounceMs === 0 || count >= BURST_MAX || chars >= BURST_MAX_CHARS) {
+    await joinBurst(parts, unit, burstKey);
+    return true;
+  }
+  const dueAt = Math.min(unit.now + debounceMs, firstAt + PAUSES_MAX * debounceMs);
+  await engine.setDeadline(unit, { kind: INBOUND_DEADLINE, key: burstKey, dueAt });
+  return true;
+}
+
+/**
+ * Returns whether a version of a message is new. An edit of a waiting message replaces that message. An edit
+ * with the same text is ignored, and so is an older version that arrives late.
+ */
+async function isNews(
+  unit: Unit,
+  { id }: AdmittedMessage,
+  seq: number,
+  said: WaitingMessage,
+): Promise<boolean> {
+  const others = await otherVersions(unit.tx, id);
+  const ignored = { state: "ignored", body: settledBody(said) } as const;
+  if (id.edit === "") {
+    if (others.length === 0) return true;
+    await settleInbound(unit.tx, seq, ignored);
+    return false;
+  }
+  const waiting = others.findLast(({ state }) => state === "pending");
+  if (waiting !== undefined) {
+    const before = JSON.parse(waiting.body) as WaitingMessage;
+    const changed = { ...before, text: said.text, fold: said.fold };
+    await rewriteInbound(unit.tx, waiting.seq, JSON.stringify(changed));
+    await settleInbound(unit.tx, seq, ignored);
+    return false;
+  }
+  const latest = others.at(-1);
+  if (latest === undefined) return true;
+  if ((JSON.parse(latest.body) as SettledMessage).fold === said.fold || said.text.trim() === "") {
+    await settleInbound(unit.tx, seq, ignored);
+    return false;
+  }
+  await rewriteInbound(unit.tx, seq, JSON.stringify({ ...said, changes: true }));
+  return true;
+}
+
+/** Returns the session key for a command. Before the first message, that session may not exist. */
+async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Promise<string> {
+  const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
+  return bound?.key ?? keyOfChat(parts.settings, place) ?? "";
+}
+
+/** Stores the message of a command. Returns false if it was stored before. */
+async function keepSettled(
+  unit: Unit,
+  admitted: AdmittedMessage,
+  state: "done" | "refused",
+): Promise<boolean> {
+  const body: SettledMessage = { fold: foldOf(admitted.message.text) };
+  const seq = await insert(unit, admitted, body);
+  if (seq !== undefined) await settleInbound(unit.tx, seq, { state, body: settledBody(body) });
+  return seq !== undefined;
+}
+
+/** Queues an answer. Returns false if it was dropped, because too many texts wait for the chat. */
+async function answer(
+  parts: CommandParts,
+  unit: Unit,
+  { place }: AdmittedMessage,
+  { sessionKey, text }: { sessionKey: string; text: string },
+): Promise<boolean> {
+  if (text.trim() === "") return true;
+  return queueNote(parts, unit, { sessionKey, route: place.replyTo, text, about: "command" });
+}
+
+/**
+ * Runs a command in the transaction that stores its message, after waiting messages have become a run.
+ * Returns false if the answer was dropped, because too many texts wait for the chat.
+ */
+export async function keepCommand(
+  parts: CommandParts,
+  unit: Unit,
+  admitted: AdmittedMessage,
+  call: CommandCall,
+): Promise<boolean> {
+  const { place, burstKey, isOwner } = admitted;
+  if (!(await keepSettled(unit, admitted, "done"))) return true;
+  await joinBurst(parts, unit, burstKey);
+  const sessionKey = await keyFor(parts, unit, place);
+  const text = await performCommand(parts, unit, {
+    ...call,
+    sender: { channel: place.channel, id: place.peerId, isOwner },
+    chatType: place.chat.type,
+    sessionKey,
+    route: place.replyTo,
+    accountId: place.accountId,
+  });
+  return answer(parts, unit, admitted, { sessionKey, text });
+}
+
+/**
+ * Stores the message of a command that threw an error, and answers the sender. The command is not retried.
+ */
+export async function keepFailedCommand(
+  parts: CommandParts,
+  unit: Unit,
+  admitted: AdmittedMessage,
+): Promise<void> {
+  if (!(await keepSettled(unit, admitted, "refused"))) return;
+  const sessionKey = await keyFor(parts, unit, admitted.place);
+  const text = "This command failed. See the gateway's log.";
+  await answer(parts, unit, admitted, { sessionKey, text });
 }
 
 /** Returns whether the session's model accepts pictures. An ACP agent accepts none. */

@@ -9,7 +9,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { AcceptRequest } from "../../src/engine/run/accept.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { createExecutor } from "../../src/execute.ts";
-import { acceptByMode } from "../../src/flows/conversation/queue-mode.ts";
+import { acceptByMode } from "../../src/flows/conversation/direct.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";

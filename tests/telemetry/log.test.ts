@@ -2,7 +2,7 @@
 // session and the chain.
 
 import { expect, test } from "vitest";
-import { acceptByMode } from "../../src/flows/conversation/queue-mode.ts";
+import { acceptByMode } from "../../src/flows/conversation/direct.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import type { ServedRequest } from "../kit/model-server/requests.ts";
 import type { Answer } from "../kit/model-server/server.ts";

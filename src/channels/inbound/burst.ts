@@ -32,7 +32,7 @@ import {
 import type { Engine } from "../../engine/engine.ts";
 import type { AcceptRequest } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { acceptByMode } from "../../flows/conversation/queue-mode.ts";
+import { acceptByMode } from "../../flows/conversation/direct.ts";
 import { boundSession } from "../../flows/delivery/bindings.ts";
 import { INBOUND_DEADLINE, keepInboundFiles } from "../../flows/delivery/inbound-files.ts";
 import { type OutboxListener, queueNote } from "../../flows/delivery/outbox.ts";

@@ -8,21 +8,30 @@
 //      nothing.
 // DR3: the send policy is checked for the chat that gets the answer. If it denies, the outbox row is
 // `skipped`.
+// A message of a channel is accepted by the queue mode of its account. In every mode, it gets its position in
+// the lane (I2, I3).
+// QM2: if the mode ends the current run, the transaction that accepts the message also ends that run, but
+//      only if the message is new.
 
 import { optional } from "../../core/optional.ts";
+import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
-import { fail, type Result } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
+import type { QueueMode } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { Accepted } from "../../engine/run/accept.ts";
+import type { Accepted, AcceptRequest } from "../../engine/run/accept.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { holdForAbort, holdSessions } from "../../store/locks.ts";
+import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import { leaveVerdict } from "../delivery/destination.ts";
 import { queueDelivery } from "../delivery/outbox.ts";
@@ -90,6 +99,45 @@ export async function sendDirect(
     await message.remember?.(unit, accepted.value);
     return accepted;
   });
+}
+
+/** Accepts a message by the queue mode of its account. On a failure the whole transaction is rolled back. */
+export async function acceptByMode(
+  engine: Acceptor,
+  unit: Unit,
+  request: AcceptRequest,
+  mode: QueueMode,
+): Promise<Result<Accepted>> {
+  switch (mode) {
+    case "followup":
+      return engine.acceptIn(unit, request);
+    case "steer":
+      return steer(engine, unit, request);
+    case "interrupt":
+      return interrupt(engine, unit, request);
+  }
+}
+
+/**
+ * Marks the message as steering: the current run reads it between two steps. If the run ends first, the
+ * message becomes the next run.
+ */
+async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
+  const { sessionKey, route, input } = request;
+  await holdSessions(unit.tx, [sessionKey]);
+  if (!maySteer(await activeRuns(unit.tx, sessionKey), route)) return engine.acceptIn(unit, request);
+  return engine.acceptIn(unit, { ...request, input: { ...input, steer: true } });
+}
+
+async function interrupt(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
+  const { sessionKey, route } = request;
+  // Locks all sessions that the abort affects before the lane itself is locked, to keep the order of locks.
+  await holdForAbort(unit.tx, sessionKey);
+  const run = interruptedBy(await activeRuns(unit.tx, sessionKey), route);
+  const accepted = await engine.acceptIn(unit, request);
+  if (run === undefined || !accepted.ok || !accepted.value.fresh) return accepted;
+  await engine.abortIn(unit, { sessionKey, runId: run.runId });
+  return ok({ ...accepted.value, queuedBehind: accepted.value.queuedBehind - 1 });
 }
 
 const CAUSE_CHARS_MAX = 300;

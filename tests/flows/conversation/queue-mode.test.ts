@@ -1,5 +1,5 @@
 // A message that arrives during a run. The queue mode decides whether it becomes the next run, is read by the
-// current run, or ends that run (QM1, QM2, ST1, ST2).
+// current run, or ends that run (QM2, ST1, ST2).
 
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../../src/agent/model/model.ts";

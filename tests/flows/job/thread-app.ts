@@ -6,7 +6,7 @@ import { ok, type Result } from "../../../src/core/shapes/errors.ts";
 import type { Route, Session } from "../../../src/core/shapes/session.ts";
 import type { DiscordAccount, ThreadBindingSettings } from "../../../src/core/shapes/settings/channels.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
-import { acceptByMode } from "../../../src/flows/conversation/queue-mode.ts";
+import { acceptByMode } from "../../../src/flows/conversation/direct.ts";
 import { boundSession } from "../../../src/flows/delivery/bindings.ts";
 import { listBindings } from "../../../src/store/queries/channels/thread-bindings.ts";
 import { endOf } from "../../kit/engine/engine.ts";

@@ -4,10 +4,15 @@
 // TL2: an offset is sent only to confirm updates. So nothing is missed if the platform restarts its
 //      numbering.
 // TL3: a temporary failure is retried a few times. A permanent one ends the listening, with its reason.
+// TA1: pictures that were sent together (an album) become one message with the id of the first one. An album
+//      at the end of a batch may still grow, so it is not confirmed until one poll finds it unchanged.
+// TA2: only consecutive updates are joined, so updates that were not confirmed before a crash are joined in
+//      the same way again.
 // Chats do not wait for the files of other chats: the updates of one chat are stored in order, and different
 // chats concurrently.
 
-import { listOf } from "../../core/json.ts";
+import { fieldsOf, integerOf, listOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { accountName, type Ear, ListenProblem } from "../accounts.ts";
@@ -16,14 +21,7 @@ import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";
 import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
 import { introduce } from "./start.ts";
-import {
-  type Item,
-  openAlbum,
-  type Reading,
-  readBatch,
-  type TelegramAccountContext,
-  UPDATE_KINDS,
-} from "./update.ts";
+import { type Reading, readUpdate, type TelegramAccountContext, UPDATE_KINDS } from "./update.ts";
 
 /** Time that a long poll waits for updates. */
 const POLL_SECONDS = 25;
@@ -48,6 +46,25 @@ interface ReadPosition {
   /** The album at the end of the last batch: the id of its first update, and the number of its updates. */
   album?: { readonly firstId: number; readonly parts: number };
   failures: number;
+}
+
+type MessageReading = Extract<Reading, { kind: "message" }>;
+
+/** One message or event, from one or more updates. Its last update is confirmed after it is processed. */
+interface Item {
+  readonly firstId: number;
+  readonly lastId: number;
+  /** Number of updates that were joined. */
+  readonly parts: number;
+  readonly reading: Reading;
+}
+
+/** The content of one response. */
+interface Batch {
+  /** Messages and events, sorted by update id. */
+  readonly items: readonly Item[];
+  /** Number of updates without an id. They are skipped. */
+  readonly nameless: number;
 }
 
 /** Listens as one bot until the signal is aborted. Throws if retries cannot help. */
@@ -122,6 +139,74 @@ async function stumble(why: string, place: ReadPosition, world: World, signal: A
   place.failures += 1;
   if (place.failures >= FAILURES_MAX) throw new ListenProblem(why);
   await pause(world.clock, Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 4 ** (place.failures - 1)), signal);
+}
+
+function readSafely(update: unknown, reader: TelegramAccountContext): Reading {
+  try {
+    return readUpdate(update, reader);
+  } catch (error) {
+    // An update that cannot be read must not block later ones.
+    const why = error instanceof Error ? error.message : String(error);
+    return { kind: "skipped", why: `it could not be read: ${why}`, odd: true };
+  }
+}
+
+function isSameAlbum(one: MessageReading, other: MessageReading): boolean {
+  return (
+    one.albumId !== undefined &&
+    one.albumId === other.albumId &&
+    one.message.chat.id === other.message.chat.id &&
+    one.message.sender.id === other.message.sender.id
+  );
+}
+
+function join(one: MessageReading, other: MessageReading): MessageReading {
+  // In a forwarded album, show the note about the source only once.
+  const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
+  const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
+  const quoted = one.message.quoted ?? other.message.quoted;
+  return {
+    ...one,
+    files: [...one.files, ...other.files],
+    message: {
+      ...one.message,
+      text: texts.join("\n"),
+      mentioned: one.message.mentioned || other.message.mentioned,
+      ...optional({ quoted }),
+    },
+  };
+}
+
+/** Reads the updates of one response. */
+export function readBatch(updates: readonly unknown[], reader: TelegramAccountContext): Batch {
+  const named = updates.flatMap((update): { id: number; update: unknown }[] => {
+    const id = integerOf(fieldsOf(update).update_id);
+    return id === undefined ? [] : [{ id, update }];
+  });
+  const items: Item[] = [];
+  for (const { id, update } of named.sort((one, other) => one.id - other.id)) {
+    const reading = readSafely(update, reader);
+    const before = items.at(-1);
+    const last = before?.reading;
+    if (
+      before !== undefined &&
+      last?.kind === "message" &&
+      reading.kind === "message" &&
+      isSameAlbum(last, reading)
+    ) {
+      const joined = join(last, reading);
+      items[items.length - 1] = { ...before, lastId: id, parts: before.parts + 1, reading: joined };
+    } else {
+      items.push({ firstId: id, lastId: id, parts: 1, reading });
+    }
+  }
+  return { items, nameless: updates.length - named.length };
+}
+
+/** Returns the album at the end of the batch, because it may still grow. */
+function openAlbum({ items }: Batch): Item | undefined {
+  const last = items.at(-1);
+  return last?.reading.kind === "message" && last.reading.albumId !== undefined ? last : undefined;
 }
 
 interface Taker {

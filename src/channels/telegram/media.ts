@@ -6,8 +6,8 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { InboundMedia } from "../channel.ts";
 import type { Bot } from "./bot.ts";
-import type { FileRef } from "./content.ts";
 import { failureWords } from "./send.ts";
+import type { FileRef } from "./update.ts";
 
 /** Maximum size of files that the platform's own servers send. */
 const PLATFORM_MB_MAX = 20;

@@ -1,28 +1,17 @@
-// Converts a batch of Telegram updates to messages in the format that all channels share.
+// Converts a Telegram update to a message in the format that all channels share: its sender, chat, text and
+// files, with notes in square brackets for other content.
 // TU1: reading an update never throws. An invalid update is skipped, with the reason.
 // TU2: nobody can impersonate another person: Telegram's id identifies the sender, never a name. An anonymous
 //      administrator and a channel count as themselves, not as the person behind them.
 // TU3: text that somebody else wrote (forwarded, quoted) is marked, and never counts as a command.
 // TU4: bots get no answer, neither this bot nor others.
-// TA1: pictures that were sent together (an album) become one message with the id of the first one. An album
-//      at the end of a batch may still grow, so it is not confirmed until one poll finds it unchanged.
-// TA2: only consecutive updates are joined, so updates that were not confirmed before a crash are joined in
-//      the same way again.
 
 import { createHash } from "node:crypto";
-import { type Fields, fieldsOf, integerOf, textOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import type { InboundMessage } from "../channel.ts";
+import { cut } from "../../core/text/cut.ts";
+import type { InboundMedia, InboundMessage } from "../channel.ts";
 import { idOf } from "./bot.ts";
-import {
-  type Content,
-  contentOf,
-  type FileRef,
-  forwardNote,
-  nameOf,
-  originName,
-  summaryOf,
-} from "./content.ts";
 
 /** The bot account for which updates are read. */
 export interface TelegramAccountContext {
@@ -32,6 +21,25 @@ export interface TelegramAccountContext {
   readonly username: string;
   /** Commands in the bot's menu: Telegram's name, and our name. */
   readonly menu: ReadonlyMap<string, string>;
+}
+
+/** A file on the server that was not downloaded yet. */
+export interface FileRef {
+  readonly kind: InboundMedia["kind"];
+  readonly fileId: string;
+  readonly name?: string;
+  readonly mimeType?: string;
+  readonly bytes?: number;
+}
+
+interface Content {
+  /** The sender's text, or the caption of a file. */
+  readonly words: string;
+  /** Entities in `words`: Telegram's ranges for mentions, links and formatting. */
+  readonly entities: readonly Fields[];
+  readonly files: readonly FileRef[];
+  /** A note for content that is neither text nor a file. */
+  readonly note?: string;
 }
 
 type Words = Omit<InboundMessage, "media">;
@@ -63,12 +71,161 @@ export const UPDATE_KINDS = [
   "my_chat_member",
 ] as const;
 
+const NOTE_CHARS_MAX = 500;
+const POLL_OPTIONS_MAX = 12;
+/** A file with one of these MIME types counts as a picture. */
+const PICTURE = /^image\/(?:jpeg|png|gif|webp)$/i;
+
 const CHAT_TYPES: Readonly<Record<string, InboundMessage["chat"]["type"]>> = {
   private: "direct",
   group: "group",
   supergroup: "group",
   channel: "channel",
 };
+
+/** Formats a note: `[<kind>: <detail>, <detail>]`. */
+function noteOf(what: string, ...details: (string | undefined)[]): string {
+  const told = details.filter((detail) => detail !== undefined && detail !== "").join(", ");
+  const line = `${what}${told === "" ? "" : `: ${told}`}`.replace(/\s+/g, " ");
+  return `[${cut(line, NOTE_CHARS_MAX)}]`;
+}
+
+/** Returns the first and last name of a user or a contact. */
+function fullName({ first_name, last_name }: Fields): string | undefined {
+  const name = [textOf(first_name), textOf(last_name)].filter((part) => part !== undefined).join(" ");
+  return name === "" ? undefined : name;
+}
+
+/** Returns the name of a user or a chat. */
+function nameOf(party: Fields): string | undefined {
+  return textOf(party.title) ?? fullName(party) ?? textOf(party.username);
+}
+
+/** Returns the name of the author of a forwarded message. */
+function originName(origin: Fields): string | undefined {
+  const { sender_user, sender_user_name, sender_chat, chat } = origin;
+  return (
+    nameOf(fieldsOf(sender_user)) ??
+    textOf(sender_user_name) ??
+    nameOf(fieldsOf(sender_chat)) ??
+    nameOf(fieldsOf(chat))
+  );
+}
+
+function coordinates(location: Fields): string | undefined {
+  const { latitude, longitude } = location;
+  return typeof latitude === "number" && typeof longitude === "number"
+    ? `${latitude} ${longitude}`
+    : undefined;
+}
+
+function poll({ question, options }: Fields): string {
+  const choices = listOf(options)
+    .slice(0, POLL_OPTIONS_MAX)
+    .map((option) => textOf(fieldsOf(option).text));
+  const listed = choices.filter((choice) => choice !== undefined).join(" / ");
+  return noteOf("poll", textOf(question), listed);
+}
+
+function checklist({ title, tasks }: Fields): string {
+  const listed = listOf(tasks)
+    .slice(0, POLL_OPTIONS_MAX)
+    .map((task) => textOf(fieldsOf(task).text));
+  return noteOf("checklist", textOf(title), listed.filter((task) => task !== undefined).join(" / "));
+}
+
+/** Formats notes for content that is neither text nor a file, by its field. */
+const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
+  sticker: ({ emoji, set_name }) => noteOf("sticker", textOf(emoji), textOf(set_name)),
+  // A venue also has the field `location`, so it is checked before it.
+  venue: ({ title, address, location }) =>
+    noteOf("place", textOf(title), textOf(address), coordinates(fieldsOf(location))),
+  location: (field) =>
+    noteOf(field.live_period === undefined ? "location" : "live location", coordinates(field)),
+  contact: (field) => noteOf("contact", fullName(field), textOf(field.phone_number)),
+  poll,
+  checklist,
+  dice: ({ emoji, value }) => noteOf("dice", `${textOf(emoji) ?? ""} ${integerOf(value) ?? ""}`.trim()),
+  game: ({ title }) => noteOf("game", textOf(title)),
+  story: () => noteOf("story"),
+  invoice: ({ title }) => noteOf("invoice", textOf(title)),
+  paid_media: () => noteOf("paid media"),
+  giveaway: () => noteOf("giveaway"),
+  rich_message: () => noteOf("formatted page, which can't be read here"),
+};
+
+/** The fields that contain a file. The first one that is present is used. */
+const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }[] = [
+  // An animation also has the field `document`, so it is checked before it.
+  { field: "animation", kind: "video" },
+  { field: "voice", kind: "voice" },
+  { field: "audio", kind: "audio" },
+  { field: "video", kind: "video" },
+  { field: "video_note", kind: "video" },
+  { field: "live_photo", kind: "video" },
+  { field: "document", kind: "file" },
+];
+
+/** MIME types that the platform omits because they never vary. */
+const TYPES: Readonly<Record<string, string>> = {
+  photo: "image/jpeg",
+  voice: "audio/ogg",
+  video_note: "video/mp4",
+};
+
+function fileOf(file: Fields, field: string, kind: FileRef["kind"]): FileRef | undefined {
+  const fileId = textOf(file.file_id);
+  if (fileId === undefined) return undefined;
+  const mimeType = textOf(file.mime_type) ?? TYPES[field];
+  return {
+    kind: kind === "file" && PICTURE.test(mimeType ?? "") ? "image" : kind,
+    fileId,
+    ...optional({ name: textOf(file.file_name), mimeType, bytes: integerOf(file.file_size) }),
+  };
+}
+
+/** Returns the largest version of a photo. */
+function photoOf(sizes: readonly unknown[]): FileRef | undefined {
+  const area = ({ width, height }: Fields): number => (integerOf(width) ?? 0) * (integerOf(height) ?? 0);
+  const [largest] = sizes.map(fieldsOf).sort((one, other) => area(other) - area(one));
+  return largest === undefined ? undefined : fileOf(largest, "photo", "image");
+}
+
+function filesOf(message: Fields): readonly FileRef[] {
+  const photo = photoOf(listOf(message.photo));
+  if (photo !== undefined) return [photo];
+  for (const { field, kind } of FILES) {
+    const file = fileOf(fieldsOf(message[field]), field, kind);
+    if (file !== undefined) return [file];
+  }
+  return [];
+}
+
+/** Returns the content of a message. Undefined for a service message, for example that somebody joined. */
+function contentOf(message: Fields): Content | undefined {
+  const words = textOf(message.text) ?? textOf(message.caption) ?? "";
+  const ofWords = textOf(message.text) === undefined ? message.caption_entities : message.entities;
+  const files = filesOf(message);
+  const told = Object.keys(NOTES).find((field) => Object.keys(fieldsOf(message[field])).length > 0);
+  const content = { words, entities: listOf(ofWords).map(fieldsOf), files };
+  if (told !== undefined) return { ...content, note: NOTES[told]?.(fieldsOf(message[told])) ?? "" };
+  return words === "" && files.length === 0 ? undefined : content;
+}
+
+/** Returns a quoted message as one text. */
+function summaryOf(message: Fields): string | undefined {
+  const content = contentOf(message);
+  if (content === undefined) return undefined;
+  const { words, files, note: told } = content;
+  const named = files.map(({ kind, name }) => noteOf(kind, name));
+  return [words, ...named, told].filter((part) => part !== undefined && part !== "").join("\n");
+}
+
+/** Returns the note that is put before a forwarded text. */
+function forwardNote(origin: Fields): string {
+  const name = originName(origin);
+  return noteOf(name === undefined ? "forwarded" : `forwarded from ${name}`);
+}
 
 /** Reads an update for this account. */
 export function readUpdate(value: unknown, reader: TelegramAccountContext): Reading {
@@ -263,91 +420,4 @@ function wordsOf(
   // In a group, Telegram's menu adds the bot's name to a command. A command without it may be for any bot.
   const isChosen = type === "direct" || command?.to !== undefined;
   return isChosen ? { text, mentioned, nativeCommand: true } : { text, mentioned };
-}
-
-type MessageReading = Extract<Reading, { kind: "message" }>;
-
-/** One message or event, from one or more updates. Its last update is confirmed after it is processed. */
-export interface Item {
-  readonly firstId: number;
-  readonly lastId: number;
-  /** Number of updates that were joined. */
-  readonly parts: number;
-  readonly reading: Reading;
-}
-
-/** The content of one response. */
-export interface Batch {
-  /** Messages and events, sorted by update id. */
-  readonly items: readonly Item[];
-  /** Number of updates without an id. They are skipped. */
-  readonly nameless: number;
-}
-
-function readSafely(update: unknown, reader: TelegramAccountContext): Reading {
-  try {
-    return readUpdate(update, reader);
-  } catch (error) {
-    // An update that cannot be read must not block later ones.
-    const why = error instanceof Error ? error.message : String(error);
-    return { kind: "skipped", why: `it could not be read: ${why}`, odd: true };
-  }
-}
-
-function isSameAlbum(one: MessageReading, other: MessageReading): boolean {
-  return (
-    one.albumId !== undefined &&
-    one.albumId === other.albumId &&
-    one.message.chat.id === other.message.chat.id &&
-    one.message.sender.id === other.message.sender.id
-  );
-}
-
-function join(one: MessageReading, other: MessageReading): MessageReading {
-  // In a forwarded album, show the note about the source only once.
-  const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
-  const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
-  const quoted = one.message.quoted ?? other.message.quoted;
-  return {
-    ...one,
-    files: [...one.files, ...other.files],
-    message: {
-      ...one.message,
-      text: texts.join("\n"),
-      mentioned: one.message.mentioned || other.message.mentioned,
-      ...optional({ quoted }),
-    },
-  };
-}
-
-/** Reads the updates of one response. */
-export function readBatch(updates: readonly unknown[], reader: TelegramAccountContext): Batch {
-  const named = updates.flatMap((update): { id: number; update: unknown }[] => {
-    const id = integerOf(fieldsOf(update).update_id);
-    return id === undefined ? [] : [{ id, update }];
-  });
-  const items: Item[] = [];
-  for (const { id, update } of named.sort((one, other) => one.id - other.id)) {
-    const reading = readSafely(update, reader);
-    const before = items.at(-1);
-    const last = before?.reading;
-    if (
-      before !== undefined &&
-      last?.kind === "message" &&
-      reading.kind === "message" &&
-      isSameAlbum(last, reading)
-    ) {
-      const joined = join(last, reading);
-      items[items.length - 1] = { ...before, lastId: id, parts: before.parts + 1, reading: joined };
-    } else {
-      items.push({ firstId: id, lastId: id, parts: 1, reading });
-    }
-  }
-  return { items, nameless: updates.length - named.length };
-}
-
-/** Returns the album at the end of the batch, because it may still grow. */
-export function openAlbum({ items }: Batch): Item | undefined {
-  const last = items.at(-1);
-  return last?.reading.kind === "message" && last.reading.albumId !== undefined ? last : undefined;
 }

@@ -3,7 +3,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
-import { readBatch, readUpdate, type TelegramAccountContext } from "../../../src/channels/telegram/update.ts";
+import { readBatch } from "../../../src/channels/telegram/listen.ts";
+import { readUpdate, type TelegramAccountContext } from "../../../src/channels/telegram/update.ts";
 import type { Json } from "../../kit/platforms/telegram/state.ts";
 import { ADA, DIRECT, FORUM, GROUP, TOPIC, USERNAME } from "./ground.ts";
 

@@ -35,7 +35,7 @@ import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
-import { answeredBy, noteSaid } from "../session/external.ts";
+import { answeredByExternal, noteSaidByExternal } from "../session/external.ts";
 import { answeredInInbox, lostInboxText, planExpiry } from "./inbox-receipts.ts";
 import { announceRoute, converses, partyOf, provenanceFrom } from "./party.ts";
 
@@ -222,7 +222,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
   const answered = await answerAwaited(unit, request);
-  const asked = answered ?? (await answeredBy(unit.tx, requester, target));
+  const asked = answered ?? (await answeredByExternal(unit.tx, requester, target));
   const before = requesterRun ?? asked;
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
@@ -266,7 +266,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     const opened = await openSendWait(engine, unit, request, accepted.value);
     if (!opened.ok) return opened;
   }
-  const noted = await noteSaid(engine, unit, requester, { to: target.key, text });
+  const noted = await noteSaidByExternal(engine, unit, requester, { to: target.key, text });
   if (!noted.ok) return noted;
   publishFlow(unit, {
     flowId,

@@ -31,7 +31,7 @@ import type { Db } from "../../store/sql.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
 import { bindPlace, type Threads } from "../delivery/bindings.ts";
 import { publishFlow } from "../flow-events.ts";
-import { noteSaid } from "../session/external.ts";
+import { noteSaidByExternal } from "../session/external.ts";
 import { type AttachmentPlan, attachmentOwner, removeAttachments, writeAttachments } from "./attachments.ts";
 
 /** Maximum length of a thread's title, within the limit of every platform. */
@@ -205,7 +205,7 @@ async function enqueue(
     ...optional({ requesterRunId: requesterRun?.runId }),
   });
   const said = { to: child.key, text: request.task };
-  const noted = await noteSaid(engine, unit, requester, said);
+  const noted = await noteSaidByExternal(engine, unit, requester, said);
   if (!noted.ok) return noted;
   publishFlow(unit, {
     flowId: ids.flowId,

@@ -100,7 +100,7 @@ interface Said {
  * Writes the message into the external session's transcript, in the transaction that sends it. Does nothing
  * for other sessions.
  */
-export async function noteSaid(
+export async function noteSaidByExternal(
   acceptor: Pick<Acceptor, "acceptIn">,
   unit: Unit,
   speaker: Session,
@@ -120,7 +120,11 @@ export async function noteSaid(
  * Returns the message that an external session answers by sending to `target`: the last one from `target`,
  * unless it is answered already or has expired.
  */
-export async function answeredBy(tx: Tx, speaker: Session, target: Session): Promise<Run | undefined> {
+export async function answeredByExternal(
+  tx: Tx,
+  speaker: Session,
+  target: Session,
+): Promise<Run | undefined> {
   if (!speaker.external) return undefined;
   const runs = await listRuns(tx, { sessionKey: speaker.key, limit: ANSWERED_FROM_MAX });
   const asked = runs.find(({ sessionId, input: { provenance } }) => {

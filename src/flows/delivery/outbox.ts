@@ -33,7 +33,9 @@ export interface OutgoingText {
   readonly kind: "announce" | "send";
   readonly runId?: string;
   /**
-   * An answer goes to the chat of its question, although a shared session may have been used elsewhere since.
+   * Whether the text answers a message from this chat. If so, the send policy counts the session as used
+   * here, even if it was used elsewhere since. The rules for the chat itself are checked only if neither
+   * `session.lastRoute` nor the session's key is this chat.
    */
   readonly isAnswer?: boolean;
 }

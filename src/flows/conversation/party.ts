@@ -1,5 +1,5 @@
-// Describes a session that takes part in a flow: its name for others, whether it takes reply turns, and the
-// destination of its announcements.
+// Describes a session that takes part in a flow: its name for others, the destination of its announcements,
+// and the provenance of its messages.
 
 import { keyRulesOf } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -7,7 +7,7 @@ import type { Party } from "../../core/rules/turn-rules.ts";
 import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
-import { channelOf, displayKey, isTemporaryKey, routeOfKey } from "../../core/shapes/session-key.ts";
+import { channelOf, displayKey, routeOfKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 
 /** Returns the description of a session for the agent of `reader`. */
@@ -17,13 +17,6 @@ export function partyOf(settings: Settings, session: Session, reader: Session): 
     channel: channelOf(session),
     ...optional({ label: session.label }),
   };
-}
-
-/** Whether a requester takes reply turns. An unattended session and a sub-agent do not. */
-export function converses(session: Session): boolean {
-  const { kind, key } = session;
-  const unattended = kind === "cron" || kind === "hook" || isTemporaryKey(key);
-  return !unattended && !session.external && session.spawnedBy === undefined;
 }
 
 /** Returns the route of a session's announcements: the one last used, else the one in its key. */

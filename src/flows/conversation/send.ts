@@ -14,6 +14,7 @@ import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
+import { isTemporaryKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
@@ -37,7 +38,7 @@ import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { answeredByExternal, noteSaidByExternal } from "../session/external.ts";
 import { answeredInInbox, lostInboxText, planExpiry } from "./inbox-receipts.ts";
-import { announceRoute, converses, partyOf, provenanceFrom } from "./party.ts";
+import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
 export interface SendRequest {
   readonly requester: Session;
@@ -210,6 +211,13 @@ async function noteInInbox(
 ): Promise<void> {
   if (asked !== undefined) await answeredInInbox(unit, asked, sent.input.text);
   if (target.external) await planExpiry(engine, unit, sent);
+}
+
+/** Whether a requester takes reply turns. An unattended session and a sub-agent do not. */
+function converses(session: Session): boolean {
+  const { kind, key } = session;
+  const unattended = kind === "cron" || kind === "hook" || isTemporaryKey(key);
+  return !unattended && !session.external && session.spawnedBy === undefined;
 }
 
 /** Writes flow, run and wait in one transaction. */

@@ -9,6 +9,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
 import { endedFlowsAmong, holdFlow, openSpawnEdges } from "../../store/queries/chains/flows.ts";
+import { isHeld } from "../../store/queries/runs/claims.ts";
 import {
   giveUpJobWaits,
   insertJobWait,
@@ -20,8 +21,10 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db, Store } from "../../store/sql.ts";
-import type { Clock } from "../../world.ts";
+import type { Clock, World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
+import type { HeldRun, SlotKeeper } from "../run/slot-keeper.ts";
+import { untilStored } from "../run/until-stored.ts";
 import type { Commit, Unit } from "../unit.ts";
 
 /** Maximum number of sessions that one cycle check reads. If there are more, the wait is refused. */
@@ -345,7 +348,7 @@ export async function answeredBefore(store: Store, callId: string): Promise<Wait
 }
 
 /** Records a wait for jobs, unless it would close a cycle. A job that has ended is answered at once. */
-export async function openJobsWait(
+async function openJobsWait(
   unit: Unit,
   waiter: Waiter,
   { callId, jobs, deadlineAt }: JobsWaitRequest,
@@ -374,7 +377,7 @@ export async function openJobsWait(
 }
 
 /** Waits until all or one of the jobs of a recorded wait have ended. Does not handle slots. */
-export async function settleJobsWait(
+async function settleJobsWait(
   { store, commit, watch }: SettleParts,
   callId: string,
   until: "all" | "any",
@@ -401,5 +404,25 @@ export async function settleJobsWait(
   return {
     answered: rows.filter((row) => row.state === "answered"),
     unanswered: rows.filter((row) => row.state !== "answered"),
+  };
+}
+
+/** Creates the waits of a run. While the store refuses, settling a wait is retried until `signal` fires. */
+export function createRunWait(
+  parts: SettleParts & { readonly world: World },
+  { fence, sessionKey }: HeldRun,
+  keeper: SlotKeeper,
+  signal: AbortSignal,
+): RunWait {
+  const waiter = { runId: fence.runId, sessionKey };
+  const settling = <T>(settle: () => Promise<T>): Promise<T> =>
+    keeper.duringWait(() => untilStored(parts.world, signal, settle));
+  return {
+    ...waiter,
+    open: (unit, request) => openWait(unit, waiter, request),
+    openJobs: (unit, request) => openJobsWait(unit, waiter, request),
+    holds: (unit) => isHeld(unit.tx, fence),
+    settle: (callId, gaveUp) => settling(() => settleWait(parts, callId, signal, gaveUp)),
+    settleJobs: (callId, until) => settling(() => settleJobsWait(parts, callId, until, signal)),
   };
 }

@@ -11,27 +11,18 @@ import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { joinedDeltas, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
-import { isHeld } from "../../store/queries/runs/claims.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 import type { Authority } from "../cluster/lease.ts";
 import type { Slots } from "../lanes/slots.ts";
-import {
-  type EndWatch,
-  openJobsWait,
-  openWait,
-  type RunWait,
-  settleJobsWait,
-  settleWait,
-} from "../lanes/waits.ts";
+import { createRunWait, type EndWatch, type RunWait } from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
 import type { AcceptLimits } from "./accept.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import { createSpending } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
-import { untilStored } from "./until-stored.ts";
 
 /** Minimum interval between two pieces of live text of one run. The last piece is sent without waiting. */
 const TEXT_INTERVAL_MS = 50;
@@ -193,7 +184,8 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
   const slotOwner = { agentId: run.agentId, pool };
-  const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, slotOwner);
+  const held = { fence, sessionKey: run.sessionKey };
+  const keeper = createSlotKeeper(held, parts, stopper.signal, slotOwner);
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
@@ -207,17 +199,6 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     if (writer.finalText() === undefined) stream.written();
     return stored;
   };
-  const waiter = { runId: run.runId, sessionKey: run.sessionKey };
-  const settling = <T>(settle: () => Promise<T>): Promise<T> =>
-    keeper.duringWait(() => untilStored(parts.world, stopper.signal, settle));
-  const wait: RunWait = {
-    ...waiter,
-    open: (unit, request) => openWait(unit, waiter, request),
-    openJobs: (unit, request) => openJobsWait(unit, waiter, request),
-    holds: (unit) => isHeld(unit.tx, fence),
-    settle: (callId, gaveUp) => settling(() => settleWait(parts, callId, stopper.signal, gaveUp)),
-    settleJobs: (callId, until) => settling(() => settleJobsWait(parts, callId, until, stopper.signal)),
-  };
   return {
     handle: {
       run,
@@ -228,7 +209,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       publish: (event) => parts.bus.publish(event),
       confirm,
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
-      wait,
+      wait: createRunWait(parts, held, keeper, stopper.signal),
       ...optional({ budget: createSpending(run, fence, parts, stopper.signal) }),
       log: parts.world.log,
     },

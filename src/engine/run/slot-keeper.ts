@@ -22,7 +22,7 @@ export interface SharedSlots extends SlotLimits {
 }
 
 /** The run that holds the slot. */
-interface HeldRun {
+export interface HeldRun {
   readonly fence: Fence;
   readonly sessionKey: string;
 }

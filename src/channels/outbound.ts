@@ -109,7 +109,7 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
 export class OutboxWorker implements DeliveryWorker {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
-  /** Only used for webhook events. */
+  /** Records every attempt, but limits only webhook events. */
   readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
   #looking: Promise<void> | undefined;

@@ -2,12 +2,14 @@
 // about a failed run, and its change hints, on both stores.
 
 import { describe, expect, test } from "vitest";
+import { sessionRow } from "../../bench/instant.ts";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { AttentionItem } from "../../src/contract/methods/attention.ts";
 import { asksPerson, placeOfTurn } from "../../src/core/rules/attention/groups.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { embeddedGround, postgresGround } from "../kit/engine/cluster.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
@@ -20,6 +22,8 @@ const GROUNDS = [
   ["postgres", () => postgresGround()],
 ] as const;
 const MAIN = "agent:main:main";
+/** More sessions than a list has rows. */
+const UNUSED = 700;
 const RESEARCH = "agent:research:main";
 const TOKENS: TokenSettings[] = [
   { token: "scoped", role: "operator", scopes: ["operator.admin"], sessions: [RESEARCH] },
@@ -70,6 +74,22 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     const world = quietWorld();
     return openHouse({ disk: await ground.open(world), world, gateway: { tokens: TOKENS }, ...options });
   };
+
+  test("a question stays in the list behind many newer sessions without a turn", async () => {
+    const { play } = player();
+    const house = await open({ play });
+    const client = await house.client();
+    await say(house, RESEARCH, "ask");
+    await quiet(house);
+    await house.store.transaction(async (tx) => {
+      for (let n = 1; n <= UNUSED; n += 1)
+        await insertSession(tx, {
+          ...sessionRow(`agent:main:unused-${n}`, n),
+          updatedAt: house.engine.now() + n,
+        });
+    });
+    expect(short(await listed(client)).needs_you).toEqual([`question ${RESEARCH}: answer dismiss`]);
+  });
 
   test("AT1: a session is in one group, by its last turn, and a failed session leaves the list with its next turn", async () => {
     const { play, release } = player();

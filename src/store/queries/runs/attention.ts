@@ -1,5 +1,5 @@
 // Reads the runs that may need a person's attention: active runs, and the last turn of each session. A query
-// reads the last turns of a few more sessions than it may return, however many runs and sessions exist.
+// reads the last turns of at most `SCANNED_MAX` sessions, the newest first, however many runs there are.
 // Archived, reset and deleted sessions are skipped.
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
@@ -8,8 +8,7 @@ import type { ActiveRunState, EndedRunState, FlowStep, RunInput } from "../../..
 import { type Db, kindOf, present, type Tx } from "../../sql.ts";
 import { scopeConditions } from "../sessions/session-scope.ts";
 
-/** Number of sessions without an ended turn that a query may skip. Finding the last turn costs the most. */
-const SKIPPED_MAX = 100;
+const SCANNED_MAX = 2_000;
 /** Number of characters at the end of a reply that are read to detect a question. */
 const TAIL_CHARS = 300;
 /**
@@ -128,7 +127,7 @@ export async function lastTurns(
     select ${TURN}, r.state, r.ended_at, r.code, r.error, ${tail} as tail, r.dismissed_at
     from (select s.key, s.session_id, s.failed_run, s.label, s.display_name from sessions s
       where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
-      order by s.updated_at desc, s.key desc limit ${sql.lit(limit + SKIPPED_MAX)}) s
+      order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) s
     cross join runs r
     where ${turn} and r.session_id = s.session_id and r.state in ${states} and r.ended_at >= ${sinceMs}
     order by r.ended_at desc, r.run_id limit ${sql.lit(limit)}`.execute(db);

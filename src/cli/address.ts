@@ -44,6 +44,9 @@ export function pageLink(httpUrl: string, token: string): string {
   return `${httpUrl}/#token=${encodeURIComponent(token)}`;
 }
 
+/** Returns the `http://` address of a gateway with this `ws://` address. */
+export const httpBase = (url: string): string => url.replace(/^ws/, "http");
+
 /** Returns the kind of program that answers at `http://host:port`. Does not send the token. */
 export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
   const late = new AbortController();
@@ -76,6 +79,14 @@ export async function addressOf(settings: Settings): Promise<Address> {
   };
 }
 
+/** Reads the settings. The code for that is loaded only here, because many commands do not need it. */
+export async function loadedSettings({ parts, options }: Cli): Promise<Result<Settings>> {
+  const { loadSettings } = await import("../config.ts");
+  const { env, home } = parts;
+  const loaded = loadSettings({ env, home, ...optional({ configPath: options.config }) });
+  return loaded.ok ? ok(loaded.value.settings) : loaded;
+}
+
 /** Returns the address and the token from options, environment and, if needed, configuration. */
 export async function findAddress(cli: Cli): Promise<Result<Address>> {
   const { parts, options } = cli;
@@ -83,11 +94,8 @@ export async function findAddress(cli: Cli): Promise<Result<Address>> {
   if (named !== undefined && !named.ok) return named;
   const given = options.token ?? (named === undefined ? undefined : parts.env.PARLEY_TOKEN || undefined);
   if (named !== undefined && given !== undefined) return ok({ url: named.value, token: given });
-  const { loadSettings } = await import("../config.ts");
-  const { config } = options;
-  const { env, home } = parts;
-  const loaded = loadSettings({ env, home, ...optional({ configPath: config }) });
-  if (!loaded.ok) return loaded;
-  const address = await addressOf(loaded.value.settings);
+  const settings = await loadedSettings(cli);
+  if (!settings.ok) return settings;
+  const address = await addressOf(settings.value);
   return ok({ url: named?.value ?? address.url, token: given ?? address.token });
 }

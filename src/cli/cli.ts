@@ -50,6 +50,21 @@ export interface Cli {
   fail(trouble: Trouble, exit?: number): number;
 }
 
+/** Aborts the returned signal when this process is interrupted or terminated, until `release` is called. */
+export function stopOnSignals(parts: Pick<CliParts, "onSignal">): {
+  readonly signal: AbortSignal;
+  release(): void;
+} {
+  const stop = new AbortController();
+  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  return {
+    signal: stop.signal,
+    release() {
+      for (const release of releases) release();
+    },
+  };
+}
+
 export function createCli(parts: CliParts, options: GlobalOptions): Cli {
   const { stdout, stderr, isTTY, env } = parts;
   const colours = isTTY && !env.NO_COLOR;

@@ -1,6 +1,6 @@
 // Shows a notification on the desktop of the user, if there is one.
 
-import { SEARCH_PATH } from "../world/programs.ts";
+import { minimalEnvironment } from "../world/programs.ts";
 import type { CliParts } from "./parts.ts";
 
 const SHOW_MS = 10_000;
@@ -34,11 +34,14 @@ export async function showOnDesktop(notice: DesktopNotice, signal: AbortSignal):
   });
   // Without a desktop, the program would wait for one.
   if (platform !== "darwin" && desktop.length === 0) return false;
-  const own = { PATH: parts.env.PATH || SEARCH_PATH, HOME: parts.home, LANG: "C.UTF-8", TERM: "dumb" };
   try {
     const { ending, exitCode } = await parts.runProgram({
-      ...{ argv: commandFor(notice), cwd, env: { ...own, ...Object.fromEntries(desktop) } },
-      ...{ outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs: SHOW_MS, signal },
+      argv: commandFor(notice),
+      cwd,
+      env: { ...minimalEnvironment(parts), ...Object.fromEntries(desktop) },
+      outputMaxBytes: OUTPUT_MAX_BYTES,
+      timeoutMs: SHOW_MS,
+      signal,
     });
     return ending === "ended" && exitCode === 0;
   } catch {

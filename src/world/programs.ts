@@ -9,6 +9,23 @@ import { delimiter, resolve } from "node:path";
 /** PATH for programs that get no environment from this process. */
 export const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** Returns PATH without relative folders, which would be resolved in a folder that the caller chose. */
+function searchPath(env: Readonly<Record<string, string | undefined>>): string {
+  const folders = (env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
+  return folders.length === 0 ? SEARCH_PATH : folders.join(":");
+}
+
+/** Returns the environment of a program that gets no other variables of this process. */
+export function minimalEnvironment({
+  env,
+  home,
+}: {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+}): Record<string, string> {
+  return { PATH: searchPath(env), HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: env.TMPDIR ?? "/tmp" };
+}
+
 /** Whether a program can be started: a path, relative to `cwd`, or a name in the folders of `path`. */
 export async function isProgram(
   name: string,

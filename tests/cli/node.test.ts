@@ -3,6 +3,7 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { showOnDesktop } from "../../src/cli/desktop.ts";
 import { type Machine, nodeCommands, type Wanted } from "../../src/cli/node/commands.ts";
 import { nodeIdentity } from "../../src/cli/node/identity.ts";
 import { runProgram } from "../../src/main.ts";
@@ -296,4 +297,24 @@ test("without --allow-exec a node runs no programs; without a desktop, a notice 
   expect(await shown(0, "darwin")).toMatchObject({ payload: { shown: "desktop" } });
   expect(argvs[0]).toEqual(["notify-send", "--app-name=Parley", "--", "--help", "-x"]);
   expect(argvs[2]?.slice(-2)).toEqual([" --help", "-x"]);
+});
+
+test("the program that shows a notification is not searched in relative folders of PATH", async () => {
+  const paths: (string | undefined)[] = [];
+  const show: Machine["parts"]["runProgram"] = async ({ env }) => {
+    paths.push(env.PATH);
+    return {
+      ending: "ended",
+      exitCode: 0,
+      signal: null,
+      stdout: "",
+      stdoutBytes: 0,
+      truncated: false,
+      stderr: "",
+    };
+  };
+  const parts = { env: { DISPLAY: ":0", PATH: ".:node_modules/.bin:/usr/bin" }, home: "/", runProgram: show };
+  const notice = { parts, platform: "linux", cwd: "/", title: "Parley", body: "A message waits." };
+  expect(await showOnDesktop(notice, new AbortController().signal)).toBe(true);
+  expect(paths).toEqual(["/usr/bin"]);
 });

@@ -8,7 +8,7 @@ import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { pause } from "../../world/pause.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { type Cli, EXIT, stopOnSignals } from "../cli.ts";
 import { type Place, tellNews } from "../join/news.ts";
 import {
   blocked,
@@ -138,8 +138,7 @@ async function waitForNews(
 
 export async function tellInbox(cli: Cli, _args: readonly string[], options: InboxOptions): Promise<number> {
   const { parts } = cli;
-  const stop = new AbortController();
-  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  const stop = stopOnSignals(parts);
   try {
     const program = PROGRAM[options.hook];
     const event = await eventOf(parts.stdin);
@@ -171,7 +170,7 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
     parts.world.log.debug({ err: error }, "a hook could not read the inbox");
     return EXIT.done;
   } finally {
-    for (const release of releases) release();
+    stop.release();
   }
 }
 
@@ -186,12 +185,11 @@ export async function wakeWindow(
   if (record === undefined) {
     return cli.fail({ code: "not_found", error: `no program has joined as ${joined}` });
   }
-  const stop = new AbortController();
-  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  const stop = stopOnSignals(parts);
   try {
     await wakeWhenIdle(cli, record, window, stop.signal);
     return EXIT.done;
   } finally {
-    for (const release of releases) release();
+    stop.release();
   }
 }

@@ -43,13 +43,8 @@ async function agreed(cli: Cli, yes: boolean | undefined, question: string): Pro
   if (yes === true) return ok(true);
   if (!cli.parts.isTTY || cli.options.json) {
     const hint = "Add --yes to change the files without a question.";
-    return fail(
-      "invalid_argument",
-      "Joining and leaving need your consent, and there is no terminal to ask.",
-      {
-        hint,
-      },
-    );
+    const error = "Joining and leaving need your consent, and there is no terminal to ask.";
+    return fail("invalid_argument", error, { hint });
   }
   return (await openPrompter(cli.parts)).confirm(question);
 }
@@ -119,8 +114,12 @@ export async function joinProgram(
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
   // Write the record first: after a crash in between, `leave` then knows which changes to undo.
   writeRecord(cli.parts, {
-    ...{ handle: handle.value, program: id, folder, changes: changes.value },
-    ...{ ...tokens.value, ...wishesOf(options) },
+    handle: handle.value,
+    program: id,
+    folder,
+    changes: changes.value,
+    ...tokens.value,
+    ...wishesOf(options),
   });
   for (const change of changes.value) makeChange(change);
   cli.line(safeLine(`${program.name} has joined as ${handle.value}. Undo: parley leave ${id}`));

@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { type Cli, EXIT, stopOnSignals } from "../cli.ts";
 import { PROGRAM } from "../join/programs.ts";
 import { joinedFolder, readRecord, WINDOWS_MAX } from "../join/record.ts";
 import { renewTokens, windowToken } from "../join/tokens.ts";
@@ -66,8 +66,7 @@ function queryOf({ session, handle, agent }: McpOptions): string {
 
 export async function runMcp(cli: Cli, _args: readonly string[], options: McpOptions): Promise<number> {
   const { parts } = cli;
-  const stop = new AbortController();
-  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  const stop = stopOnSignals(parts);
   const over = new AbortController();
   const joined =
     options.joined === undefined ? undefined : await openJoined(cli, options.joined, over.signal);
@@ -95,7 +94,7 @@ export async function runMcp(cli: Cli, _args: readonly string[], options: McpOpt
     await bridge.run(stop.signal);
     return EXIT.done;
   } finally {
-    for (const release of releases) release();
+    stop.release();
     over.abort();
     joined?.value.close();
     await upstream.close();

@@ -3,7 +3,7 @@
 // process passes the message on: the program may get a message twice, but none is lost.
 
 import { optional } from "../../core/optional.ts";
-import { findAddress } from "../address.ts";
+import { findAddress, httpBase } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { Upstream } from "../mcp/upstream.ts";
 import { askInbox, type InboxMessage, type InboxPage } from "./ask-inbox.ts";
@@ -21,7 +21,7 @@ export interface Place {
 /** Returns the gateway's address and the token of a window, or undefined if the address is unknown. */
 export async function upstreamOf(cli: Cli, { token }: Place): Promise<Upstream | undefined> {
   const address = await findAddress(cli);
-  return address.ok ? { url: `${address.value.url.replace(/^ws/, "http")}/mcp`, token } : undefined;
+  return address.ok ? { url: `${httpBase(address.value.url)}/mcp`, token } : undefined;
 }
 
 /** Reads the inbox of a window. Returns undefined if the gateway does not answer in time. */

@@ -233,9 +233,15 @@ export const PROGRAM: Readonly<Record<ProgramId, Program>> = {
   codex,
   opencode: openCode,
   gemini: settingsProgram("Gemini CLI", {
-    ...{ command: "gemini", start: "BeforeAgent", stop: "AfterAgent", door: "none" },
+    command: "gemini",
+    start: "BeforeAgent",
+    stop: "AfterAgent",
+    door: "none",
   }),
   qwen: settingsProgram("Qwen Code", {
-    ...{ command: "qwen", start: "UserPromptSubmit", stop: "Stop", door: "socket" },
+    command: "qwen",
+    start: "UserPromptSubmit",
+    stop: "Stop",
+    door: "socket",
   }),
 };

@@ -15,6 +15,8 @@ import type { ProgramId } from "./programs.ts";
 
 /** Maximum number of open windows of one program in one folder. */
 export const WINDOWS_MAX = 8;
+/** The numbers of these windows. */
+export const WINDOW_NUMBERS: readonly number[] = Array.from({ length: WINDOWS_MAX }, (_, at) => at + 1);
 const NAME_MAX_CHARS = 30;
 const HASH_CHARS = 6;
 
@@ -38,7 +40,8 @@ export function startWords({ parts, options }: Cli): string[] {
   const { node, script } = parts.machine.launcher;
   const config = options.config ?? (parts.env.PARLEY_CONFIG || undefined);
   return [
-    ...[node, script],
+    node,
+    script,
     ...(config === undefined ? [] : ["--config", realpathSync(config)]),
     ...(options.url === undefined ? [] : ["--url", options.url]),
   ];
@@ -73,8 +76,9 @@ export function readRecord(home: string, handle: string): JoinRecord | undefined
 
 /** Whether windows of the two handles would get the same session. */
 export function shareSession(one: string, other: string): boolean {
-  const numbers = Array.from({ length: WINDOWS_MAX }, (_, at) => at + 1);
-  return numbers.some((number) => windowHandle(one, number) === other || windowHandle(other, number) === one);
+  return WINDOW_NUMBERS.some(
+    (number) => windowHandle(one, number) === other || windowHandle(other, number) === one,
+  );
 }
 
 /** Returns the records of all joined programs. */

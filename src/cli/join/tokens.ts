@@ -1,14 +1,13 @@
 // Makes the tokens of a joined program's windows from the user's own token, and renews and revokes them.
 
 import { readSessionToken, SESSION_TOKEN_MS, sessionToken } from "../../contract/session-token.ts";
-import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
-import { findAddress } from "../address.ts";
+import { findAddress, loadedSettings } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { openLink } from "../gateway-link.ts";
-import { type JoinRecord, readRecord, WINDOWS_MAX, windowHandle, writeRecord } from "./record.ts";
+import { type JoinRecord, readRecord, WINDOW_NUMBERS, windowHandle, writeRecord } from "./record.ts";
 
 /** Tokens that expire within this time are renewed. */
 const RENEW_BELOW_MS = SESSION_TOKEN_MS / 2;
@@ -26,13 +25,12 @@ export async function makeTokens(cli: Cli, handle: string, series?: string): Pro
       hint: "Start the gateway: npx parley",
     });
   }
-  const { loadSettings } = await import("../../config.ts");
-  const { env, home, world } = cli.parts;
-  const loaded = loadSettings({ env, home, ...optional({ configPath: cli.options.config }) });
+  const { world } = cli.parts;
+  const loaded = await loadedSettings(cli);
   if (!loaded.ok) return loaded;
-  const agentId = defaultAgent(loaded.value.settings).id;
-  const keys = Array.from({ length: WINDOWS_MAX }, (_, at) =>
-    formatKey({ form: "external", agentId, client: "mcp", id: windowHandle(handle, at + 1) }),
+  const agentId = defaultAgent(loaded.value).id;
+  const keys = WINDOW_NUMBERS.map((number) =>
+    formatKey({ form: "external", agentId, client: "mcp", id: windowHandle(handle, number) }),
   );
   const grant = { series: series ?? world.ids.uuid(), until: world.clock.now() + SESSION_TOKEN_MS };
   const tokens = keys.map((sessionKey) => sessionToken(token, { sessionKey, ...grant }));

@@ -15,6 +15,7 @@ import type { HostProgramEnd } from "../../core/rules/node-exec.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import { pause } from "../../world/pause.ts";
+import { loadedSettings } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { showOnDesktop } from "../desktop.ts";
 import { callTool } from "./ask-inbox.ts";
@@ -67,14 +68,6 @@ interface Waker extends Place {
   readonly stop: AbortSignal;
 }
 
-/** Returns the settings of joined programs, or undefined if the configuration is invalid. */
-async function readSettings({ parts, options }: Cli): Promise<Waker["settings"] | undefined> {
-  const { loadSettings } = await import("../../config.ts");
-  const { env, home } = parts;
-  const loaded = loadSettings({ env, home, ...optional({ configPath: options.config }) });
-  return loaded.ok ? loaded.value.settings : undefined;
-}
-
 /**
  * Starts a process that waits for messages even after the window was closed, if the settings allow to
  * continue its program. The process inherits the environment of the hook that starts it, because programs
@@ -83,7 +76,12 @@ async function readSettings({ parts, options }: Cli): Promise<Waker["settings"] 
 export async function startKeeper(cli: Cli, handle: string, { folder, number }: Place): Promise<void> {
   const record = readRecord(cli.parts.home, handle);
   if (record === undefined || hasKeeper(folder, number)) return;
-  if ((record.wake ?? (await readSettings(cli))?.joined.wake) !== "resume") return;
+  let { wake } = record;
+  if (wake === undefined) {
+    const settings = await loadedSettings(cli);
+    wake = settings.ok ? settings.value.joined.wake : undefined;
+  }
+  if (wake !== "resume") return;
   const [node = "", ...words] = startWords(cli);
   const args = [...words, "inbox", "--joined", handle, "--window", String(number)];
   const child = spawn(node, args, { cwd: record.folder, detached: true, stdio: "ignore" });
@@ -109,8 +107,12 @@ async function runIn(waker: Waker, argv: readonly string[], timeoutMs: number): 
   let end: HostProgramEnd;
   try {
     end = await cli.parts.runProgram({
-      ...{ argv, cwd: record.folder, env: environment(waker) },
-      ...{ outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs, signal: stop },
+      argv,
+      cwd: record.folder,
+      env: environment(waker),
+      outputMaxBytes: OUTPUT_MAX_BYTES,
+      timeoutMs,
+      signal: stop,
     });
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
@@ -287,13 +289,17 @@ export async function wakeWhenIdle(
   stop: AbortSignal,
 ): Promise<void> {
   const { home, world } = cli.parts;
-  const settings = await readSettings(cli);
-  if (settings === undefined) return;
+  const settings = await loadedSettings(cli);
+  if (!settings.ok) return;
   const folder = join(joinedFolder(home), record.handle);
   const isOurs = takeOver(folder, number, "waker");
   const over = new AbortController();
   const waker: Waker = {
-    ...{ cli, record, settings, folder, number },
+    cli,
+    record,
+    settings: settings.value,
+    folder,
+    number,
     stop: AbortSignal.any([stop, over.signal]),
     get token() {
       return windowToken(cli, record, number);

@@ -13,7 +13,7 @@ import { isObject, jsonOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";
 import { replaceFile } from "../replace-file.ts";
-import { WINDOWS_MAX } from "./record.ts";
+import { WINDOW_NUMBERS } from "./record.ts";
 
 /** A process that holds the lock for longer counts as dead. */
 const LOCK_MAX_MS = 5_000;
@@ -76,7 +76,7 @@ function windowAt(folder: string, number: number): Window | undefined {
 /** Reserves the lowest free number. Returns undefined if all numbers are in use. */
 export async function openWindow(folder: string, window: Window, clock: Clock): Promise<number | undefined> {
   return locked(folder, clock, () => {
-    for (let number = 1; number <= WINDOWS_MAX; number += 1) {
+    for (const number of WINDOW_NUMBERS) {
       if (windowAt(folder, number) !== undefined || isContinued(folder, number)) continue;
       writeFileSync(join(folder, `${number}.json`), JSON.stringify(window), { mode: 0o600 });
       return number;
@@ -121,12 +121,11 @@ export function windowOf(folder: string, pid: number, platform: string): OwnWind
     ancestors.push(at);
     if (ancestors.length > ANCESTORS_MAX) break;
   }
-  const numbers = Array.from({ length: WINDOWS_MAX }, (_, at) => at + 1);
-  const continued = numbers.find((number) =>
+  const continued = WINDOW_NUMBERS.find((number) =>
     ancestors.includes(holderOf(continuedFile(folder, number)) ?? -1),
   );
   if (continued !== undefined) return { number: continued, continued: true };
-  const open = numbers.find((number) => ancestors.includes(windowAt(folder, number)?.program ?? -1));
+  const open = WINDOW_NUMBERS.find((number) => ancestors.includes(windowAt(folder, number)?.program ?? -1));
   return open === undefined ? undefined : { number: open, continued: false };
 }
 

@@ -8,7 +8,7 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { pause } from "../../world/pause.ts";
-import { findAddress, probe } from "../address.ts";
+import { findAddress, httpBase, probe } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { RunningGateway } from "../parts.ts";
 
@@ -68,7 +68,7 @@ export class UpstreamFinder {
     const address = await findAddress(this.#cli);
     if (!address.ok) return address;
     const { url, token } = address.value;
-    const base = url.replace(/^ws/, "http");
+    const base = httpBase(url);
     if ((await probe(base, this.#cli.parts.world.clock)) === "gateway")
       return ok(this.#upstreamAt(`${base}/mcp`, token));
     return fail("store_unavailable", `no gateway answers at ${safeLine(base)}`, {

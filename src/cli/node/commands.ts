@@ -11,7 +11,7 @@ import { execRefusal } from "../../core/rules/node-exec.ts";
 import { head, quoted } from "../../core/text/cut.ts";
 import { safeText } from "../../core/text/safe-text.ts";
 import { isInside } from "../../world/folders.ts";
-import { SEARCH_PATH } from "../../world/programs.ts";
+import { minimalEnvironment } from "../../world/programs.ts";
 import { showOnDesktop } from "../desktop.ts";
 import type { CliParts } from "../parts.ts";
 
@@ -85,16 +85,6 @@ async function folderOf(base: string, wanted: string | undefined): Promise<strin
   }
 }
 
-/** Returns PATH without relative folders, which would be resolved in a folder that the caller chose. */
-function searchPath(env: Machine["parts"]["env"]): string {
-  const folders = (env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
-  return folders.length === 0 ? SEARCH_PATH : folders.join(":");
-}
-
-function minimalEnvironment({ parts: { env, home } }: Machine): Record<string, string> {
-  return { PATH: searchPath(env), HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: env.TMPDIR ?? "/tmp" };
-}
-
 /** Returns the commands that the machine offers. Their promises never reject. */
 export function nodeCommands(
   machine: Machine,
@@ -130,7 +120,7 @@ async function runOne(machine: Machine, read: ExecParams, cwd: string, wanted: W
     const end = await parts.runProgram({
       argv: read.argv,
       cwd,
-      env: minimalEnvironment(machine),
+      env: minimalEnvironment(machine.parts),
       outputMaxBytes: OUTPUT_MAX_BYTES,
       timeoutMs,
       signal: wanted.signal,

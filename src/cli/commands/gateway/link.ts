@@ -3,20 +3,18 @@
 // gateway.
 
 import { safeLine } from "../../../core/text/safe-text.ts";
-import { findAddress, pageLink, probe } from "../../address.ts";
+import { findAddress, httpBase, loadedSettings, pageLink, probe } from "../../address.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import type { Reply } from "../../gateway-link.ts";
 
 const NOT_OURS = "The link is not printed, because that program could read the token in it.";
 
 /** Returns whether a gateway with this configuration uses the store. Undefined if that is unknown. */
-async function holdsStore({ parts, options }: Cli): Promise<boolean | undefined> {
-  if (options.url !== undefined) return undefined;
-  const { loadSettings } = await import("../../../config.ts");
-  const named = options.config === undefined ? {} : { configPath: options.config };
-  const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
-  if (!loaded.ok || loaded.value.settings.store.postgresUrl !== undefined) return undefined;
-  return (await parts.inspectStore(loaded.value.settings.store.dir)).state === "in_use";
+async function holdsStore(cli: Cli): Promise<boolean | undefined> {
+  if (cli.options.url !== undefined) return undefined;
+  const settings = await loadedSettings(cli);
+  if (!settings.ok || settings.value.store.postgresUrl !== undefined) return undefined;
+  return (await cli.parts.inspectStore(settings.value.store.dir)).state === "in_use";
 }
 
 /** Returns whether the gateway runs. Fails if another program uses the address. */
@@ -47,7 +45,7 @@ export async function printLink(cli: Cli): Promise<number> {
       hint: "Start the gateway: npx parley",
     });
   }
-  const base = url.replace(/^ws/, "http");
+  const base = httpBase(url);
   const checked = await checkAddress(cli, base);
   if (!checked.ok) return cli.fail(checked);
   if (checked.value === "stopped") cli.note("The gateway is not running. Start it: npx parley");

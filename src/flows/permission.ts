@@ -97,12 +97,16 @@ export async function openPermission(
   if (known.length >= OPEN_MAX || ofSession.length >= OPEN_OF_SESSION_MAX) return undefined;
   const question: PermissionQuestion = {
     id: unit.newId(),
-    ...{ sessionKey, agentId, runId, title: redactor.cut(title, TITLE_MAX_CHARS) },
+    sessionKey,
+    agentId,
+    runId,
+    title: redactor.cut(title, TITLE_MAX_CHARS),
     ...optional({
       kind,
       detail: rawInput == null ? undefined : redactor.cut(JSON.stringify(rawInput), DETAIL_MAX_CHARS),
     }),
-    ...{ askedAt, expiresAt: askedAt + askMs },
+    askedAt,
+    expiresAt: askedAt + askMs,
   };
   await insertPermission(unit.tx, question, attempt);
   await noteInChat(ports, unit, question);
@@ -142,13 +146,8 @@ export async function answerPermission(
   const open = (await openPermissions(unit.tx, unit.now)).filter((one) => covers(one.sessionKey));
   const [found, ...others] = open.filter((one) => one.id === id || (id.length >= 4 && one.id.startsWith(id)));
   if (found !== undefined && others.length > 0) {
-    return fail(
-      "permission_not_found",
-      `${others.length + 1} permission requests begin with ${quoted(id, 80)}`,
-      {
-        hint: "Give more of the id.",
-      },
-    );
+    const error = `${others.length + 1} permission requests begin with ${quoted(id, 80)}`;
+    return fail("permission_not_found", error, { hint: "Give more of the id." });
   }
   if (found === undefined || !(await decidePermission(unit.tx, found.id, { decision, by, atMs: unit.now }))) {
     return fail("permission_not_found", `there is no open permission request ${quoted(id, 80)}`, {

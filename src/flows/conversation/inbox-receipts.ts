@@ -101,11 +101,16 @@ export function createInboxExpiry(parts: {
   };
 }
 
+type InboxLoss = "session_reset" | "session_deleted";
+
+const LOST_TEXTS: Readonly<Record<InboxLoss, string>> = {
+  session_reset: "its session was reset before an answer came",
+  session_deleted: "its session was deleted before an answer came",
+};
+
 /** Returns the reason text of a conversation that ended because the inbox's session lost its transcript. */
 export function lostInboxText(endReason: string | undefined): string | undefined {
-  if (endReason !== "session_reset" && endReason !== "session_deleted") return undefined;
-  const done = endReason === "session_reset" ? "reset" : "deleted";
-  return `its session was ${done} before an answer came`;
+  return endReason === "session_reset" || endReason === "session_deleted" ? LOST_TEXTS[endReason] : undefined;
 }
 
 /** Expires all messages of an inbox that loses its transcript. */
@@ -113,9 +118,9 @@ export async function expireInbox(
   parts: ExpiryParts,
   unit: Unit,
   sessionKey: string,
-  change: "session_reset" | "session_deleted",
+  change: InboxLoss,
 ): Promise<void> {
   for (const runId of await openMarks(unit.tx, sessionKey))
-    await expire(parts, unit, runId, lostInboxText(change) ?? change);
+    await expire(parts, unit, runId, LOST_TEXTS[change]);
   await dropNoticeMarks(unit.tx, sessionKey);
 }

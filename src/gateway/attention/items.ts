@@ -70,42 +70,49 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
   const { engine, settings } = ctx.deps;
   const actions: Action[] = ["approve", "deny"];
   const peers = covers.everything ? await listPairings(ctx.access.db, engine.now()) : [];
-  const people = peers.flatMap(({ channel, accountId, peerId, name, code, askedAt }): AttentionItem[] =>
-    code === undefined
-      ? []
-      : [
-          {
-            ...{
-              id: `pairing:${channel}:${accountId}:${peerId}`,
-              kind: "pairing",
-              ref: code,
-              since: askedAt,
-            },
-            ...{ summary: line(ctx, `Wants to write to an agent on ${channel}`), actions },
-            title: line(ctx, name ?? peerId),
-          },
-        ],
-  );
+  const people = peers.flatMap(({ channel, accountId, peerId, name, code, askedAt }): AttentionItem[] => {
+    if (code === undefined) return [];
+    return [
+      {
+        id: `pairing:${channel}:${accountId}:${peerId}`,
+        kind: "pairing",
+        ref: code,
+        since: askedAt,
+        summary: line(ctx, `Wants to write to an agent on ${channel}`),
+        actions,
+        title: line(ctx, name ?? peerId),
+      },
+    ];
+  });
   const asking = settings.nodes.enabled ? await openRequests(ctx.deps) : [];
   const devices = asking
     .filter(({ nodeId }) => covers.list(nodeKey(nodeId)))
-    .map(({ requestId, nodeId, code, name, platform, createdAt }): AttentionItem => {
-      const words = line(ctx, `Device on ${platform} wants to be paired, code ${code}`);
-      return {
-        ...{ id: `node:${requestId}`, kind: "node", ref: requestId, since: createdAt, summary: words },
-        ...{ actions: covers.send(nodeKey(nodeId)) ? actions : [], title: line(ctx, name) },
-      };
-    });
+    .map(
+      ({ requestId, nodeId, code, name, platform, createdAt }): AttentionItem => ({
+        id: `node:${requestId}`,
+        kind: "node",
+        ref: requestId,
+        since: createdAt,
+        summary: line(ctx, `Device on ${platform} wants to be paired, code ${code}`),
+        actions: covers.send(nodeKey(nodeId)) ? actions : [],
+        title: line(ctx, name),
+      }),
+    );
   return [...people, ...devices];
 }
 
 export function deliveryItem(ctx: CallContext, covers: Covers, delivery: Delivery): AttentionItem {
   const { id, sessionKey, route, error, code, createdAt, settledAt = createdAt } = delivery;
   const { channel, to } = visibleRoute(route, covers.deliveries);
-  const summary = errorLine(ctx.deps, error ?? code ?? "It was not sent.", covers.deliveries);
   return {
-    ...{ id: `delivery:${id}`, kind: "delivery", ref: id, since: settledAt, summary },
-    ...{ actions: ["retry", "dismiss"], sessionKey, title: line(ctx, `${channel} to ${to}`) },
+    id: `delivery:${id}`,
+    kind: "delivery",
+    ref: id,
+    since: settledAt,
+    summary: errorLine(ctx.deps, error ?? code ?? "It was not sent.", covers.deliveries),
+    actions: ["retry", "dismiss"],
+    sessionKey,
+    title: line(ctx, `${channel} to ${to}`),
     ...optional({ code }),
   };
 }
@@ -141,8 +148,14 @@ export function endedItem(
     if (group === "needs_you") actions.push("dismiss");
   }
   return {
-    ...{ id: `run:${runId}`, kind, ref: runId, since: endedAt, actions, sessionKey, state },
+    id: `run:${runId}`,
+    kind,
+    ref: runId,
+    since: endedAt,
     summary: endedSummary(ctx, turn, covers, texts),
+    actions,
+    sessionKey,
+    state,
     ...optional({ code, label: label === undefined ? undefined : line(ctx, label) }),
   };
 }
@@ -156,9 +169,14 @@ export function activeItem(
   const { runId, sessionKey, state, sinceMs, label } = turn;
   const others = (awaited.get(runId) ?? []).filter(covers.list);
   return {
-    ...{ id: `run:${runId}`, kind: "run", ref: runId, since: sinceMs, sessionKey, state },
-    actions: covers.send(sessionKey) ? ["stop"] : [],
+    id: `run:${runId}`,
+    kind: "run",
+    ref: runId,
+    since: sinceMs,
     summary: line(ctx, texts?.input ?? ""),
+    actions: covers.send(sessionKey) ? ["stop"] : [],
+    sessionKey,
+    state,
     ...optional({ label: label === undefined ? undefined : line(ctx, label) }),
     ...(others.length === 0
       ? {}

@@ -48,7 +48,12 @@ function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): Ch
 function modelCall(run: Run, answer: AssistantMessage, at: number, endAt: number): ChainCall {
   const { totalTokens, cost } = answer.usage;
   return {
-    ...{ id: answer.id, runId: run.runId, kind: "model", name: answer.model, at, endAt },
+    id: answer.id,
+    runId: run.runId,
+    kind: "model",
+    name: answer.model,
+    at,
+    endAt,
     ...(answer.stopReason === "error" ? { failed: true } : {}),
     ...(totalTokens > 0 ? { tokens: totalTokens } : {}),
     ...(cost.total > 0 ? { cost: cost.total } : {}),

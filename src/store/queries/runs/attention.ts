@@ -57,6 +57,13 @@ function inScope(db: Db, scope: Scope): RawBuilder<unknown> {
   return sql.join(conditions, sql` and `);
 }
 
+/** The end of a text column. */
+function endOf(db: Db, column: RawBuilder<unknown>, chars: number): RawBuilder<unknown> {
+  return kindOf(db) === "sqlite"
+    ? sql`substr(${column}, ${sql.lit(-chars)})`
+    : sql`right(${column}, ${sql.lit(chars)})`;
+}
+
 interface TurnRow {
   run_id: string;
   session_key: string;
@@ -118,13 +125,9 @@ export async function lastTurns(
   { scope, limit, sinceMs }: Wanted & { readonly sinceMs: number },
 ): Promise<EndedTurn[]> {
   const { sessions, turn, states } = ENDS[how];
-  const tail =
-    kindOf(db) === "sqlite"
-      ? sql`substr(r.reply, ${sql.lit(-TAIL_CHARS)})`
-      : sql`right(r.reply, ${sql.lit(TAIL_CHARS)})`;
   // The end of a run also updates its session, so `updated_at` is at least the time of the end.
   const { rows } = await sql<EndedRow>`
-    select ${TURN}, r.state, r.ended_at, r.code, r.error, ${tail} as tail, r.dismissed_at
+    select ${TURN}, r.state, r.ended_at, r.code, r.error, ${endOf(db, sql`r.reply`, TAIL_CHARS)} as tail, r.dismissed_at
     from (select s.key, s.session_id, s.failed_run, s.label, s.display_name from sessions s
       where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
       order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) s
@@ -208,14 +211,11 @@ export async function textsOfTurns(
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, TurnTexts>> {
   if (runIds.length === 0) return new Map();
-  const end =
-    kindOf(db) === "sqlite"
-      ? sql`substr(reply, ${sql.lit(-TEXT_CHARS)})`
-      : sql`right(reply, ${sql.lit(TEXT_CHARS)})`;
   const { rows } = await sql<
     Record<"run_id", string> & Record<"input" | "reply" | "reply_end", string | null>
   >`
-    select run_id, substr(reply, 1, ${sql.lit(TEXT_CHARS)}) as reply, ${end} as reply_end,
+    select run_id, substr(reply, 1, ${sql.lit(TEXT_CHARS)}) as reply,
+      ${endOf(db, sql`reply`, TEXT_CHARS)} as reply_end,
       case when octet_length(input_json) <= ${sql.lit(INPUT_BYTES_MAX)} then input_json end as input
     from runs where run_id in (${sql.join(runIds)})`.execute(db);
   return new Map(

@@ -3,8 +3,7 @@
 
 import { sql } from "kysely";
 import type { AssistantMessage } from "../../../core/shapes/message.ts";
-import type { Db } from "../../sql.ts";
-import { kindOf } from "../../sql.ts";
+import { type Db, kindOf } from "../../sql.ts";
 import { readMessage } from "../transcripts/stored-entry.ts";
 
 /** An answer of a model, or the end of a tool call. */

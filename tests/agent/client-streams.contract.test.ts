@@ -60,6 +60,15 @@ describe.each(WIRE_APIS)("%s", (api) => {
     expect(pi.reports).toBeGreaterThan(1);
   });
 
+  test("after the first words, the text of many packets is collected", async () => {
+    const packets = (STREAMS[api].text ?? "").split(/(?<=\n\n)/);
+    const { ours, pi } = await both(api, streaming(...packets));
+    expect(ours.text).toBe(pi.text);
+    expect(pi.reports).toBeGreaterThan(2);
+    // The clock stands still, so the second read ends with the answer.
+    expect(ours.reports).toBeLessThanOrEqual(2);
+  });
+
   test.each(Object.entries(STREAMS[api]))("%s: both clients return the same answer", async (_, text) => {
     const { ours, pi } = await both(api, streaming(text));
     expect(seenOf(ours)).toEqual(seenOf(pi));

@@ -120,6 +120,21 @@ test("calls in progress have no end; those of a stopped run end with it, as fail
   expect(calls.find(({ name }) => name === "sessions_send")?.endAt).toBe(stopped?.endAt);
 });
 
+test("a call whose result is missing from the store ends with its run, as failed", async () => {
+  const house = await houseOn("embedded");
+  const run = await tell(house, doing(sending(RESEARCH, "what is new?")));
+  await house.store.transaction((tx) =>
+    tx
+      .deleteFrom("messages")
+      .where("run_id", "=", run.runId)
+      .where("role", "=", "toolResult")
+      .executeTakeFirstOrThrow(),
+  );
+  const { calls = [] } = await look(house, run.chainId);
+  const sent = calls.find(({ name }) => name === "sessions_send");
+  expect(sent).toMatchObject({ failed: true, endAt: run.endedAt });
+});
+
 test("a wait on a run that reached its time limit has the code of that end", async () => {
   const house = await houseOn("embedded");
   const run = await tell(house, doing(sending(RESEARCH, "slow")));

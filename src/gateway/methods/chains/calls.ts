@@ -77,23 +77,17 @@ function callsOfRun(run: Run, messages: readonly CallMessage[], ends: Ends): Cha
   return calls;
 }
 
-/** Returns the calls of the runs whose steps are shown with their ids, in the order of the runs. */
-export function callsOf(
-  steps: readonly ChainStep[],
-  runs: readonly Run[],
-  messages: readonly CallMessage[],
-): ChainCall[] {
-  const shown = new Set(runIdsOf(steps));
+/** Returns the runs that have a step of their own, with its id, among these. */
+export function runsShownIn(steps: readonly ChainStep[], runs: readonly Run[]): Run[] {
+  const ids = new Set(steps.map(({ id }) => id));
+  return runs.filter(({ runId }) => ids.has(`run:${runId}`));
+}
+
+/** Returns the calls of these runs, in their order. */
+export function callsOf(runs: readonly Run[], messages: readonly CallMessage[]): ChainCall[] {
   const ends = new Map(
     messages.flatMap((one) => (one.kind === "result" ? [[one.id, { at: one.at, failed: one.failed }]] : [])),
   );
   const byRun = Map.groupBy(messages, ({ runId }) => runId);
-  return runs.flatMap((run) =>
-    shown.has(run.runId) ? callsOfRun(run, byRun.get(run.runId) ?? [], ends) : [],
-  );
-}
-
-/** Returns the ids of the runs that have a step of their own among these. */
-export function runIdsOf(steps: readonly ChainStep[]): string[] {
-  return steps.flatMap(({ id, runId }) => (runId !== undefined && id === `run:${runId}` ? [runId] : []));
+  return runs.flatMap((run) => callsOfRun(run, byRun.get(run.runId) ?? [], ends));
 }

@@ -25,7 +25,7 @@ import {
 } from "../../../store/queries/chains/chain-lists.ts";
 import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
 import type { CallContext, Methods } from "../../call.ts";
-import { callsOf, runIdsOf } from "./calls.ts";
+import { callsOf, runsShownIn } from "./calls.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 
 const WINDOW_MINUTES = 60;
@@ -280,8 +280,10 @@ async function get(
   const answer = { ts, chain, parties: partiesOf(whole, steps, redactor), steps };
   if (includeCalls !== true) return ok({ ...answer, truncated: cut });
   const most = { rowsMax: CALLS_MAX, bytesMax: CALL_BYTES_MAX };
-  const { messages, truncated } = await callMessagesOf(ctx.access.db, runIdsOf(steps), most);
-  const calls = callsOf(steps, whole.runs, messages).map((call) => ({
+  const runs = runsShownIn(steps, whole.runs);
+  const runIds = runs.map(({ runId }) => runId);
+  const { messages, truncated } = await callMessagesOf(ctx.access.db, runIds, most);
+  const calls = callsOf(runs, messages).map((call) => ({
     ...call,
     // A model may ask for a tool of any name.
     name: shortExcerpt(redactor, call.name),

@@ -222,6 +222,23 @@ async function checkUrl(url: string | undefined): Promise<void> {
   if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
 }
 
+/** Returns the error about a word that is no command of this group, with the command that is most like it. */
+function unknownCommand(group: Command, word: string): CommanderError {
+  const names = group.commands.map((command) => command.name());
+  const [nearest] = nearestNames(word, names, 1);
+  const guess = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
+  return new CommanderError(EXIT.usage, "usage", `unknown command "${word}".${guess}`);
+}
+
+/** Returns the error to print: a group takes a word that is none of its commands as an argument of its default one. */
+function usageError(program: Command, error: CommanderError): CommanderError {
+  if (error.code !== "commander.excessArguments") return error;
+  const group = program.commands.find((command) => command.name() === program.args[0]);
+  const word = group?.args[0];
+  if (group === undefined || word === undefined || group.commands.length === 0) return error;
+  return group.commands.some((command) => command.name() === word) ? error : unknownCommand(group, word);
+}
+
 /** Starts the gateway if no command is given. Reports an unknown command as wrong usage. */
 function defaultAction(program: Command, action: Action): Action {
   return async (cli, args, options) => {
@@ -232,13 +249,7 @@ function defaultAction(program: Command, action: Action): Action {
       named.outputHelp();
       return EXIT.done;
     }
-    const [nearest] = nearestNames(
-      word,
-      program.commands.map((command) => command.name()),
-      1,
-    );
-    const guess = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
-    throw new CommanderError(EXIT.usage, "usage", `unknown command "${word}".${guess}`);
+    throw unknownCommand(program, word);
   };
 }
 
@@ -312,13 +323,14 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     return code;
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
+    const wrong = usageError(program, error);
     if (error.exitCode === 0) return EXIT.done;
     const cli = createCli(parts, { json: argv.includes("--json") });
     // A group without a subcommand prints its help.
     const isHelp = error.code === "commander.help";
     // Redact: an argument may be the address of a database, with its password.
     const message = parts.world.redactor.mask(
-      isHelp ? errorText.trim() : error.message.replace(/^error: /, ""),
+      isHelp ? errorText.trim() : wrong.message.replace(/^error: /, ""),
     );
     const hint = isHelp ? {} : { hint: 'See "parley --help".' };
     return cli.fail({ code: "usage", error: message, ...hint }, EXIT.usage);

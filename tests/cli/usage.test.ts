@@ -6,6 +6,7 @@ import { makeHome, run, runJson } from "./kit.ts";
 
 test.each([
   [["foo"], 'unknown command "foo"'],
+  [["sessions", "histroy"], 'unknown command "histroy". Did you mean "history"?'],
   [["demoo"], 'Did you mean "demo"?'],
   [["send", "hello"], "no recipient: give --session <key>"],
   [["send", "--session", "main"], "missing required argument 'message'"],
@@ -14,7 +15,7 @@ test.each([
   [["gateway", "--port", ""], "--port must be a number"],
   [["chat", "--new", "--session", "main"], "cannot be used with option"],
   [["chat", "--frobnicate"], "unknown option '--frobnicate'"],
-  [["sessions", "histroy", "main"], "too many arguments"],
+  [["sessions", "list", "history", "main"], "too many arguments"],
   [["sessions", "list", "--limit", "0"], "--limit must be a number of at least 1"],
   [["sessions", "history"], "missing required argument 'key'"],
   [["deliveries", "list", "--state", "lost"], "Allowed choices are pending, sent, failed, skipped"],

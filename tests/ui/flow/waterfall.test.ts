@@ -141,7 +141,7 @@ describeInBrowser("the waterfall", () => {
     const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text: doing(...jobs) } });
     if (!accepted.ok) throw new Error(accepted.error);
     const page = await open(here, `flow/${accepted.value.run.chainId}`);
-    const spawned = stepNamed(page, /gave .* a job × 30: 28 ok, 2 running/);
+    const spawned = stepNamed(page, /^main gave 30 jobs: 28 ok, 2 running/);
     await spawned.waitFor();
     expect(await page.locator(".flow-head").count()).toBe(2);
     await page.getByRole("button", { name: "Waterfall" }).click();
@@ -152,8 +152,8 @@ describeInBrowser("the waterfall", () => {
     await spawned.click();
     await page.getByRole("button", { name: "Cancel 2 jobs" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel 2 jobs" }).click();
-    await stepNamed(page, /a job × 30: 28 ok, 2 aborted/).waitFor();
-    await page.getByRole("button", { name: "30 jobs" }).click();
+    await stepNamed(page, /^main gave 30 jobs: 28 ok, 2 aborted/).waitFor();
+    await page.getByRole("button", { name: "30 jobs", exact: true }).click();
     await page.locator(".flow-head").getByText("part 5", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Collapse jobs" }).click();
     await expect.poll(() => page.locator(".flow-head").count()).toBe(2);

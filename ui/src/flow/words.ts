@@ -104,19 +104,52 @@ function routeWords({ route }: ChainStep): string {
   return route === undefined ? "its people" : `${route.channel} ${route.to}`;
 }
 
-/** Counts the outcomes of a row that stands for several steps: `× 30: 28 ok, 1 error, 1 running`. */
-export function countWords(members: readonly ChainStep[]): string {
+/** Counts the outcomes of several steps: `28 ok, 1 error, 1 running`. */
+function outcomesOf(members: readonly ChainStep[]): string {
   const states = Map.groupBy(members, (step) => {
     if (step.state === "answered") return step.code === undefined ? "answered" : "failed";
     return step.state === "ok" ? (jobStatus(step) ?? "ok") : step.state;
   });
-  return `× ${members.length}: ${[...states].map(([state, some]) => `${some.length} ${state}`).join(", ")}`;
+  return [...states].map(([state, some]) => `${some.length} ${state}`).join(", ");
 }
+
+/** Describes a row that stands for several steps: `× 30: 28 ok, 1 error, 1 running`. */
+export const countWords = (members: readonly ChainStep[]): string =>
+  `× ${members.length}: ${outcomesOf(members)}`;
 
 /** Returns the title of a row: the action, without the message text. */
 export function title(step: FlowStep, around: Around): string {
-  const said = oneTitle(step, around);
-  return step.members === undefined ? said : `${said} ${countWords(step.members)}`;
+  const { members } = step;
+  if (members === undefined) return oneTitle(step, around);
+  return `${manyTitle(step, members.length, around)}: ${outcomesOf(members)}`;
+}
+
+/** Returns the action of a row that stands for several steps. */
+function manyTitle(step: ChainStep, count: number, { name }: Pick<Around, "name">): string {
+  const from = step.from === undefined ? "" : name(step.from);
+  const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
+  switch (step.kind) {
+    case "message":
+      return `${SOURCES[step.source ?? "person"]} wrote ${count} messages to ${to}`;
+    case "send":
+      return `${from} sent ${count} messages to ${to}`;
+    case "reply":
+      return `${from} sent ${count} replies to ${to}`;
+    case "announce":
+      return `${from} announced ${count} results`;
+    case "spawn":
+      return `${from} gave ${count} jobs`;
+    case "result":
+      return step.source === "notice"
+        ? `${count} notices to ${to}${from === "" ? "" : ` about ${from}`}`
+        : `${from} brought ${to} ${count} results`;
+    case "wait":
+      return `${from} waited ${count} times for ${to}`;
+    case "refused":
+      return `${from} was refused ${count} ${step.tool === "sessions_spawn" ? "sub-agents" : "messages"}`;
+    case "delivery":
+      return `${count} deliveries from ${from} to ${routeWords(step)}`;
+  }
 }
 
 function oneTitle(step: ChainStep, { name, waits }: Around): string {

@@ -2,6 +2,7 @@
 // GR1: three jobs and fewer stay as they are, and so do the jobs of an expanded column.
 // GR2: no step is lost: each is a row of its own, or a member of exactly one row.
 
+import { optional } from "../../../../src/core/optional.ts";
 import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { type FlowStep, isActive, isFailed } from "../words.ts";
 
@@ -52,13 +53,19 @@ const sum = (figures: readonly (number | undefined)[]): number =>
 function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "to">): FlowStep | undefined {
   const [first] = members;
   if (first === undefined) return undefined;
-  const { kind, source, text } = first;
+  const { kind, source, tool, text } = first;
   const active = members.find(isActive);
   const { state } = active ?? members.find(isFailed) ?? first;
   const [tokens, cost] = [sum(members.map((one) => one.tokens)), sum(members.map((one) => one.cost))];
   return {
-    ...{ id: `all ${first.id}`, kind, ...ends, at: first.at, state, text, members },
-    ...(source === undefined ? {} : { source }),
+    id: `all ${first.id}`,
+    kind,
+    ...ends,
+    at: first.at,
+    state,
+    text,
+    members,
+    ...optional({ source, tool }),
     // Their queue times are not shown.
     ...(members.some(({ startedAt }) => startedAt !== undefined) ? { startedAt: first.at } : {}),
     ...(active === undefined ? { endAt: Math.max(...members.map(({ at, endAt }) => endAt ?? at)) } : {}),
@@ -79,20 +86,16 @@ export function grouped(
   if (columns.size === 0) return { steps, parties };
   const place = (key: string | undefined): string | undefined => columns.get(key ?? "") ?? key;
   const rows = Map.groupBy(steps, (step) => {
-    const { id, kind, from, to, source } = step;
+    const { id, kind, from, to, source, tool } = step;
     const isShared = [from, to].some((key) => key !== undefined && columns.has(key));
-    return isShared ? JSON.stringify([kind, place(from), place(to), source]) : id;
+    return isShared ? JSON.stringify([kind, place(from), place(to), source, tool]) : id;
   });
   const together = Map.groupBy(columns.keys(), (key) => columns.get(key) ?? "");
   return {
     steps: [...rows.values()].flatMap((members) => {
       const [first] = members;
       if (first === undefined) return [];
-      const [from, to] = [place(first.from), place(first.to)];
-      const ends = {
-        ...(from === undefined ? {} : { from }),
-        ...(to === undefined ? {} : { to }),
-      };
+      const ends = optional({ from: place(first.from), to: place(first.to) });
       if (members.length === 1) return [{ ...first, ...ends }];
       return merged(members, ends) ?? [];
     }),

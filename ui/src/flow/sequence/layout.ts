@@ -11,7 +11,7 @@ import { isTooLong } from "../fitted.ts";
 import { hasRun, homeOf, isFailed } from "../words.ts";
 
 /** Width of the area to the left of the first column, which contains the times. */
-export const GUTTER = 72;
+export const GUTTER = 84;
 /** Minimum width of a column at a zoom of 1. */
 const LANE_MIN = 168;
 /** Minimum width of a column that is fitted to the window. */

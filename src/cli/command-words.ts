@@ -1,4 +1,4 @@
-// Rewrites the gateway's hints for users of a terminal: names commands instead of tools.
+// Rewrites the gateway's hints for users of a terminal: names commands instead of tools and methods.
 
 /** The message and the hint of a failure. */
 interface FailureText {
@@ -7,17 +7,25 @@ interface FailureText {
   readonly hint?: string;
 }
 
-/** The command for each tool. A tool without a command is called with `parley tool`. */
+/**
+ * The command for each tool and method that hints name. A tool without a command is called with `parley tool`,
+ * a method with `parley call`.
+ */
 const COMMANDS: Readonly<Record<string, string>> = {
   agents_list: "parley agents",
+  "chains.list": "parley call chains.list",
+  "cron.list": "parley cron",
+  "deliveries.list": "parley deliveries",
+  "device.token.list": "parley devices",
   session_status: "parley sessions show",
   sessions_history: "parley sessions history",
   sessions_list: "parley sessions",
   sessions_search: "parley tool sessions_search",
+  "sessions.reset": "parley sessions reset",
   sessions_send: "parley send",
   sessions_spawn: "parley tool sessions_spawn",
 };
-const TOOL = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|")})\\b`, "g");
+const NAME = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|").replaceAll(".", "\\.")})\\b`, "g");
 
 /** Error codes about tools. Their hints list tools, so they stay as they are. */
 const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
@@ -26,7 +34,7 @@ const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
 export function inCommands<T extends FailureText>(trouble: T): T {
   const { code, error, hint } = trouble;
   if (hint === undefined || ABOUT_TOOLS.includes(code)) return trouble;
-  const rewritten = hint.replaceAll(TOOL, (name) => `"${COMMANDS[name]}"`);
+  const rewritten = hint.replaceAll(NAME, (name) => `"${COMMANDS[name]}"`);
   const message = error.endsWith(hint) ? `${error.slice(0, -hint.length)}${rewritten}` : error;
   return { ...trouble, error: message, hint: rewritten };
 }

@@ -78,7 +78,7 @@ const DATES_SHOWN = 5;
 function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
   const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
   const sees = decideAccess("send", by.viewer, target, accessRulesOf(ctx.settings)).allowed;
-  if (job === undefined || !sees) return notThere(id);
+  if (job === undefined || !sees) return jobNotFound(id);
   const allowed = checkRights(ctx.settings, by.viewer, turnOfJob(job));
   return allowed.ok ? ok(job) : allowed;
 }
@@ -94,9 +94,9 @@ function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
   return creator === undefined ? rest : { ...rest, createdBy: creator };
 }
 
-function notThere(id: string): Failure {
+export function jobNotFound(id: string): Failure {
   return fail("cron_job_not_found", `there is no job ${quoted(id, 80)}`, {
-    hint: "Call cron.list to see the existing jobs.",
+    hint: "cron.list shows all jobs.",
   });
 }
 
@@ -250,7 +250,7 @@ export async function updateJob(
   if (!schedule.ok) return schedule;
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const before = await holdJob(unit.tx, id);
-    if (before === undefined) return notThere(id);
+    if (before === undefined) return jobNotFound(id);
     const after = await patched(creatorAfter(ctx, by, before), patch, schedule.value, unit.now);
     if (!after.ok) return after;
     await store(ctx, unit, after.value, false);

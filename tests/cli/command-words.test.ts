@@ -4,9 +4,11 @@ import { expect, test } from "vitest";
 import { inCommands } from "../../src/cli/command-words.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-test("names of tools in hints and messages are replaced by commands", () => {
-  const hint = "sessions_list shows the keys that you can use.";
-  const told = '"parley sessions" shows the keys that you can use.';
+test.each([
+  ["sessions_list shows the keys that you can use.", '"parley sessions" shows the keys that you can use.'],
+  ["cron.list shows all jobs.", '"parley cron" shows all jobs.'],
+  ["sessions.reset starts a new transcript.", '"parley sessions reset" starts a new transcript.'],
+])("tools and methods in the hint and the message %j are replaced by commands", (hint, told) => {
   const trouble = { code: "invalid_session_key", error: `no key. ${hint}`, hint };
   expect(inCommands(trouble)).toEqual({ ...trouble, error: `no key. ${told}`, hint: told });
 });
@@ -16,7 +18,7 @@ test("a hint that lists tools is printed with the tools' names, not with command
   expect(inCommands(trouble)).toEqual(trouble);
 });
 
-test("the error of a refused command names commands, as text and as JSON", async () => {
+test("the error of a refused command names commands instead of tools, in text and in JSON", async () => {
   const { home } = await makeHome({});
   await startGateway(home);
   const args = ["sessions", "history", "agent:"];

@@ -176,7 +176,7 @@ export async function settleFailed(
   const before = await getDelivery(unit.tx, id);
   if (before === undefined || !covers(before.sessionKey)) {
     return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`, {
-      hint: "deliveries.list, or parley deliveries, shows the ids.",
+      hint: "deliveries.list shows the ids.",
     });
   }
   const settle = how === "retry" ? requeueDelivery : dismissDelivery;

@@ -11,7 +11,6 @@ import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/shapes/schedule.ts";
 import { findAgent, notConfigured, type Settings } from "../../core/shapes/settings/settings.ts";
-import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
 import { deliveryStates } from "../../store/queries/channels/deliveries.ts";
@@ -19,6 +18,7 @@ import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/q
 import {
   addJob,
   type JobContext,
+  jobNotFound,
   previewSchedule,
   removeJob,
   runJob,
@@ -155,9 +155,7 @@ async function runs(
   const { db } = ctx.access;
   const covered = createGate(ctx.deps.settings, ctx.caller, "read")(cronKey(id));
   if (!covered || (await getJob(db, id)) === undefined) {
-    return fail("cron_job_not_found", `there is no job ${quoted(id, 80)}`, {
-      hint: "cron.list lists the jobs.",
-    });
+    return jobNotFound(id);
   }
   const turns = await listTurns(db, id, Math.min(params.limit ?? LIMIT_DEFAULT, TURNS_KEPT));
   const states = await deliveryStates(

@@ -44,7 +44,7 @@ export const deviceMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `device
           const whose = `the device ${quoted(wanted, 80)}`;
           const what = role === undefined ? "no device token" : `no device token of role ${role}`;
           return fail("invalid_argument", `${whose} has ${what}`, {
-            hint: "device.token.list, or parley devices, lists the devices with a token.",
+            hint: "device.token.list lists the devices with a token.",
           });
         }
         unit.after(() => ctx.deps.endDevice?.(deviceId, role));

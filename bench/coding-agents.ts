@@ -129,7 +129,9 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
       const options = { baseURL: server.provider("openai-completions").baseUrl, apiKey: "none" };
       const local = { npm: "@ai-sdk/openai-compatible", options, models: { "test-model": {} } };
       const parley = mcp && {
-        ...{ type: "local", enabled: true, environment: mcp.env },
+        type: "local",
+        enabled: true,
+        environment: mcp.env,
         command: [mcp.command, ...mcp.args],
       };
       const config = { model: "local/test-model", provider: { local }, ...(parley && { mcp: { parley } }) };

@@ -46,7 +46,13 @@ export class Filling {
       const updatedAt = this.#nowMs - (at + 1) * SPACING_MS;
       const child = isChild(at);
       insert.run(
-        ...[key, sessionIdOf(at), agentOf(at), kindOf(at), labelOf(at), updatedAt - 60_000, updatedAt],
+        key,
+        sessionIdOf(at),
+        agentOf(at),
+        kindOf(at),
+        labelOf(at),
+        updatedAt - 60_000,
+        updatedAt,
         ...[at % 20 === 7 ? updatedAt : null, child ? sessionKeyOf(at + 1) : null, child ? 1 : 0],
       );
       remember.run(sessionIdOf(at), key, updatedAt);

@@ -33,8 +33,11 @@ export async function histories({ sizes }: { readonly sizes: readonly number[] }
       };
       for (const [line, read] of Object.entries(reads)) {
         rows.push({
-          ...{ name: `history: ${line}`, size: sizeText(size, "messages in the session"), unit: "ms" },
-          ...{ samples: await sampleFor(read), target: "< 3" },
+          name: `history: ${line}`,
+          size: sizeText(size, "messages in the session"),
+          unit: "ms",
+          samples: await sampleFor(read),
+          target: "< 3",
           growth: { plot: "history of one session", line, at: size, of: "messages in the session" },
         });
       }

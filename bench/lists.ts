@@ -57,7 +57,10 @@ const METHOD_FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "includeArchived and rare kind": { includeArchived: true, kinds: [RARE_KIND], limit: 50 },
   spawnedBy: { spawnedBy: sessionKeyOf(5), limit: 50 },
   "titles, last messages, children": {
-    ...{ includeDerivedTitles: true, includeLastMessage: true, includeChildren: true, limit: 50 },
+    includeDerivedTitles: true,
+    includeLastMessage: true,
+    includeChildren: true,
+    limit: 50,
   },
 };
 

@@ -50,8 +50,14 @@ function parsed(args: readonly string[]) {
   const text = { type: "string" } as const;
   const flag = { type: "boolean", default: false } as const;
   const options = {
-    ...{ only: text, sizes: text, json: text, from: text, compare: text, plots: text },
-    ...{ markdown: flag, docs: flag },
+    only: text,
+    sizes: text,
+    json: text,
+    from: text,
+    compare: text,
+    plots: text,
+    markdown: flag,
+    docs: flag,
   };
   return readTyped(args, options, true);
 }

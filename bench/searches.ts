@@ -70,15 +70,21 @@ export async function searches({ sizes }: { readonly sizes: readonly number[] })
           const growth = { line, at: size, of: "messages" };
           const plot = `sessions_search, sees ${mode}`;
           rows.push({
-            ...{ ...of, name: `${plot}: ${line}`, samples: await sampleFor(search) },
-            ...{ growth: { ...growth, plot }, ...optional({ target }) },
+            ...of,
+            name: `${plot}: ${line}`,
+            samples: await sampleFor(search),
+            growth: { ...growth, plot },
+            ...optional({ target }),
           });
           if (mode === "agent") continue;
           const pauses: number[] = [];
           await sampleFor(async () => pauses.push(await longestPause(search)), { timesMax: 50 });
           const paused = "event loop's longest pause in a search";
           rows.push({
-            ...{ ...of, name: `${paused}: ${line}`, samples: pauses, target: "p95 < 10" },
+            ...of,
+            name: `${paused}: ${line}`,
+            samples: pauses,
+            target: "p95 < 10",
             growth: { ...growth, plot: paused },
           });
         }

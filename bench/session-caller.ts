@@ -24,8 +24,14 @@ export function callerOf(parts: Called, session: Session, mode: VisibilityMode):
   const [agent] = settings.agents;
   if (agent === undefined) throw new Error("no agent");
   const context = {
-    ...{ settings, db: parts.store.db, engine: parts.engine, session, agent },
-    ...{ viewer: sessionViewer([session], settings), chain: [session] as const, toolNames: toolNames() },
+    settings,
+    db: parts.store.db,
+    engine: parts.engine,
+    session,
+    agent,
+    viewer: sessionViewer([session], settings),
+    chain: [session] as const,
+    toolNames: toolNames(),
     signal: new AbortController().signal,
   };
   return async (name, args) => {

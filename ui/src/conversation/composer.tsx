@@ -81,7 +81,8 @@ function useDraft(sessionKey: string, onSent: () => void) {
     try {
       const attachments = pictures.map(({ mimeType, content }) => ({ mimeType, content }));
       await ask("chat.send", {
-        ...{ sessionKey, message: text },
+        sessionKey,
+        message: text,
         ...(attachments.length === 0 ? {} : { attachments }),
       });
       write("");

@@ -43,7 +43,9 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
               <a
                 class="search-text"
                 href={hrefOf({
-                  ...{ view: "sessions", key: sessionKey, messageId },
+                  view: "sessions",
+                  key: sessionKey,
+                  messageId,
                   ...(earlier === true ? { sessionId } : {}),
                 })}
                 onClick={onClose}

@@ -90,7 +90,10 @@ function useSearch(steps: readonly FlowStep[], around: Around | undefined, onCho
   const ids = useMemo(() => new Set(found), [found]);
   const at = wanted === undefined ? -1 : found.indexOf(wanted.id);
   const search: Search = {
-    ...{ text, found, at, onText: setText },
+    text,
+    found,
+    at,
+    onText: setText,
     onStep(by) {
       const first = by > 0 ? 0 : found.length - 1;
       const id = found[at < 0 ? first : (at + by + found.length) % found.length];
@@ -159,8 +162,15 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
     [steps],
   );
   const view = {
-    ...{ chainId, steps: rows, around, chosen: choice?.id, onChoose: choose, wanted, found: ids },
-    ...{ active: chain.active, zoom: zoom.value },
+    chainId,
+    steps: rows,
+    around,
+    chosen: choice?.id,
+    onChoose: choose,
+    wanted,
+    found: ids,
+    active: chain.active,
+    zoom: zoom.value,
   };
   const close = (): void => {
     setChoice(undefined);
@@ -170,7 +180,12 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
     <>
       <ChainHead chain={chain} around={around} failed={failed} />
       <ChainTools
-        {...{ mode, search, zoom, zooms, fitted, legend }}
+        mode={mode}
+        search={search}
+        zoom={zoom}
+        zooms={zooms}
+        fitted={fitted}
+        legend={legend}
         onLegend={() => setLegend(!legend)}
         onCollapse={hasExpanded && mode !== "waterfall" ? collapse : undefined}
       />

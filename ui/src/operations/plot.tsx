@@ -119,7 +119,11 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
           {found === undefined || found.most === 0 ? "" : inUnit(top, unit)}
         </span>
         <Drawing
-          {...{ lines, times, span, top, stepMs }}
+          lines={lines}
+          times={times}
+          span={span}
+          top={top}
+          stepMs={stepMs}
           cursor={pointed === undefined ? undefined : time}
           onPoint={setPointed}
         />

@@ -44,8 +44,12 @@ export function wishOf(text: string): Wish {
 export function queryOf({ shape, search, only, kind, agentId, archived }: Wish): string {
   const params = new URLSearchParams();
   const fields = {
-    ...{ only, search: search.trim(), kind, agent: agentId },
-    ...{ shape: shape === "list" ? shape : "", archived: archived ? "yes" : "" },
+    only,
+    search: search.trim(),
+    kind,
+    agent: agentId,
+    shape: shape === "list" ? shape : "",
+    archived: archived ? "yes" : "",
   };
   for (const [name, value] of Object.entries(fields)) if (value !== "") params.set(name, value);
   return params.toString();

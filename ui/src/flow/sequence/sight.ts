@@ -36,7 +36,10 @@ export function useSight(about: string, startsAtEnd: boolean) {
     const isAtEnd = scrollTop + clientHeight > scrollHeight - AT_END;
     atEnd.current = scrollTop > 0 && isAtEnd;
     const next = {
-      ...{ top: tile(scrollTop), left: tile(scrollLeft), height: clientHeight, width: clientWidth },
+      top: tile(scrollTop),
+      left: tile(scrollLeft),
+      height: clientHeight,
+      width: clientWidth,
       atEnd: isAtEnd,
     };
     setSight((before) =>

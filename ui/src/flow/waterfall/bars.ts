@@ -143,7 +143,13 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
     const mine = isWait ? [] : (callsOf.get(runId) ?? []).map((call) => callBar(call, step));
     const below = [...mine, ...(children.get(id) ?? []).map(build)].sort(byTime);
     return {
-      ...{ id, kind: isWait ? "wait" : "run", at, failed: isFailed(step), tokens: used, cost, step },
+      id,
+      kind: isWait ? "wait" : "run",
+      at,
+      failed: isFailed(step),
+      tokens: used,
+      cost,
+      step,
       name: isWait ? `${around.name(step.to ?? "")}: ${waitWords(step)}` : title(step, around),
       startedAt: isWait ? at : startedAt,
       // An input that starts no run ends at once.

@@ -250,7 +250,9 @@ export function Waterfall(props: WaterfallProps) {
             {near.map(([row, at]) => (
               <NameOf
                 key={row.bar.id}
-                {...{ row, at, scale }}
+                row={row}
+                at={at}
+                scale={scale}
                 count={rows.length}
                 found={found.has(row.bar.id)}
                 focusable={row.bar.id === keys.inTab}
@@ -260,7 +262,7 @@ export function Waterfall(props: WaterfallProps) {
           </div>
           <div class="waterfall-bars" style={{ left: `${names}px`, width: `${width}px` }} aria-hidden="true">
             {near.map(([row, at]) => (
-              <RowBars key={row.bar.id} {...{ row, at, scale }} />
+              <RowBars key={row.bar.id} row={row} at={at} scale={scale} />
             ))}
           </div>
         </div>

@@ -230,7 +230,7 @@ function unknownCommand(group: Command, word: string): CommanderError {
   return new CommanderError(EXIT.usage, "usage", `unknown command "${word}".${guess}`);
 }
 
-/** Returns the error to print: a group takes a word that is none of its commands as an argument of its default one. */
+/** Returns the error to print. Commander gives an unknown word after a group to the group's default command. */
 function usageError(program: Command, error: CommanderError): CommanderError {
   if (error.code !== "commander.excessArguments") return error;
   const group = program.commands.find((command) => command.name() === program.args[0]);

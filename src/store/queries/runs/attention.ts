@@ -127,7 +127,8 @@ export async function lastTurns(
   const { sessions, turn, states } = ENDS[how];
   // The end of a run also updates its session, so `updated_at` is at least the time of the end.
   const { rows } = await sql<EndedRow>`
-    select ${TURN}, r.state, r.ended_at, r.code, r.error, ${endOf(db, sql`r.reply`, TAIL_CHARS)} as tail, r.dismissed_at
+    select ${TURN}, r.state, r.ended_at, r.code, r.error, ${endOf(db, sql`r.reply`, TAIL_CHARS)} as tail,
+      r.dismissed_at
     from (select s.key, s.session_id, s.failed_run, s.label, s.display_name from sessions s
       where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
       order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) s

@@ -160,7 +160,7 @@ function useNow(active: boolean): number {
   return active ? now() : 0;
 }
 
-/** Returns the rows to show, and a function that opens and closes one. */
+/** Returns the rows to show with their positions, and a function that opens and closes one. */
 function useRows({ rawSteps, calls, around, chainId }: WaterfallProps) {
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
   const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
@@ -175,7 +175,11 @@ function useRows({ rawSteps, calls, around, chainId }: WaterfallProps) {
     if (!next.delete(id)) next.add(id);
     setFlipped(next);
   };
-  return { rows, flip };
+  const placed = useMemo(
+    () => rows.map(({ bar }, at) => ({ id: bar.id, y: HEAD_HEIGHT + at * ROW_HEIGHT })),
+    [rows],
+  );
+  return { rows, placed, flip };
 }
 
 function useScale(steps: readonly ChainStep[], width: number, nowMs: number): Scale {
@@ -205,15 +209,11 @@ export function Waterfall(props: WaterfallProps) {
   const nowMs = useNow(active);
   const scrolled = useSight(chainId, false);
   const { box, sight, look, rowsNear } = scrolled;
-  const { rows, flip } = useRows(props);
+  const { rows, placed, flip } = useRows(props);
   useGrowth(scrolled, rows.length, chainId);
   const names = sight.width < NARROW ? NAMES_NARROW : NAMES;
   const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
   const scale = useScale(rawSteps, width, nowMs);
-  const placed = useMemo(
-    () => rows.map(({ bar }, at) => ({ id: bar.id, y: HEAD_HEIGHT + at * ROW_HEIGHT })),
-    [rows],
-  );
   const acts = useActs(props, rows, flip);
   const keys = useKeys({ rows: placed, box, look, chosen, wanted, ...acts });
   const onClick = (event: MouseEvent): void => {
@@ -222,9 +222,9 @@ export function Waterfall(props: WaterfallProps) {
     else flip(turned);
   };
   const inTab = rows.findIndex(({ bar }) => bar.id === keys.inTab);
-  const near = drawn(rowsNear(ROW_HEIGHT, rows.length), inTab).flatMap((at): [Row, number][] => {
+  const near = drawn(rowsNear(ROW_HEIGHT, rows.length), inTab).flatMap((at) => {
     const row = rows[at];
-    return row === undefined ? [] : [[row, at]];
+    return row === undefined ? [] : [{ row, at }];
   });
   const isChosen = ({ kind, step }: Bar): boolean =>
     chosen === step.id && (kind === "run" || kind === "wait");
@@ -247,7 +247,7 @@ export function Waterfall(props: WaterfallProps) {
             aria-label={`Waterfall with ${rows.length} rows; the arrow keys move, open and close`}
             onKeyDown={keys.onKeyDown}
           >
-            {near.map(([row, at]) => (
+            {near.map(({ row, at }) => (
               <NameOf
                 key={row.bar.id}
                 row={row}
@@ -261,7 +261,7 @@ export function Waterfall(props: WaterfallProps) {
             ))}
           </div>
           <div class="waterfall-bars" style={{ left: `${names}px`, width: `${width}px` }} aria-hidden="true">
-            {near.map(([row, at]) => (
+            {near.map(({ row, at }) => (
               <RowBars key={row.bar.id} row={row} at={at} scale={scale} />
             ))}
           </div>

@@ -8,8 +8,8 @@ interface FailureText {
 }
 
 /**
- * The command for each tool and method that hints name. A tool without one is called with `parley tool`, and a
- * method with `parley call`.
+ * The command for each tool and method that hints name. A tool without one is called with `parley tool`,
+ * and a method with `parley call`.
  */
 const COMMANDS: Readonly<Record<string, string>> = {
   agents_list: "parley agents",

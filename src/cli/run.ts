@@ -230,7 +230,7 @@ function unknownCommand(group: Command, word: string): CommanderError {
   return new CommanderError(EXIT.usage, "usage", `unknown command "${word}".${guess}`);
 }
 
-/** Returns the error to print. Commander gives an unknown word after a group to the group's default command. */
+/** Returns the error to print. Commander gives an unknown word after a group to its default command. */
 function usageError(program: Command, error: CommanderError): CommanderError {
   if (error.code !== "commander.excessArguments") return error;
   const group = program.commands.find((command) => command.name() === program.args[0]);

@@ -169,5 +169,6 @@ describeInBrowser("a large flow", () => {
     const details = phone.getByRole("complementary", { name: "Selected step" });
     await details.getByRole("link", { name: "Open message" }).waitFor();
     expect(await phone.locator(".flow-picture").count()).toBe(0);
+    expect(await phone.getByRole("button", { name: "Legend" }).count()).toBe(0);
   });
 });

@@ -110,6 +110,35 @@ describeInBrowser("the waterfall", () => {
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}`);
   });
 
+  test("without the right to write, a step offers only its session", async () => {
+    const { model, release } = holding("wait for it");
+    const tokens = [{ token: "reader", role: "operator", scopes: ["operator.read"] }] as const;
+    const here = await house({ model, gateway: { tokens } });
+    const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text: "wait for it" } });
+    if (!accepted.ok) throw new Error(accepted.error);
+    const page = await open(here, `flow/${accepted.value.run.chainId}`, { token: "reader" });
+    await stepNamed(page, /^a person wrote to main; running/).click();
+    const details = page.getByRole("complementary", { name: "Selected step" });
+    await details.getByRole("link", { name: "Open session" }).waitFor();
+    expect(await details.locator(".step-actions button").count()).toBe(0);
+    release();
+  });
+
+  test("a step of a deleted session has no link to it", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(spawning("job one")));
+    const client = await here.client();
+    const { steps } = await client.request("chains.get", { chainId });
+    await client.request("sessions.delete", { key: steps.find(({ kind }) => kind === "spawn")?.to ?? "" });
+    const page = await open(here, `flow/${chainId}`);
+    await stepNamed(page, /^main gave .* a job/).click();
+    const details = page.getByRole("complementary", { name: "Selected step" });
+    await details.waitFor();
+    expect(await details.getByRole("link", { name: "Open session" }).count()).toBe(0);
+    await stepNamed(page, /^a person wrote to main/).click();
+    await details.getByRole("link", { name: "Open session" }).waitFor();
+  });
+
   test("a failed run is red and is retried from its step; a job's failure is reported to its requester instead", async () => {
     let broken = true;
     const model = talkingModel((input) => {

@@ -161,10 +161,9 @@ function useNow(active: boolean): number {
 }
 
 /** Returns the rows to show with their positions, and a function that opens and closes one. */
-function useRows({ rawSteps, calls, around, chainId }: WaterfallProps) {
+function useRows({ rawSteps, calls, around }: WaterfallProps) {
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
   const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
-  useEffect(() => setFlipped(new Set()), [chainId]);
   const few = rawSteps.length + (calls?.length ?? 0) <= OPEN_ROWS_MAX;
   const rows = useMemo(() => {
     const atFirst = ({ kind }: Bar): boolean => kind !== "group" && few;

@@ -23,7 +23,10 @@ export function after(ms: number, fire: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Returns a function that may be called often. `fire` runs once, `ms` after the first of these calls. */
+/**
+ * Returns a function that may be called often. The first call starts a delay of `ms`, after which `fire` runs
+ * once. Calls during the delay have no effect.
+ */
 export function batched(ms: number, fire: () => void): () => void {
   let waiting = false;
   return () => {
@@ -37,8 +40,8 @@ export function batched(ms: number, fire: () => void): () => void {
 }
 
 /**
- * Returns a function that may be called often. `work` runs once at a time: any calls during a run cause one
- * more run. Resolves after a run that began after the call.
+ * Returns a function that may be called often. Only one `work` runs at a time: calls during a run cause one
+ * more run after it. Resolves at the end of a run that began after the call.
  */
 export function inTurn(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
@@ -58,8 +61,8 @@ export function inTurn(work: () => Promise<void>): () => Promise<void> {
 }
 
 /**
- * Returns a function that may be called often. `fire` runs with the last value, once no call has come for
- * `ms`.
+ * Returns a function that may be called often. `fire` runs with the last value when `ms` have passed without
+ * a call.
  */
 export function settled<T>(ms: number, fire: (value: T) => void): (value: T) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -11,14 +11,14 @@ async function configurationOf() {
 
 export function ConfigurationNotice() {
   const { value, again } = useReading("configuration", configurationOf);
-  // The `health` event arrives about once a minute.
+  // Reads again at each `health` event, about once a minute.
   useNews("health", again);
   if (value === undefined || (value.ok && !value.differs)) return null;
   return (
     <p class="banner" role="status">
       {value.ok
         ? "The gateway runs on an older configuration than the file. Restart it to use the file."
-        : "The gateway runs on an older configuration: the current file cannot be read."}{" "}
+        : "The gateway runs on an older configuration, because the file is now invalid."}{" "}
       {may("operator.admin") && (
         <a href={hrefOf({ view: "operations", tab: "configuration" })}>Show differences</a>
       )}

@@ -144,7 +144,7 @@ function drop(): void {
   open?.close();
 }
 
-/** Reconnects after a pause. The demo has ended or is unreachable, and a new one may start soon. */
+/** Connects again after the demo has ended or become unreachable, because a new demo may start soon. */
 function again(): void {
   const token = keptToken();
   linkState.value = "reconnecting";
@@ -161,7 +161,7 @@ function leave(error: GatewayError | undefined): void {
 
 /**
  * Signs in with a token. If this fails, `stage` contains the reason. With `keepsView`, the current view stays
- * visible meanwhile.
+ * visible during the sign-in.
  */
 export async function signIn(token: string, { keepsView = false } = {}): Promise<void> {
   const mine = ++attempt;

@@ -1,5 +1,5 @@
-// Owns the route: the part of the address after "#". With it, back, forward, reload and links in new tabs
-// work. Every text is a route: an unknown one opens the first view.
+// Owns the route: the part of the address after "#". It makes back, forward, reload and links in new tabs
+// work. An unknown address opens the first view.
 
 import { signal } from "@preact/signals";
 
@@ -7,8 +7,8 @@ export type Route =
   /** The inbox, which is the first view. */
   | { readonly view: "inbox" }
   /**
-   * The list of sessions. With `key`, a conversation; with `messageId`, that conversation at a message; with
-   * `sessionId` too, at a message of an earlier conversation, from before a reset.
+   * The list of sessions. With `key`: a conversation. With `messageId`: a message in that conversation. With
+   * `sessionId` too: a message in an earlier conversation, from before a reset.
    */
   | {
       readonly view: "sessions";
@@ -16,7 +16,7 @@ export type Route =
       readonly messageId?: string | undefined;
       readonly sessionId?: string | undefined;
     }
-  /** The list of chains. With `chainId`, one of them. */
+  /** The list of chains. With `chainId`: one chain. */
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 

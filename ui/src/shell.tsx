@@ -40,7 +40,7 @@ const VIEWS: readonly View[] = [
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
 
-/** Largest number that fits on a phone. */
+/** Largest count that is shown. More digits do not fit on a phone. */
 const COUNT_MAX = 99;
 
 const THEME_WORDS = { auto: "system", light: "light", dark: "dark" };

@@ -1,7 +1,7 @@
 // Owns the token on the page: where it comes from and where it is stored.
 // TK1: a token in the address is removed from the address and the history before anything else happens.
-// TK2: it is stored only in session storage, so it is deleted with the tab, and no other site or tab can read
-//      it.
+// TK2: the token is stored only in session storage, so it is deleted with the tab, and no other site or tab
+//      can read it.
 
 const STORED_UNDER = "parley.token";
 

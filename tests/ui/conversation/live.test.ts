@@ -91,12 +91,12 @@ describeInBrowser("a conversation that goes on", () => {
     await say(page, "begin");
     await page.getByRole("button", { name: "Stop" }).waitFor();
     expect(await page.getByRole("button", { name: "Queue" }).isDisabled()).toBe(true);
-    await page.getByText("queues behind 1").waitFor();
+    await page.getByText("1 ahead in the queue").waitFor();
     await say(page, "quick one");
     await say(page, "quick two");
     const queued = page.locator(".entry-queued");
     await expect.poll(() => queued.count()).toBe(2);
-    await page.getByText("queues behind 3").waitFor();
+    await page.getByText("3 ahead in the queue").waitFor();
     await queued.filter({ hasText: "quick one" }).getByRole("button", { name: "Cancel" }).click();
     await expect.poll(() => queued.count()).toBe(1);
     speak("I had begun to t");

@@ -50,7 +50,7 @@ describeInBrowser("a message", () => {
           { type, name, png: PNG },
         );
       await pick(file("notes.txt", "text/plain"));
-      await page.getByText("notes.txt is no picture.").waitFor();
+      await page.getByText("notes.txt has an unsupported type.").waitFor();
       await pick(file("a.png"), file("b.png"));
       const shown = page.getByRole("list", { name: "Pictures" }).getByRole("img");
       await expect.poll(() => shown.count()).toBe(2);

@@ -246,7 +246,7 @@ test.each([
     "the token budget is used up",
   ],
   [{ code: "chain_limit" }, "a limit of the chain"],
-  [{ code: "not_visible" }, "no such session is visible to it"],
+  [{ code: "not_visible" }, "the sender may not see such a session"],
   [{ code: "something_new" }, "something new"],
 ])("a refusal is described in words: %j", (facts, words) => {
   expect(refusalWords(step({ kind: "refused", state: "refused", ...facts }), around)).toBe(words);

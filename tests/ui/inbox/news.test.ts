@@ -48,7 +48,7 @@ describeInBrowser("news in the inbox", () => {
     });
     await page.reload();
     await page.getByRole("button", { name: "Notify me" }).click();
-    await page.getByText("New items that need you cause a notification.").waitFor();
+    await page.getByText("Notifications are on for items that need you.").waitFor();
     await say(house, MAIN, "fail");
     await rowIn(page, "Needs you", "401 invalid key").waitFor();
     await page.getByText("This browser can't show notifications").waitFor();

@@ -1,6 +1,7 @@
 // The composer of a session: the text field, Send, Stop, model and thinking level.
-// The text stays in the field until the gateway has accepted it; a refusal is shown and loses nothing. After
-// a lost connection the client sends again with the same idempotency key, so the message is accepted once.
+// The text stays in the field until the gateway has accepted it. If the gateway refuses it, the error is
+// shown. After a lost connection the client sends the message again with the same idempotency key, so it is
+// accepted only once.
 // Actions that the token's scopes do not allow are not shown.
 
 import type { RefObject } from "preact";
@@ -46,7 +47,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
       <Select
         aria-label="Model"
         value={current}
-        options={[["", "Model: the agent's"], ...listed]}
+        options={[["", "Model: agent's default"], ...listed]}
         onPick={(model) => patch({ model: model || null })}
       />
       <Select
@@ -86,7 +87,7 @@ function useDraft(sessionKey: string, onSent: () => void) {
         ...(attachments.length === 0 ? {} : { attachments }),
       });
       write("");
-      // Other pictures may have been added while these were read.
+      // Keep pictures that were added while the message was sent.
       keepPictures(
         sessionKey,
         picturesOf(sessionKey).filter((one) => !pictures.includes(one)),
@@ -127,7 +128,7 @@ function Buttons(props: {
   };
   return (
     <div class="send-buttons">
-      {busy && <span class="soft queue-note">{`queues behind ${ahead}`}</span>}
+      {busy && <span class="soft queue-note">{`${ahead} ahead in the queue`}</span>}
       {busy && (
         <button type="button" onClick={stop} disabled={stopping !== undefined && stopping === running?.[0]}>
           Stop

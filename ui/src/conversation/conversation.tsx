@@ -38,7 +38,7 @@ function useReader(sessionKey: string, messageId: string | undefined): SessionRe
   return reader;
 }
 
-/** A button that scrolls to the newest messages, if the reader is elsewhere. */
+/** A button that scrolls to the newest messages. It is hidden while the view follows them. */
 function ToLatest({ reader }: { reader: SessionReader }) {
   if (reader.following.value) return null;
   const { value: unseen } = reader.unseen;
@@ -129,7 +129,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   );
 }
 
-/** `sessionId`: the message is in an earlier conversation, which is shown in a dialog. */
+/** `sessionId`: set if the message is in an earlier conversation, which opens in a dialog. */
 export function Conversation(props: {
   sessionKey: string;
   messageId?: string | undefined;

@@ -21,14 +21,14 @@ export function keepDraft(sessionKey: string, text: string): void {
     if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
     else tabStorage()?.setItem(STORED_UNDER + sessionKey, text);
   } catch {
-    // Storage is full: the draft lasts as long as the page.
+    // Storage is full. The draft is lost when the page is closed.
   }
 }
 
 /** A text that the composer of this session must add to its field. */
 export const handed = signal<{ readonly sessionKey: string; readonly text: string } | undefined>(undefined);
 
-/** Puts a text into the composer of a session, below what is there. */
+/** Puts a text into the composer of a session, below the text that is already there. */
 export function edit(sessionKey: string, text: string): void {
   handed.value = { sessionKey, text };
 }

@@ -40,7 +40,7 @@ export interface EarlierPlace {
   readonly messageId: string;
 }
 
-/** Pages of one conversation, oldest message first. `target`: the message to begin at, which is marked. */
+/** Pages of one conversation, oldest message first. `target`: the message at which to begin. It is marked. */
 function Transcript(props: {
   sessionKey: string;
   sessionId: string;

@@ -156,7 +156,7 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   );
 }
 
-/** Shows turns without a reply that no person requested as one line, which opens. */
+/** Shows routine turns without a reply as one expandable line. */
 function Quiet(props: {
   item: Extract<Item, { kind: "quiet" }>;
   agentId: string;
@@ -194,8 +194,8 @@ function Quiet(props: {
 }
 
 /**
- * `target`: the message that a link led the reader to. `onEdit`: takes the text of a message of a person, to
- * be sent again.
+ * `target`: the message that a link led to. `onEdit`: receives the text of a person's message that the reader
+ * wants to send again.
  */
 export function Entry(props: { item: Item; agentId: string; target: string | undefined; onEdit?: OnEdit }) {
   const { item, agentId, target, onEdit } = props;

@@ -68,7 +68,7 @@ function Doing({ row }: { row: Now["session"] }) {
   );
 }
 
-/** `earlier`: a message of an earlier conversation, which is shown. */
+/** `earlier`: a message of an earlier conversation, to show in a dialog. */
 export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
   const [open, setOpen] = useState(false);
   const [listed, setListed] = useState(false);

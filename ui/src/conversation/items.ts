@@ -1,7 +1,7 @@
 // Turns a window of messages into items to draw: days, texts, the work between two texts, ends of runs.
-// IT1: a result is shown with its call, or alone if the call is not in the window.
+// IT1: a tool result is shown with its call, or alone if the call is not in the window.
 // IT2: an item whose parts did not change stays the same object, so it is not drawn again.
-// IT3: the texts and the work of one run follow one header.
+// IT3: the texts and the work of one run share one header.
 
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import type { Message, Run, Thread } from "./thread.ts";
@@ -44,21 +44,23 @@ export type Item =
       readonly kind: "work";
       readonly id: string;
       readonly steps: readonly Step[];
-      /** The message of its first step. */
+      /** The message of the first step. */
       readonly message: Message;
       readonly run: Run | undefined;
       readonly headed: boolean;
     }
   /** `silent`: the run chose not to reply. */
   | { readonly kind: "end"; readonly id: string; readonly run: Run; readonly silent: boolean }
-  /** Turns that no person requested, and in which the agent chose not to reply. */
+  /** Turns that neither a person nor another agent requested, and in which the agent chose not to reply. */
   | { readonly kind: "quiet"; readonly id: string; readonly turns: number; readonly items: readonly Item[] };
 
 function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/** Maps calls to their results. If a call id occurs several times, the nearest result belongs to the call. */
+/**
+ * Maps calls to their results. If several calls have the same id, a result belongs to the last one before it.
+ */
 function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
   const open = new Map<string, ToolCall>();
   const pairs = new Map<ToolCall, ToolResult>();
@@ -93,7 +95,7 @@ class Items {
   readonly #silent = new Set<string>();
   readonly #runs: Thread["runs"];
   readonly #pairs: Map<ToolCall, ToolResult>;
-  /** The run whose header is the latest one, so that the next text of an agent is shown below it. */
+  /** The run of the latest header. More texts and steps of this run get no header of their own. */
   #speaker: string | undefined;
 
   constructor({ messages, runs }: Thread) {
@@ -132,7 +134,9 @@ class Items {
     this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last });
   }
 
-  /** Returns true for the first item of an agent's run, and stores the run as the current one. */
+  /**
+   * Returns true if the message gets a header: a user message, or the first item of a run. Stores the run.
+   */
   #headed(message: Message): boolean {
     if (message.role === "user") return true;
     const { runId } = message;
@@ -193,7 +197,9 @@ function runOf(item: Item): Run | undefined {
   return item.kind === "message" || item.kind === "work" || item.kind === "end" ? item.run : undefined;
 }
 
-/** Returns the length of a routine turn without a reply that begins at `from`; 0: there is none. */
+/**
+ * Returns the number of items in the routine turn without a reply that begins at `from`; 0 if there is none.
+ */
 function quietTurnAt(items: readonly Item[], from: number): number {
   const first = items[from];
   if (first?.kind !== "message" || first.run === undefined || !isRoutine(first.message)) return 0;

@@ -1,7 +1,7 @@
 // Owns the scrolling list of a conversation.
 // LI1: wherever messages are added, the message in view keeps its position, unless the reader follows the
 //      newest message.
-// LI2: only for a reader who is at the end, the view stays at the end.
+// LI2: the view stays at the end only for a reader who is there.
 
 import { Component, type ComponentChild, createRef, type VNode } from "preact";
 import { Entry } from "./entry.tsx";
@@ -15,7 +15,7 @@ const NEAR_PX = 1_200;
 interface ListProps {
   readonly items: readonly Item[];
   readonly agentId: string;
-  /** Incremented when the window of messages is replaced. */
+  /** Incremented when the list must scroll to the target message, or to the end. */
   readonly jump: number;
   /** The message that a link leads to. */
   readonly target: string | undefined;
@@ -142,7 +142,7 @@ export class MessageList extends Component<ListProps> {
     if (box === null) return;
     const left = box.scrollHeight - box.scrollTop - box.clientHeight;
     // A reader who scrolls up, even a little, leaves the end. A reader who does not scroll stays at the end
-    // while it grows.
+    // while the content grows.
     const up = box.scrollTop < this.#top - 1;
     this.#top = box.scrollTop;
     const follows = this.props.atNewest && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
@@ -155,8 +155,8 @@ export class MessageList extends Component<ListProps> {
     if (box === null) return;
     const nearStart = box.scrollTop < NEAR_PX;
     const nearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
-    // If a full window is folded into few rows, both ends are near. Reading a page would then drop another
-    // one, without end.
+    // If a full window is folded into a few rows, both ends are near. Reading a page at one end would drop
+    // messages at the other, which would be read again, and so on.
     if (nearStart && nearEnd && this.props.full) return;
     if (nearStart) this.props.onNearStart();
     if (nearEnd) this.props.onNearEnd();

@@ -1,6 +1,7 @@
 // Owns the streamed text of each active run. A text changes at most once per animation frame, however many
 // deltas arrive.
-// LV2: a streamed text is shown until the transcript contains it: never twice, and without a gap.
+// LV2: a streamed text is shown until the transcript contains it. It is never shown twice, and never
+//      disappears in between.
 
 import { type Signal, signal } from "@preact/signals";
 
@@ -17,7 +18,7 @@ export class StreamedTexts {
   readonly #written = new Set<string>();
   #frame = 0;
 
-  /** Sets the whole text so far of a run's message. */
+  /** Sets the text of a run's message that has arrived so far. */
   say(runId: string, text: string): void {
     this.#written.delete(runId);
     this.#waiting.set(runId, text);

@@ -1,4 +1,4 @@
-// Names the author of a message and its step in a conversation between sessions. Pure.
+// Names the author of a message, and its step in a flow between sessions. Pure.
 // OR1: author and step come from the typed provenance and the run, never from the text.
 
 import type { Message, Run } from "./thread.ts";
@@ -35,7 +35,7 @@ function stepMark(run: Run | undefined): string | undefined {
   }
 }
 
-/** Returns the label of another session's message if its run has no flow step. */
+/** Returns the label of another session's message if `stepMark` returns none. */
 function sentMark(sourceTool: string, run: Run | undefined): string {
   if (sourceTool === "sessions_spawn") return "result of a sub-agent";
   return run?.flow?.step === "round1" ? "asked by" : "sent by";

@@ -44,11 +44,11 @@ function read(file: File): Promise<string> {
 
 /** Returns the reason why a file can't be sent, or undefined if it can. */
 function problemOf({ name, type, size: bytes }: File): string | undefined {
-  if (!TYPES.includes(type)) return `${name} is no picture. Send PNG, JPEG, GIF or WebP.`;
+  if (!TYPES.includes(type)) return `${name} has an unsupported type. Send PNG, JPEG, GIF or WebP.`;
   return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
 }
 
-/** Returns why this number of pictures and characters can't be sent together; undefined: they can. */
+/** Returns why this number of pictures and characters can't be sent together, or undefined if they can. */
 function problemOfAll(pictures: number, chars: number): string | undefined {
   if (pictures > PICTURES_MAX) return `A message takes at most ${PICTURES_MAX} pictures.`;
   const most = (hello.value?.policy.maxPayload ?? Number.POSITIVE_INFINITY) - REQUEST_REST_BYTES;
@@ -76,7 +76,7 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
     }),
   );
   const all = [...picturesOf(sessionKey), ...added];
-  // Other pictures may have been added while these were read.
+  // Other pictures may have been added while the files were read.
   const tooMuch = problemOfAll(all.length, charsOf(all));
   if (tooMuch !== undefined) throw new Error(tooMuch);
   keepPictures(sessionKey, all);

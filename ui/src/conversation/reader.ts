@@ -1,8 +1,8 @@
 // Reads one session while it is open: its newest messages or those around a given message, older and newer
-// pages, and new messages. Reads run one after the other, so that no answer overtakes another; requests
-// during a read are answered by one more read.
-// RE2: events only announce news; the messages come from the transcript, read after the last known message.
-//      So no message is shown twice, and a message whose event was missed is still shown.
+// pages, and new messages. Reads run one after the other, so that answers arrive in order. Events during a
+// read cause one more read.
+// RE2: events only announce news. The messages come from the transcript, read after the last known message,
+//      so no message is shown twice, and a message whose event was missed is still shown.
 // RE3: the gateway reports a transcript that was replaced (reset) or deleted; the page never infers this by
 //      itself.
 
@@ -15,7 +15,10 @@ import { StreamedTexts } from "./live.ts";
 import { type Message, type Page, type Thread, threadOf, withNewer, withNow, withOlder } from "./thread.ts";
 
 const PAGE_MESSAGES = 100;
-/** Pages read in a row to catch up. If more are missing, the newest page or a button to it is shown. */
+/**
+ * Maximum number of pages to read in a row to catch up. If more are missing, a reader who follows the end
+ * gets the newest page, and others a button for it.
+ */
 const CATCH_UP_PAGES_MAX = 10;
 /** Events within this time lead to one read. */
 const BATCH_MS = 80;
@@ -38,7 +41,7 @@ export class SessionReader {
   /** Number of new messages that the person has not seen. */
   readonly unseen = signal(0);
   /**
-   * Changes when the window was replaced by the messages around a given one, or by the newest. `count` is
+   * Changes when the view must scroll: to the message `messageId`, or to the end if it is absent. `count` is
    * incremented.
    */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
@@ -50,7 +53,7 @@ export class SessionReader {
 
   readonly #sessionKey: string;
   readonly #ends: (() => void)[] = [];
-  /** The newest known message, in the window or not. */
+  /** Id of the newest known message, which may be outside the window. */
   #tail: string | undefined;
   #last: Promise<void> = Promise.resolve();
   #newsWaits = false;
@@ -213,7 +216,10 @@ export class SessionReader {
     }
   }
 
-  /** Reads the newest message if it is unknown: the session was empty, or the window is far from the end. */
+  /**
+   * Finds the newest message, if none is known because the session was empty or the window does not reach the
+   * end.
+   */
   async #findTail(thread: Thread): Promise<void> {
     const newest = await this.#read(thread.nextAfter === undefined ? {} : { limit: 1 });
     if (thread.nextAfter === undefined || newest.sessionId !== thread.sessionId) {
@@ -223,7 +229,10 @@ export class SessionReader {
     this.#tail = newest.messages.at(-1)?.id;
   }
 
-  /** Adds messages after the newest known one: to the window, if it reaches the end. */
+  /**
+   * Adds the messages after the newest known one. If the window does not reach that one, updates only runs
+   * and state.
+   */
   #add(page: Page): void {
     const thread = this.thread.value;
     if (thread === undefined) return;

@@ -75,7 +75,7 @@ export function MessageSearch({ onClose }: { onClose: () => void }) {
   const { value: at } = route;
   const from = useRef(at);
   useEffect(() => {
-    // A link to a session was followed.
+    // The reader has followed a link.
     if (from.current !== at) onClose();
   }, [at]);
   const typed = useMemo(() => settled<string>(TYPED_MS, (text) => setQuery(text.trim())), []);

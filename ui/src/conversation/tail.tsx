@@ -14,7 +14,7 @@ import type { SessionReader } from "./reader.ts";
 import { GrowingProse } from "./text/text.tsx";
 import { currentRun, type Now, type Thread } from "./thread.ts";
 
-/** `headed`: show the header of the run, because it is not shown above. */
+/** `headed`: true if the run's header is not already shown above. */
 function Speaking({ live, agentId, headed }: { live: Live; agentId: string; headed: boolean }) {
   return (
     <li class={`entry entry-agent entry-live ${headed ? "" : "entry-more"}`}>
@@ -75,7 +75,7 @@ function isWritten(thread: Thread, { runId, text }: Live): boolean {
 
 export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
   const thread = reader.thread.value;
-  // The value is a string, because it stays equal after most deltas, and then nothing here is drawn again.
+  // A string, because equal strings cause no redraw: after most deltas the value is the same.
   const written = useComputed(() => {
     const { value } = reader.thread;
     const lives = reader.live.list.value;

@@ -11,7 +11,7 @@ export type Runs = NonNullable<Page["runs"]>;
 export type Run = Runs[string];
 export type Now = NonNullable<Page["now"]>;
 
-/** Limit of messages in the document. */
+/** Maximum number of messages in the window. */
 export const WINDOW_MAX = 300;
 
 export interface Thread {
@@ -25,10 +25,7 @@ export interface Thread {
   /** Oldest first. */
   readonly messages: readonly Message[];
   readonly runs: Runs;
-  /**
-   * First messages that the model still reads in full, each with the time of the compaction that summarized
-   * the messages before it.
-   */
+  /** Time of each compaction, by the id of the first message that the model still reads in full. */
   readonly compactions?: Page["compactions"] | undefined;
   readonly nextBefore?: string | undefined;
   /** Set while the window does not reach the newest message. */
@@ -52,7 +49,7 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
 
 /**
  * Merges the runs of a page into the known ones. An unchanged run stays the same object, so it is not drawn
- * again. The newest page lists every unfinished run, so all other runs have ended.
+ * again. A page with `now` lists every unfinished run: a run that it does not list has ended, and is dropped.
  */
 function newerRuns(before: Runs, page: Page): Runs {
   const { runs: told = {}, now } = page;
@@ -65,7 +62,7 @@ function newerRuns(before: Runs, page: Page): Runs {
   return { ...Object.fromEntries(left), ...Object.fromEntries(changed) };
 }
 
-/** Applies everything of a page except its messages. */
+/** Applies a page's runs and state, but not its messages. */
 export function withNow(thread: Thread, page: Page): Thread {
   const runs = newerRuns(thread.runs, page);
   const compactions = { ...thread.compactions, ...page.compactions };
@@ -106,7 +103,7 @@ export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest")
   };
 }
 
-/** Returns the run that holds the session's lane, if this page knows it. */
+/** Returns the session's running or waiting run, if the page knows it. */
 export function currentRun(thread: Thread): [string, Run] | undefined {
   return Object.entries(thread.runs).find(([, { state }]) => state === "running" || state === "waiting");
 }

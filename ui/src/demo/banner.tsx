@@ -31,7 +31,7 @@ export function DemoBanner() {
   const { act, played } = tour.value;
   const shown = ACTS[act];
   const said = shown?.lines.at(-1);
-  // After a restart of the gateway, the demo is a new one in which nothing was played yet.
+  // A restarted gateway has a new demo, in which nothing was played yet.
   const connection = epoch.value;
   useEffect(() => void enterTour(), [connection]);
   return (

@@ -12,12 +12,12 @@ import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 interface Deed {
   readonly name: string;
   readonly done: string;
-  /** Asked before an action that affects several jobs. */
+  /** Text of the confirmation before an action that affects several jobs. */
   readonly doubt?: string;
   act(): Promise<unknown>;
 }
 
-/** Cancels the jobs with all that they caused. */
+/** Returns the action that cancels these jobs and their sub-agents. */
 function cancelling(jobs: readonly FlowStep[]): Deed {
   const act = (): Promise<unknown> =>
     Promise.all(jobs.map(({ to: sessionKey = "" }) => ask("chat.abort", { sessionKey })));
@@ -42,7 +42,7 @@ function deedsOf(step: FlowStep): Deed[] {
   if (step.members !== undefined || runId === undefined || sessionKey === undefined) return [];
   if (active.length > 0)
     return [{ name: "Stop", done: "Stopped.", act: () => ask("chat.abort", { sessionKey, runId }) }];
-  // The requester of a job or a conversation was notified of a failure, and may ask again itself.
+  // A failed run of a job or a conversation gets no Retry: its requester was notified and can ask again.
   if (!["error", "timeout"].includes(state) || flowId !== undefined) return [];
   return [{ name: "Retry", done: "Retrying.", act: () => ask("runs.retry", { runId }) }];
 }

@@ -1,9 +1,9 @@
 // Computes the layout of the overview: sessions in a row, and an arc for each pair that exchanges messages.
 // Pure functions.
-// AR1: each pair of sessions has one arc per kind of step. More steps make the arc thicker.
+// AR1: each direction of a pair of sessions has one arc per kind of step. More steps make the arc thicker.
 // AR2: at first, a session that exchanges messages with many others is near the middle, so that arcs are
 //      short. Later, sessions keep their order, and new ones come at the ends.
-// AR3: if there is no room for all sessions, those that are active now come first.
+// AR3: if there is no room for all sessions, active ones come first.
 
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 
@@ -82,7 +82,7 @@ function fromTheMiddle(ranked: readonly string[], before: readonly string[]): st
 function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: number): Arc {
   const middle = (from + to) / 2;
   const top = baseline - 8 - Math.max(24, Math.sqrt(Math.abs(to - from) / reach) * ARC_MAX) * 1.3;
-  // The two directions of a pair are drawn next to each other, and each kind of step has its own height.
+  // Shifts arcs, so that the two directions of a pair and the kinds of step do not cover each other.
   const shift = (from < to ? 6 : -6) + (talk.kind === "spawn" ? -4 : talk.kind === "refused" ? 5 : 0);
   const [x1, x2] = [from + shift, to + shift];
   const y = baseline - 7;

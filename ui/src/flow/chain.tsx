@@ -24,7 +24,7 @@ import { ChainTools, type Search } from "./tools.tsx";
 import { Waterfall } from "./waterfall/waterfall.tsx";
 import { type Around, type FlowStep, isFailed, sentence } from "./words.ts";
 
-/** A narrower view shows a list of steps at first. */
+/** Width in CSS pixels below which a list of steps is shown, until the reader chooses another view. */
 const LIST_BELOW = 560;
 const ZOOMS = {
   sequence: { zoom: signal(1), zooms: [FITTED, 0.5, 0.75, 1, 1.5, 2.5], fitted: FITTED },

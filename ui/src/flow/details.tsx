@@ -47,7 +47,7 @@ function Said({ name, text }: { name: string; text: string }) {
   );
 }
 
-/** A wait on a run that failed has an answer, which tells of the failure. */
+/** A wait for a run that failed is answered, too: its answer is the error. It is shown as failed. */
 function toneOf(step: FlowStep) {
   if (isFailed(step)) return step.state === "answered" ? { tone: "bad" as const, text: "failed" } : {};
   return step.state === "answered" ? { tone: "good" as const } : {};

@@ -7,7 +7,7 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 const TWO_LINES_MIN = 80;
 /** Approximate width of a character in the diagrams, in CSS pixels. */
 const CHAR_WIDTH = 6.3;
-/** Matches characters of scripts that are about twice as wide. */
+/** Matches characters that are about twice as wide as a Latin letter. */
 const WIDE = new RegExp(
   "[\\u1100-\\u115f\\u2e80-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe4f\\uff00-\\uff60]" +
     "|\\p{Extended_Pictographic}",
@@ -26,7 +26,7 @@ export function fitted(text: string, width: number): string {
   return shown;
 }
 
-/** Whether a text needs more than one line of this width. A narrow text has only one. */
+/** Whether a text needs a second line at this width. Below `TWO_LINES_MIN` a text has only one line. */
 export function isTooLong(text: string, width: number): boolean {
   if (width < TWO_LINES_MIN) return false;
   return text.length * CHAR_WIDTH >= width && !fitted(text, width).endsWith(text.slice(-4));

@@ -34,7 +34,7 @@ export const MODES = [
 ] as const;
 export type Mode = (typeof MODES)[number]["mode"];
 
-/** The reader's choice. Undefined: a list on a phone, and else the sequence. */
+/** The view that the reader chose. Undefined: a list on a narrow screen, otherwise the sequence. */
 export const chosenMode = signal<Mode | undefined>(undefined);
 export const showsOverview = signal(true);
 
@@ -74,7 +74,7 @@ export function useChains() {
   return reading;
 }
 
-/** Reads a chain. An event during a read causes one read after it, so that reads never pile up. */
+/** Reads a chain. Events during a read cause only one more read after it. */
 export function useChain(chainId: string, includeCalls: boolean) {
   const reading = useReading(`chain ${chainId}`, () => ask("chains.get", { chainId, includeCalls }));
   const { busy, again } = reading;
@@ -95,7 +95,7 @@ export function useChain(chainId: string, includeCalls: boolean) {
   useNews("agent", soon, (event) => {
     const { stream, data, sessionKey } = event;
     if (stream === "lifecycle") return data.chainId === chainId;
-    // A tool call is a bar of the waterfall.
+    // Only the waterfall shows tool calls.
     return (moves(event) || (includeCalls && stream === "tool")) && parties.has(sessionKey);
   });
   return reading;

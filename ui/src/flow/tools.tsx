@@ -1,4 +1,4 @@
-// The bar above the views of a chain: which view, search, zoom, legend.
+// The bar above a chain: choice of view, search, zoom, legend.
 
 import type { Signal } from "@preact/signals";
 import { chosenMode, MODES, type Mode } from "./state.ts";
@@ -9,7 +9,7 @@ export interface Search {
   /** Index of the match that is shown. -1: none yet. */
   readonly at: number;
   onText(text: string): void;
-  /** Shows the next match, or the one before. */
+  /** Shows the next match (1) or the previous one (-1). */
   onStep(by: 1 | -1): void;
 }
 
@@ -78,7 +78,7 @@ interface ToolsProps {
   readonly mode: Mode;
   readonly search: Search;
   readonly zoom: Signal<number>;
-  /** Zooms from far to near. Without them, the view has no zoom. */
+  /** Zoom levels, smallest first. Empty if the view has no zoom. */
   readonly zooms: readonly number[];
   /** Zoom at which everything fits. */
   readonly fitted: number;

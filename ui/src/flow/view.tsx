@@ -104,7 +104,7 @@ export function FlowView() {
       </div>
     );
   }
-  // If no chain is selected, the newest is shown. It stays when others arrive.
+  // If no chain is selected, shows the newest. It stays when newer ones arrive.
   if (!chains.some(({ chainId }) => chainId === first.current)) first.current = chains[0]?.chainId;
   const chosen = wantedId ?? first.current;
   return (

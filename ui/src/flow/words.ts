@@ -4,7 +4,7 @@
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { duration } from "../parts/format.ts";
 
-/** A step, or several equal steps of jobs that are shown together. */
+/** A step, or one row for several similar steps of jobs. */
 export interface FlowStep extends ChainStep {
   /** Set if the row stands for several steps. */
   readonly members?: readonly ChainStep[];
@@ -36,7 +36,7 @@ function jobStatus({ kind, source, text }: ChainStep): string | undefined {
   return /^Status: (\w+)/.exec(text)?.[1];
 }
 
-/** Whether a step failed, or tells of a job that failed. A refusal has a mark of its own. */
+/** Whether a step failed or reports a failed job. A refusal does not count, because it has its own mark. */
 export function isFailed(step: ChainStep): boolean {
   if (["error", "timeout", "aborted", "failed"].includes(step.state)) return true;
   if (step.kind === "wait") return step.state === "answered" && step.code !== undefined;
@@ -45,13 +45,13 @@ export function isFailed(step: ChainStep): boolean {
 
 const REFUSED: Readonly<Record<string, string>> = {
   open_flow: "the two are in a conversation: reply instead",
-  queue_full: "its queue is full",
+  queue_full: "the recipient's queue is full",
   send_denied: "the send policy forbids it",
   agent_to_agent: "these agents may not talk to each other",
-  not_visible: "no such session is visible to it",
-  spawn_denied: "it may not be spawned",
+  not_visible: "the sender may not see such a session",
+  spawn_denied: "this agent may not be spawned",
   too_many_children: "too many jobs at once",
-  tool_denied: "it has no such tool",
+  tool_denied: "the sender has no such tool",
 };
 
 function limitWords(error: string | undefined, limits: ChainRow["limits"]): string {

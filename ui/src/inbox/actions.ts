@@ -54,8 +54,8 @@ const DONE: Readonly<Record<Deed, string>> = {
 export const busy = signal<ReadonlySet<string>>(new Set());
 
 /**
- * Executes the action, unless another one for the item is under way. Then reads the list again, even if
- * somebody else had already handled the item.
+ * Executes the action, unless another one for the item is under way. Then reads the list again, even after an
+ * error, because somebody else may have handled the item.
  */
 export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   const { id } = item;
@@ -71,7 +71,7 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   busy.value = new Set([...busy.value].filter((one) => one !== id));
 }
 
-/** Returns the question to ask before an action that cannot be undone. Undefined if no question is needed. */
+/** Returns the warning to confirm before an action that cannot be undone. Undefined if none is needed. */
 export function doubtOf({ kind, code }: AttentionItem, deed: Deed): string | undefined {
   if (kind === "pairing" && deed === "deny") return "This person is blocked until you remove the decision.";
   if (kind !== "delivery") return undefined;

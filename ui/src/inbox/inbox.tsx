@@ -1,4 +1,4 @@
-// The inbox: sessions that need the reader, and those that are running, waiting, failed or done. Only one row
+// The inbox: items that need the reader, and sessions that are running, waiting, failed or done. Only one row
 // is expanded at a time.
 // The keys j and k and the arrow keys move between rows, Enter opens the session, and Space expands the row.
 // They are ignored in a text field.
@@ -104,14 +104,14 @@ function useKeys(onPeek: (id: string) => void) {
 }
 
 /**
- * Keeps the focus in the list when the row with the focus leaves its place: it follows the open row, and else
- * goes to the row that is now in this place of the group.
+ * Keeps the focus in the list when the row with the focus leaves its place. If that row is expanded, the
+ * focus follows it. Otherwise the row that is now in its place gets the focus.
  */
 function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefined) {
   const rowsOf = (part: Element | null | undefined): HTMLElement[] => [
     ...(part?.querySelectorAll<HTMLElement>("[data-row]") ?? []),
   ];
-  // Read before the rows change.
+  // These values are read during rendering, before the rows change.
   const { activeElement } = document;
   const row = rowsOf(activeElement?.closest(".inbox-row"))[0];
   const group = row?.closest("section");

@@ -1,6 +1,6 @@
 // Owns the attention list on the page. It is read at the start, after each reconnect, and soon after each
-// event about it. If the reader has switched on notifications, the browser shows one for each new item in the
-// first group.
+// `attention` event. If the reader has switched on notifications, the browser shows one when the first group
+// gets new items.
 
 import { computed, effect, signal } from "@preact/signals";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
@@ -53,13 +53,13 @@ export async function turnNotify(): Promise<void> {
   if (wants) await Notification.requestPermission();
   tabStorage()?.setItem(NOTIFY_UNDER, wants ? "yes" : "no");
   notify.value = notifyState();
-  if (notify.value === "on") say("New items that need you cause a notification.");
+  if (notify.value === "on") say("Notifications are on for items that need you.");
   if (notify.value === "blocked") complain("The browser blocks notifications of this page.");
 }
 
 /**
- * Returns the items that were not in the list before. In a list that was cut, an older item only moves up
- * when a newer one leaves.
+ * Returns the items that were not in the list before. If the earlier list was cut, older items are not new:
+ * they only move up when a newer one leaves.
  */
 function newItems(before: AttentionGroupRows, { items }: AttentionGroupRows): AttentionItem[] {
   const known = new Set(before.items.map(({ id }) => id));

@@ -38,8 +38,8 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
 };
 
 /**
- * Labels in front of the remaining time. An MCP server has no planned attempt: it is not started during that
- * time, and afterwards only on demand.
+ * Labels before the remaining time. An MCP server is not started during that time, and afterwards only when
+ * it is needed, so it has no next attempt.
  */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 

@@ -29,7 +29,9 @@ const TEXT_CHARS_MAX = 2_000;
 const EXCERPT_CHARS_MAX = 300;
 const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed", "sent", "skipped"];
 
-/** Colour of an error. It is a warning or bad if somebody may have to act. */
+/**
+ * CSS class of an error, by the state of its delivery. Somebody may need to act if it is pending or failed.
+ */
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
 interface Filter {

@@ -1,5 +1,5 @@
-// Owns the figures of the last hour, which are read once and then extended, and the groups of figures that
-// share a plot.
+// Owns the figures of the last hour, and the groups of figures that share a plot. The page reads all figures
+// once, and then only newer values.
 // FG1: the page never keeps more points than the gateway does.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
@@ -9,10 +9,10 @@ import type { Span, Values } from "./plot-shape.ts";
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];
 
-/** Time span that is shown for a gateway which has just started. */
+/** Time span of the plots while the gateway has run for less than this time. */
 const SHORT_MS = 10 * MINUTE_MS;
 
-/** Appends newer values to known ones. If the gateway was restarted, the new values replace the old ones. */
+/** Appends newer values to known ones, and drops the oldest values above the gateway's maximum. */
 export function joined(before: History | undefined, news: History): History {
   if (before === undefined) return news;
   const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);

@@ -1,6 +1,6 @@
 // The log tab: the newest lines, updated live.
 // LG1: if the reader is at the end, the view stays at the end when lines arrive. If the reader has scrolled
-//      up, it does not move.
+//      up, the view does not move.
 
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";

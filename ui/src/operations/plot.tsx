@@ -14,7 +14,7 @@ interface PlotProps {
   readonly span: Span;
 }
 
-/** Number of points by which each key moves the cursor: one, or the points of five minutes. */
+/** Number of points by which each key moves the cursor. The page keys move it by five minutes. */
 const KEYS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowDown: -1,

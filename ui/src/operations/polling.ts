@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
 
-/** Calls `ask` again `everyMs` after each answer, as long as `wanted` is true. Ignores its errors. */
+/** Calls `ask` again `everyMs` after each answer, as long as `wanted` is true. An error does not stop it. */
 export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted = true): void {
   const latest = useRef(ask);
   latest.current = ask;

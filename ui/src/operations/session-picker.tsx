@@ -37,7 +37,7 @@ interface Found {
   readonly options: readonly Option[];
 }
 
-/** Returns the latest suggestions, and a function that searches for others. */
+/** Returns the latest suggestions, and a function that searches for new ones. */
 function useOptions(): { found: Found; search: (words: string) => void } {
   const [found, setFound] = useState<Found>({ words: "", options: [] });
   const latest = useRef(0);

@@ -19,7 +19,7 @@ interface Tab {
   readonly scope: Parameters<typeof may>[0];
   /** Method that the gateway must support. */
   readonly method: string;
-  /** True if the tab shows data of every session, so that the token must cover every session. */
+  /** True if the tab shows data of all sessions. Then the token must cover all sessions. */
   readonly whole?: true;
   /** `about` is the rest of the address, for example the key of a session. */
   readonly component: ComponentType<{ about: string | undefined }>;

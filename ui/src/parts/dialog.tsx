@@ -1,6 +1,7 @@
-// Owns dialogs: only one is open at a time, it is modal, and Escape closes it. The focus then returns to its
-// earlier place.
-// A form sends only one request at a time. If it is refused, the form shows the error and keeps the input.
+// Owns dialogs: only one is open at a time, it is modal, and Escape closes it. When it closes, the focus
+// returns to the element that had it before.
+// A form sends only one request at a time. If the request is refused, the form shows the error and keeps the
+// input.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";

@@ -4,7 +4,7 @@ import { Component, type ComponentChildren } from "preact";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { wordsOf } from "../gateway.ts";
 
-/** Shows that something could not be loaded, and a button to retry. */
+/** Shows an error, and with `onRetry` a button to retry. */
 export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () => void }) {
   return (
     <div class="failed" role="alert">
@@ -20,7 +20,7 @@ export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () =>
   );
 }
 
-/** Shows `words` until there is a `value`, and shows the problem if the last read failed. */
+/** Shows `words` until there is a `value`. If the last read failed, shows the error and a button to retry. */
 export function Awaited(props: { value?: unknown; problem: unknown; again: () => void; words?: string }) {
   const { value, problem, again, words = "Loading…" } = props;
   if (problem !== undefined) return <Failed problem={problem} onRetry={again} />;

@@ -1,4 +1,4 @@
-// Shows the names of sessions (names.ts), and separates text from outside from the text around it.
+// Shows names of sessions (names.ts) and other text from outside, isolated from the text around it.
 // NM1: names may come from anybody. They are shown as text on one line. Characters that reorder or hide text
 //      are escaped. The writing direction of a name does not affect the text around it.
 
@@ -25,7 +25,7 @@ export function SessionLink(props: {
   /** Text of the link. Default: the session's name. */
   name?: string;
   messageId?: string | undefined;
-  /** -1 if the element around it handles the keyboard. */
+  /** -1 if an ancestor of the link handles the keyboard. */
   tabIndex?: -1;
 }) {
   const { sessionKey, name = nameOf(sessionKey), messageId, tabIndex } = props;

@@ -1,6 +1,5 @@
-// Owns the names of sessions: every view shows a session by its label. If no list has delivered the name of a
-// session, it is requested, together with others. Each name is requested once, and again when the session was
-// renamed.
+// Owns the names of sessions: every view shows a session by its label. Names that no list has delivered are
+// requested together. A name is requested again after a reconnect, and when its session has changed.
 
 import { effect, type Signal, signal } from "@preact/signals";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
@@ -70,7 +69,7 @@ const readWanted = batched(BATCH_MS, async () => {
   const keys = [...wanted].slice(0, KEYS_MAX);
   if (keys.length === 0) return;
   for (const key of keys) wanted.delete(key);
-  // After the connection was lost, every name is requested again.
+  // An error is ignored, because every name is requested again after a reconnect.
   const page = await ask("sessions.list", { keys, limit: KEYS_MAX, includeArchived: true }).catch(
     () => undefined,
   );

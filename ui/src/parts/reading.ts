@@ -1,5 +1,5 @@
-// Reads data from the gateway as long as it is shown: immediately, after each reconnect, and on demand. One
-// read at a time: news during a slow read cause one more read after it, so that its answer is shown.
+// Reads data from the gateway while a component shows it: immediately, after each reconnect, and on demand.
+// Only one read runs at a time: news during a slow read cause one more read after it.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { EventPayloads } from "../../../src/contract/client/web.ts";
@@ -22,7 +22,7 @@ interface Reading<T> {
 }
 
 /**
- * Returns the data that `read` reads. `key` identifies what the answer depends on; when it changes, the
+ * Returns the data that `read` reads. `key` names everything that the answer depends on. When it changes, the
  * previous answer is dropped.
  */
 export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
@@ -48,17 +48,14 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   }, [key]);
   const latest = useRef(readInTurn);
   latest.current = readInTurn;
-  // A component may call the `again` of an earlier render.
+  // Stays the same for all renders, because a component may call the `again` of an earlier one.
   const again = useCallback(() => latest.current(), []);
   useEffect(() => whenConnected(again), [again, key]);
   const current = shown.key === key ? shown : { key, busy: true };
   return { value: current.value, problem: current.problem, busy: current.busy, again };
 }
 
-/**
- * Calls `again` soon after each event `name` that `isAbout` accepts. Without `isAbout`, after each such
- * event.
- */
+/** Calls `again` soon after each `event` that `isAbout` accepts. Default: every such event. */
 export function useNews<E extends keyof EventPayloads>(
   event: E,
   again: () => void,

@@ -2,14 +2,14 @@
 
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 
-/** An option: a value that is also its text, or a value and its text. */
+/** An option: a value that is also the text to show, or a value and its text. */
 export type Option<T extends string> = T | readonly [value: T, text: string];
 
 export function Select<T extends string>(props: {
   value: T;
   options: readonly Option<T>[];
   onPick: (value: T) => void;
-  /** Required if no visible label names it. */
+  /** Required if the list has no visible label. */
   "aria-label"?: string;
   disabled?: boolean;
 }) {

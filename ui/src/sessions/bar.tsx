@@ -14,7 +14,7 @@ import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
 
 /** Time after the last key press before the search starts. */
 const TYPED_MS = 200;
-/** Largest number of sessions that the gateway counts. */
+/** The gateway counts at most this many sessions. */
 const COUNTED_MAX = 1_000;
 
 const MessageSearch = lazy(async () => (await import("../conversation/search.tsx")).MessageSearch);

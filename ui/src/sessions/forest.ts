@@ -1,9 +1,8 @@
-// Owns the order and depth of the sessions in the list: the rows that were read so far, as branches of a
-// tree. Pure: it uses neither time nor gateway.
+// Owns the order and depth of the loaded sessions in the list, as branches of a tree. Pure: it uses neither
+// time nor gateway.
 // FO1: the newest row of a branch comes first. New data of a row is shown immediately, but its position
 //      changes only in `settle`, so that rows do not move under the pointer.
-// FO2: a row is shown once. If it is older than all rows that were read of its branch, it waits for a later
-//      page.
+// FO2: a row is shown once. If it is older than all loaded rows of its branch, it waits for a later page.
 // FO3: a deleted row keeps its position, marked as deleted, until `settle`.
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
@@ -39,7 +38,7 @@ export type ForestLine =
       readonly gone: boolean;
     }
   | {
-      /** The end of the rows that were read of a branch. The next page follows here. */
+      /** The end of the loaded rows of a branch. The next page follows here. */
       readonly kind: "more";
       readonly key: string;
       readonly level: number;
@@ -97,10 +96,7 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor, busy: false, problem });
   }
 
-  /**
-   * Adds the next page of a branch. With `anew` it is the first page, which replaces all known rows of the
-   * branch.
-   */
+  /** Adds the next page of a branch. With `anew`, the page replaces all loaded rows of the branch. */
   add(parent: string, page: Page, anew: boolean): void {
     const before = this.#branches.get(parent)?.keys ?? [];
     if (anew) for (const key of before) this.#forget(key);
@@ -150,14 +146,14 @@ export class Forest {
     return orphans;
   }
 
-  /** Returns the number of rows that `settle` would move. */
+  /** Returns the number of rows that `settle` would move, add or remove. */
   unsettled(): number {
     let count = this.#gone.size;
     for (const key of this.#touched) if (this.#wouldMove(key)) count++;
     return count;
   }
 
-  /** Moves every row to its current position. */
+  /** Moves changed rows to their current position, and removes deleted rows. */
   settle(): void {
     for (const key of [...this.#touched, ...this.#gone]) this.#takeOut(key);
     for (const key of this.#gone) {
@@ -200,8 +196,8 @@ export class Forest {
   }
 
   /**
-   * Returns the branch of a row: the branch that the row is already in, else its parent's. So a row at the
-   * top stays there when its parent is deleted.
+   * Returns the branch of a row. A row with a parent stays in the branch that it is already in, so a row at
+   * the top stays there when its parent is deleted.
    */
   #homeOf({ key, spawnedBy }: ListedRow): string {
     if (this.flat || spawnedBy === undefined) return TOP;
@@ -219,7 +215,7 @@ export class Forest {
     return (above !== undefined && isNewer(row, above)) || (below !== undefined && isNewer(below, row));
   }
 
-  /** Whether a row belongs to the part of its branch that was read (FO2). */
+  /** Whether a row belongs to the loaded part of its branch (FO2). */
   #isRead(row: ListedRow): boolean {
     const { keys = [], cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
     const last = this.#rows.get(keys.at(-1) ?? "");

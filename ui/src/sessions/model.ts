@@ -1,6 +1,6 @@
 // Owns the state of the session list: reads from the gateway, expanded rows, and whether rows may move now.
 // - If the filter has changed or the connection was lost, answers to earlier requests are ignored.
-// - Events are collected and their rows are read together. An answer with hundreds of rows is drawn once.
+// - Events are collected, and the changed rows are read together. Hundreds of rows are drawn at once.
 // - While the pointer is over a row, rows change in place, and no row moves (`hold`).
 
 import { effect, signal, untracked } from "@preact/signals";
@@ -13,7 +13,7 @@ import { filter, query } from "../route.ts";
 import { Forest, type ForestLine, TOP } from "./forest.ts";
 import { isFiltered, queryOf, type Wish, wish, wishOf } from "./wish.ts";
 
-/** Maximum number of rows in a page. The second is for a first page that replaces rows. */
+/** Number of rows in a page, and its maximum for a first page that replaces all loaded rows of a branch. */
 const PAGE_ROWS = 100;
 const AGAIN_ROWS_MAX = 1_000;
 /** Maximum number of keys in one request, a limit of the gateway. */
@@ -23,12 +23,12 @@ const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
 /** Delay between an event and the read of the counts beside the filters. */
 const COUNTS_MS = 2_000;
-/** Maximum number of ancestors to search for a session. It is larger than any spawn depth. */
+/** Maximum number of ancestors to read for the open session. It is larger than any spawn depth. */
 const LEVELS_MAX = 8;
 
 type Counts = NonNullable<PayloadOf<"sessions.list">["counts"]>;
 
-/** The drawn list. `moved`: rows may have moved since the last one. `loading`: nothing is read yet. */
+/** The drawn list. `moved`: rows may have moved since it was last drawn. `loading`: nothing is read yet. */
 interface Picture {
   readonly lines: readonly ForestLine[];
   readonly moved: boolean;
@@ -52,17 +52,19 @@ const news = new Set<string>();
 let isReadingNews = false;
 /** Key of the session that is open in the conversation view. */
 let revealed: string | undefined;
-/** The row of that session, if the list had not read it when the session was opened. */
+/** The row of that session. */
 let pinned: ListedRow | undefined;
-/** The key of that session's topmost ancestor, or the session's own key if it has no ancestor. */
+/** Key of that session's topmost ancestor, or its own key if it has no ancestor. */
 let pinnedRoot = "";
 /** Reasons to hold the rows in place, for example a pointer over them or a recent key press. */
 const holders = new Set<string>();
 
-/** Adds the open session on top if the loaded part of the list does not reach it. */
+/**
+ * Adds the row of the open session at the top, if the loaded rows contain neither it nor its top ancestor.
+ */
 function withPinned(lines: ForestLine[]): readonly ForestLine[] {
   if (pinned === undefined || pinned.key !== revealed || isFiltered.value) return lines;
-  // An ancestor of the session is in the list: its branch is opened instead.
+  // Its branch is opened instead.
   if (forest.row(pinnedRoot) !== undefined) return lines;
   const { key } = pinned;
   const row = forest.row(key) ?? pinned;
@@ -154,15 +156,15 @@ async function readRows(keys: readonly string[]): Promise<void> {
   moveOrHold();
 }
 
-/** Whether a child contributes to the counts of its parent as before. */
+/** Whether a child's change leaves the counts of its parent unchanged. */
 function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
   const [was, is] = [before, now].map(({ state, failure }) => [state === "idle", failure !== undefined]);
   return was?.join() === is?.join();
 }
 
 /**
- * Marks the parents of spawned, changed and deleted sessions as changed, because their rows contain counts of
- * children.
+ * Marks the parents of spawned, changed and deleted sessions as changed, because a parent's row contains
+ * counts of its children.
  */
 function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void {
   const found = new Map(rows.map((row) => [row.key, row]));
@@ -276,7 +278,7 @@ export function readMore(parent: string): void {
   void readBranch(parent);
 }
 
-/** Holds the rows in place until `release` is called with the same `who`. */
+/** Holds the rows in place until `letGo` is called with the same `who`. */
 export function hold(who: string): void {
   holders.add(who);
 }

@@ -1,5 +1,5 @@
 // Owns the list of sessions, as a tree or a flat list: keyboard, pointer and scroll position.
-// SP1: the focus stays on the list itself, which says which row is active. Rows may leave the document, and
+// SP1: the focus stays on the list itself, which names the active row. Rows may leave the document, and
 //      nothing inside a row is in the tab order.
 // SP2: if rows above the visible ones move, the visible ones stay in place. A new list starts at its top.
 
@@ -31,7 +31,10 @@ import { isFiltered, wish } from "./wish.ts";
 /** Time for which rows stay in place after a key press, a touch or a scroll. */
 const HELD_MS = 2_500;
 
-/** Shown at the end of the rows that were read of a branch. Reads the next page when it comes near. */
+/**
+ * The line after the loaded rows of a branch. It is drawn shortly before it is visible, and then loads the
+ * next page.
+ */
 function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   const { parent, level, problem } = line;
   const read = (): void => readMore(parent);
@@ -51,7 +54,7 @@ function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   );
 }
 
-/** A button that applies the changes that are held back: it moves the rows to their new positions. */
+/** A button that moves rows to their new positions, if moves are held back. */
 function News() {
   const count = unsettled.value;
   if (count === 0) return null;

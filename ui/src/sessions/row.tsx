@@ -17,12 +17,12 @@ export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 48 : 
 /** Maximum number of indented levels. Deeper levels have the same indent. */
 const INDENTED_LEVELS_MAX = 6;
 const WAITS_SHOWN_MAX = 2;
-/** Largest number of children that the gateway counts. */
+/** The gateway counts at most this many children. */
 const CHILDREN_COUNTED_MAX = 1_000;
 
 const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
 
-/** Returns the kind of a session. For kind "other", returns the form of its key. */
+/** Returns the kind of a session. For kind "other", returns a word from the key, for example `sub-agent`. */
 function kindWord({ key, sessionKind }: ListedRow): string {
   if (sessionKind !== "other") return sessionKind;
   const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";

@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 
-/** Copies a text; `shown`: the element that shows it. Returns the word for the button. */
+/** Copies a text, or selects the element `shown` that contains it. Returns the new label of the button. */
 async function copied(text: string, shown: Element | null | undefined): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);

@@ -10,7 +10,7 @@ const COLOURED = ["keyword", "string", "comment", "class", "entity"];
 /** Languages whose property names stand out. */
 const KEYED = ["json", "yaml", "toml", "css"];
 
-/** Returns the DOM nodes for a code, or undefined if its language is unknown. */
+/** Returns the DOM nodes for code, or undefined if its language is unknown. */
 export function highlighted(code: string, language: string): Node[] | undefined {
   const id = lang(language);
   if (id === undefined || id === "plaintext") return undefined;

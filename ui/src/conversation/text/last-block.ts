@@ -1,12 +1,12 @@
 // Finds the position at which a growing text can be split. Pure.
-// LB1: a growing text is split only where a markdown block ends, whatever follows. The parts together are the
-//      text.
+// LB1: a growing text is split only at the end of a markdown block that later text cannot change. The joined
+//      parts are the text.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 
 /**
- * Returns the start of the last block of a text: after the last empty line outside of code blocks that is not
- * followed by an indented line or an item of the same list. 0: there is only one block.
+ * Returns the start of the last block: the line after the last empty line outside of code blocks, if it is
+ * not indented and cannot continue a list, quote or table. Returns `from` if there is only one block.
  */
 export function lastBlockAt(text: string, from = 0): number {
   let at = from;

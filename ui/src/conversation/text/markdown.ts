@@ -1,7 +1,7 @@
 // Turns text from outside into DOM elements. No other code of the page does this. Text that takes too long to
 // parse is shown as plain text.
-// MD1: no text becomes HTML. Tokens become elements one by one, of the kinds below; links lead to http, https
-//      and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
+// MD1: no text becomes HTML. Each token becomes one of the elements below, without an id or a style. HTML in
+//      a text is shown as text. Links lead only to http, https and mailto. Nothing is loaded or run.
 
 import { Lexer, type Token, type Tokens } from "marked";
 import { head } from "../../../../src/core/text/cut.ts";
@@ -16,7 +16,7 @@ const TITLE_MAX_CHARS = 500;
 /** Longer code is not coloured. */
 const COLOURED_MAX_CHARS = 6_000;
 
-/** The character references that people and models write; others stay as they are. */
+/** The named character references that people and models use. Other names are shown unchanged. */
 const REFERENCES: Readonly<Record<string, string>> = {
   amp: "&",
   lt: "<",
@@ -70,8 +70,9 @@ function linkTo(href: string, content: readonly (Node | string)[]): (Node | stri
 const LIVE = "md-live";
 
 /**
- * Colours a code, unless it still grows: that takes too long for every change. Each block has a task of its
- * own, because some code takes the highlighter a second. Without the highlighter it stays plain.
+ * Colours code. Code that still grows stays plain, because colouring it after each change takes too long.
+ * Each block has a task of its own, because some code takes the highlighter a second. If the highlighter
+ * cannot be loaded, the code stays plain.
  */
 async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
   const { highlighted } = await import("./highlight.ts").catch(() => ({ highlighted: undefined }));
@@ -123,7 +124,7 @@ function list({ ordered, start, items }: Tokens.List): HTMLElement {
   return whole;
 }
 
-/** Shows the address of an image as a link: the page loads nothing for a text. */
+/** Shows an image as a link, because the page must not load anything for a text. */
 function picture({ href, text }: Tokens.Image): (Node | string)[] {
   return ["[picture: ", ...linkTo(href, [text === "" ? href : resolved(text)]), "]"];
 }
@@ -164,7 +165,7 @@ function nodesOfOne(token: Token): readonly (Node | string)[] {
     case "image":
       return picture(token as Tokens.Image);
     case "heading": {
-      // A heading level below the page's own; only the font size follows the level in the text.
+      // Every heading is an h3, below the page's own headings. Its level in the text only sets the font size.
       const { depth, tokens } = token as Tokens.Heading;
       return [holding("h3", tokens, `md-h${depth}`)];
     }

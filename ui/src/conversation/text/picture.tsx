@@ -1,5 +1,6 @@
-// Shows a picture of a message. Its data is read once, when it is drawn; a large one is read on request.
-// One picture at a time is read, and in parts, so that a slow line carries other answers in between.
+// Shows a picture of a message. Reads its data once, when it is drawn; a large picture is read after a click.
+// Pictures are read one at a time and in parts, so that other answers do not have to wait on a slow
+// connection.
 
 import { createContext } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-// Shows a step of an agent's work as one line that opens: a thought, or a tool call with its arguments and
+// Shows a step of an agent's work as one expandable line: a thought, or a tool call with its arguments and
 // result.
 
 import type { ComponentChildren } from "preact";
@@ -22,7 +22,7 @@ export function resultText(result: ToolResult): string {
     .join("\n");
 }
 
-/** Formats JSON for reading, with real line breaks in its texts. */
+/** Formats JSON for reading, with real line breaks in strings. */
 function laidOut(value: unknown): string {
   return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
     char === "n" ? "\n" : pair,
@@ -34,7 +34,7 @@ function pretty(text: string): string {
   return value === undefined ? text : laidOut(value);
 }
 
-/** Returns the session key of a name. An agent calls its own main session `main`. */
+/** Returns the session key for a name in a call. `main` is the main session of the calling agent. */
 export function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
 }
@@ -48,7 +48,7 @@ function Outcome({ step, running }: { step: CallStep; running: boolean }) {
   return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
 }
 
-/** A line that opens. Its content is drawn only while it is open. */
+/** An expandable line. Its content is drawn only while it is open. */
 function Row(props: { class?: string; line: ComponentChildren; inside: () => ComponentChildren }) {
   const [open, setOpen] = useState(false);
   return (
@@ -127,7 +127,7 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: b
   );
 }
 
-/** Characters of a thought in its line. */
+/** Maximum number of characters of a thought on its line. */
 const THOUGHT_LINE_CHARS = 160;
 
 export function ThoughtRow({ text }: { text: string }) {

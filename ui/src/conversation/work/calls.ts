@@ -21,7 +21,7 @@ interface NamedFile {
   readonly bytes: number | undefined;
 }
 
-/** Parses the JSON of a result's text. Undefined: it is plain text. */
+/** Parses the JSON of a result's text. Returns undefined for plain text, and for a text that is too long. */
 export function parsed(text: string): unknown {
   if (!/^\s*[[{]/.test(text) || text.length > PARSED_MAX_CHARS) return undefined;
   try {
@@ -37,7 +37,7 @@ function textFrom(fields: Fields, names: readonly string[]): string | undefined 
     | undefined;
 }
 
-/** Argument names in the order in which a person would mention them. */
+/** Names of arguments that say what a call is about, the best first. */
 const SUBJECTS = ["command", "path", "message", "task", "query", "label", "sessionKey", "name", "url"];
 
 /** Returns the subject of a call in one line. */

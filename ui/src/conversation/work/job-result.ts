@@ -21,7 +21,7 @@ function sectionOf(label: string, lines: readonly string[]): string {
   return text === NOTHING ? "" : text;
 }
 
-/** Splits the line of statistics. A path may contain the separator. */
+/** Splits the line of statistics. The path of the transcript may contain the separator. */
 function statsOf(line: string): Pick<JobResult, "facts" | "plumbing"> {
   const facts: string[] = [];
   const plumbing: [string, string][] = [];

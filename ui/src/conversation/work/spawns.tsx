@@ -20,9 +20,9 @@ import { sessionOf } from "./calls.ts";
 
 type CallStep = Extract<Step, { kind: "call" }>;
 
-/** Keys in one request: the gateway's limit. */
+/** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/** Number of a sub-agent's last messages to read. The sub-agent's last text is among them. */
+/** Number of messages to read from the end of a sub-agent's transcript, enough to contain its last text. */
 const LAST_MESSAGES = 8;
 
 /** Returns true if a step spawns a sub-agent. */

@@ -35,7 +35,7 @@ function grouped(steps: readonly Step[]): Step[][] {
   return groups;
 }
 
-/** One row, or the table of several spawns. */
+/** Shows one step as a row, or several spawns as a table. */
 function Group(props: Omit<StepsProps, "steps"> & { group: readonly Step[] }) {
   const { group, running, agentId, target } = props;
   const [step] = group;

@@ -18,7 +18,7 @@ import { GUTTER, type Lane, type Layout, layOut, type Placed } from "./layout.ts
 import { ArrowOf, BarOf } from "./marks.tsx";
 import { useGrowth, useSight } from "./sight.ts";
 
-/** Names of narrower columns are written from top to bottom, in CSS pixels. */
+/** Width of a column, in CSS pixels, below which its name is written from top to bottom. */
 const NARROW = 76;
 
 /** Properties of every view of a chain. */
@@ -51,10 +51,7 @@ interface StepText {
   readonly end?: true;
 }
 
-/**
- * Returns the text of a step and its position: beside the arrow, or beside the end of a wait without an
- * answer.
- */
+/** Returns the lines of a step's text and their position. */
 function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
   const { step, y, from, to, textX, textWidth } = placed;
   const words = label(step, around);
@@ -83,7 +80,8 @@ function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around
     const { x, y: line, lines, end } = textOf(placed, around, laneWidth);
     const anchor = end === true ? "end" : undefined;
     const [first, second] = lines;
-    // An announcement has its mark beside the first line. Other texts stand above their arrow.
+    // A second line moves the first one up, so that the text stays above its arrow. An announcement has no
+    // arrow below.
     const firstY = second === undefined || step.kind === "announce" ? line : line - 14;
     const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
     return (
@@ -233,7 +231,7 @@ function Heads({ layout, props, seen }: { layout: Layout; props: DiagramProps; s
   );
 }
 
-/** Returns the ids of the steps that came after the diagram was first shown. */
+/** Returns the ids of the steps that the last update added. */
 function useFresh(chainId: string, steps: readonly FlowStep[]): ReadonlySet<string> {
   const known = useRef({ chainId: "", ids: new Set<string>(), fresh: new Set<string>() });
   return useMemo(() => {

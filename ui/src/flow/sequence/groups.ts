@@ -1,5 +1,5 @@
-// Merges the jobs of one session into one column, and their steps into one row each. Pure.
-// GR1: three jobs and fewer stay as they are, and so do the jobs of an expanded column.
+// Merges the jobs of one session into one column, and their steps of the same kind into one row. Pure.
+// GR1: up to three jobs stay separate, and so do the jobs of an expanded column.
 // GR2: no step is lost: each is a row of its own, or a member of exactly one row.
 
 import { optional } from "../../../../src/core/optional.ts";
@@ -49,7 +49,10 @@ function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>): 
 const sum = (figures: readonly (number | undefined)[]): number =>
   figures.reduce<number>((total, one = 0) => total + one, 0);
 
-/** Returns the row of several steps: from the first beginning to the last end, failed if one failed. */
+/**
+ * Returns one row for several steps, from the first start to the last end. It is active if a step is, else
+ * failed if one failed.
+ */
 function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "to">): FlowStep | undefined {
   const [first] = members;
   if (first === undefined) return undefined;
@@ -66,7 +69,7 @@ function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "t
     text,
     members,
     ...optional({ source, tool }),
-    // Their queue times are not shown.
+    // A group shows no queue time, so it starts when its first step was queued.
     ...(members.some(({ startedAt }) => startedAt !== undefined) ? { startedAt: first.at } : {}),
     ...(active === undefined ? { endAt: Math.max(...members.map(({ at, endAt }) => endAt ?? at)) } : {}),
     ...(members.every(({ silent }) => silent === true) ? { silent: true } : {}),

@@ -1,4 +1,4 @@
-// Owns the step that is in the tab order of a view of the flow, and the keys that move to other steps.
+// Owns the keyboard focus in the views of a chain: one row is in the tab order, and keys move to other rows.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
@@ -24,17 +24,20 @@ interface KeysOf {
   readonly look: () => void;
   readonly chosen: string | undefined;
   readonly onChoose: (id: string) => void;
-  /** Handles further keys of a row. Returns true if it did. */
+  /** Handles other keys on a row. Returns true if it handled the key. */
   readonly onOther?: (id: string, key: string) => boolean;
-  /** The row to show, after a search. `count` grows with each wish. */
+  /** The row that a search must show. `count` is incremented each time, also for the same row. */
   readonly wanted: { readonly id: string; readonly count: number } | undefined;
 }
 
-/** Height of the names above the rows, and the space that stays free at the edges, in CSS pixels. */
+/**
+ * Distance from the upper and the lower edge, in CSS pixels, within which a row counts as hidden. The names
+ * are at the upper edge.
+ */
 const ABOVE = 96;
 const BELOW = 60;
 
-/** Moves the focus between rows of which only the visible ones are in the document. */
+/** Moves the focus between rows, although only the visible ones are in the document. */
 export function useKeys({ rows, box, look, chosen, onChoose, onOther, wanted }: KeysOf) {
   const [focused, setFocused] = useState<string>();
   const next = useRef<string | undefined>(undefined);

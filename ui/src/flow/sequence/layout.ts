@@ -4,7 +4,8 @@
 // LY2: time is not drawn to scale. A longer time takes a little more room, and a long pause is shortened and
 //      marked.
 // LY3: an unfinished run or wait extends to the lower edge.
-// LY4: the columns share the width. Below their minimum, the diagram becomes wider than the window.
+// LY4: the columns share the width of the window. If they would be narrower than their minimum, the diagram
+//      is wider than the window.
 
 import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { isTooLong } from "../fitted.ts";
@@ -16,7 +17,7 @@ export const GUTTER = 84;
 const LANE_MIN = 168;
 /** Minimum width of a column that is fitted to the window. */
 const LANE_FITTED_MIN = 28;
-/** Distance from the first column's line to the left edge of the columns. */
+/** Maximum distance from the first column's line to the left edge of the columns. */
 const LANE_LEFT = 64;
 /** Maximum width of a text, so that its line can be read at once. */
 const TEXT_MAX = 560;
@@ -24,10 +25,10 @@ const TEXT_MAX = 560;
 export const FITTED = 0;
 const TOP = 22;
 const BOTTOM = 40;
-/** Height of the row of a step, and of the end of a run, which has no text. */
+/** Heights: of the row of a step, and of the end of a run, which has no text. */
 const ROW = 36;
 const END = 16;
-/** Additional height of a row with an outcome below its text, and of a second line of text. */
+/** Additional heights of a row: for an outcome below its text, and for a second line of text. */
 const NOTE = 12;
 const LINE = 14;
 /** Minimum length of a pause that is shortened. */
@@ -59,15 +60,15 @@ export interface Bar {
 export interface Placed {
   readonly step: ChainStep;
   readonly y: number;
-  /** X coordinates of the start and end of its arrow. Undefined if that end is outside the diagram. */
+  /** X coordinates of the arrow's start and end. Undefined if the step has no session at that end. */
   readonly from: number | undefined;
   readonly to: number | undefined;
   /** Y coordinate at which a wait starts. */
   readonly top: number | undefined;
-  /** X coordinate and width of its text. */
+  /** X coordinate and width of the text. */
   readonly textX: number;
   readonly textWidth: number;
-  /** X coordinates between which it is drawn. */
+  /** X coordinates between which the step is drawn. */
   readonly left: number;
   readonly right: number;
 }
@@ -92,7 +93,7 @@ interface Moment {
   readonly phase: Phase;
   readonly id: string;
   readonly height: number;
-  /** Height of the free space below the point in time. */
+  /** Additional height below the row. */
   readonly below?: number;
 }
 
@@ -100,13 +101,13 @@ const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 
-/** Returns all points in time that need a height, in order. `isLong`: its text has two lines. */
+/** Returns all points in time that need a height, in order. `isLong`: whether a step's text has two lines. */
 function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean): Moment[] {
   const moments: Moment[] = [];
   for (const step of steps) {
     const { id, at, startedAt, endAt } = step;
     if (isWait(step)) {
-      // A wait starts at the row of the message that was sent, and has a row at its end.
+      // A wait starts at the row of the message that was sent, so only its end needs a height.
       moments.push({ at: endAt ?? Number.MAX_SAFE_INTEGER, phase: "end", id, height: ROW });
       continue;
     }
@@ -123,8 +124,8 @@ function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boo
   return moments
     .map((moment, place) => ({ moment, place }))
     .sort((a, b) => {
-      // The points in time of one step keep their order. If times are equal, the end of a run comes before
-      // the steps that it causes.
+      // At equal times, the points of one step keep their order, and the end of a run comes before the steps
+      // that it causes.
       if (a.moment.at !== b.moment.at) return a.moment.at - b.moment.at;
       if (a.moment.id === b.moment.id)
         return ["row", "run", "end"].indexOf(a.moment.phase) - ["row", "run", "end"].indexOf(b.moment.phase);
@@ -141,7 +142,7 @@ function roomFor(ms: number): number {
 
 interface Times {
   y(id: string, phase: Phase): number | undefined;
-  /** Returns the row of the message whose answer is awaited. */
+  /** Returns the y coordinate of the message whose answer is awaited. */
   sent(wait: ChainStep): number | undefined;
   readonly pauses: readonly { y: number; ms: number }[];
   readonly bottom: number;
@@ -196,7 +197,7 @@ function barOf(step: ChainStep, x: number, times: Times, mine: readonly ChainSte
   };
 }
 
-/** Returns the times beside the rows. Not every row has one, and none is repeated. */
+/** Returns the times beside the rows. Omits a time that equals the one above it or has no room. */
 function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   const shown: { y: number; at: number }[] = [];
   for (const { step, y } of placed.toSorted((a, b) => a.y - b.y)) {

@@ -4,7 +4,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "../../parts/size.ts";
 
-/** Scrolling is noticed in steps of this many CSS pixels. */
+/** The diagram is drawn again after each scroll by this many CSS pixels. */
 const TILE = 240;
 /** Distance around the visible part within which things are drawn, so that quick scrolling shows no gaps. */
 const MARGIN = 480;
@@ -22,8 +22,9 @@ interface Sight {
 const tile = (px: number): number => Math.floor(px / TILE) * TILE;
 
 /**
- * Returns the visible part of a box. If the reader is at the end, the box stays at the end when its content
- * grows, provided that `useGrowth` is called. `startsAtEnd`: new content is expected there.
+ * Returns the visible part of a box, and functions that use it. If the reader is at the end, `useGrowth`
+ * keeps the box there when its content grows. `startsAtEnd`: the reader counts as being at the end from the
+ * start.
  */
 export function useSight(about: string, startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
@@ -55,7 +56,7 @@ export function useSight(about: string, startsAtEnd: boolean) {
     end > sight.top - MARGIN && top < sight.top + TILE + sight.height + MARGIN;
   const isBeside = (left: number, right: number): boolean =>
     right > sight.left - MARGIN && left < sight.left + TILE + sight.width + MARGIN;
-  /** Returns the indexes of the rows of this height that are drawn. */
+  /** Returns the range of rows of this height that must be drawn. */
   const rowsNear = (rowHeight: number, count: number): readonly [number, number] => [
     Math.max(0, Math.floor((sight.top - MARGIN) / rowHeight)),
     Math.min(count, Math.ceil((sight.top + TILE + sight.height + MARGIN) / rowHeight)),
@@ -68,12 +69,12 @@ export function useSight(about: string, startsAtEnd: boolean) {
   return { box, sight, look, isNear, isBeside, rowsNear, toEnd, grew };
 }
 
-/** Keeps the place of the reader when the height of the content changes. */
+/** Keeps a reader who is at the end there when the height of the content changes. */
 export function useGrowth({ grew }: { readonly grew: () => void }, height: number, about: string): void {
   useLayoutEffect(grew, [height, about]);
 }
 
-/** Returns the indexes of the rows to draw: those in this range, and the one in the tab order. */
+/** Returns the indexes of the rows to draw: those in this range, and the row in the tab order. */
 export function drawn([first, last]: readonly [number, number], inTab: number): number[] {
   const near = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
   if (inTab < 0 || (inTab >= first && inTab < last)) return near;

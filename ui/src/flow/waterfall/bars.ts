@@ -22,7 +22,7 @@ export interface Bar {
   readonly failed: boolean;
   readonly tokens?: number | undefined;
   readonly cost?: number | undefined;
-  /** The step of the run or wait; for a call, of its run. */
+  /** The step of the run or wait. For a call: the step of its run. */
   readonly step: ChainStep;
   /** The run's calls and waits, and the runs that it caused, in order of time. */
   readonly children: readonly Bar[];
@@ -88,7 +88,7 @@ function callBar(call: ChainCall, step: ChainStep): Bar {
   return { id, kind, name: words, at, endAt, failed, tokens: used, cost, step, children: [] };
 }
 
-/** Returns one bar for several equal bars, from the first beginning to the last end. */
+/** Merges several bars into one, from the first start to the last end. */
 function groupOf(name: string, bars: readonly Bar[], first: Bar): Bar {
   const ends = bars.map(({ endAt }) => endAt);
   const add = (of: (bar: Bar) => number | undefined): number =>
@@ -112,7 +112,7 @@ const failedWords = (bars: readonly Bar[]): string => {
   return failed === 0 ? "" : `, ${failed} failed`;
 };
 
-/** Puts four and more sibling jobs, or calls of the same tool, into one row. */
+/** Merges sibling jobs, and calls of the same tool, into one row each, if there are at least `GROUP_MIN`. */
 function together(bars: readonly Bar[]): Bar[] {
   const kindOf = ({ kind, step, name }: Bar): string | undefined =>
     kind === "run" && step.kind === "spawn" ? "jobs" : kind === "tool" ? name : undefined;
@@ -185,7 +185,7 @@ export function spanOf(steps: readonly ChainStep[], nowMs: number): Span {
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400];
 
-/** Returns round times between the two, at most about `most`. */
+/** Returns round distances from the start of a span, at most `most` and one more. */
 export function ticksOf({ from, to }: Span, most: number): number[] {
   const wanted = (to - from) / Math.max(1, most);
   const below = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];

@@ -1,6 +1,6 @@
 // Shows one chain over time: a tree of runs, model calls, tool calls and waits, each with its bar.
 // WV1: only the visible rows are in the document.
-// WV2: it is a tree for the keyboard and for screen readers: arrow keys move, open and close rows.
+// WV2: the rows are a tree for the keyboard and for screen readers: arrow keys move, open and close rows.
 
 import "./waterfall.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ const NAMES_NARROW = 140;
 const NARROW = 600;
 /** Minimum distance between two times above the bars. */
 const TICK_WIDTH = 110;
-/** If there are more rows than this, runs are closed at first. */
+/** If a chain has more steps and calls than this, its runs are closed at first. */
 const OPEN_ROWS_MAX = 200;
 const MOVING_MS = 1_000;
 /** Deeper levels have the same indent. */
@@ -84,7 +84,10 @@ interface RowProps {
   readonly chosen: boolean;
 }
 
-/** Shows the name and the figures of a row. It has the focus, and the words of its bar. */
+/**
+ * Shows the name and the figures of a row. This element takes the focus, and describes the bar to screen
+ * readers.
+ */
 function NameOf(props: RowProps) {
   const { row, at, count, scale, found, focusable, chosen } = props;
   return useMemo(() => {
@@ -122,7 +125,7 @@ function NameOf(props: RowProps) {
 function RowBars({ row, at, scale }: Pick<RowProps, "row" | "at" | "scale">) {
   return useMemo(() => {
     const { bar, open } = row;
-    // A closed run still shows what it did.
+    // A closed run shows its calls and waits in its own bar.
     const inside = open || bar.kind !== "run" ? [] : bar.children.filter(({ kind }) => kind !== "run");
     const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
     return (
@@ -150,7 +153,10 @@ function Ticks({ scale, names }: { scale: Scale; names: number }) {
   );
 }
 
-/** Returns the time, redrawn each second while the chain is active. Else 0: nothing is in progress. */
+/**
+ * Returns the current time and redraws each second while the chain is active. Otherwise returns 0, because
+ * nothing is in progress.
+ */
 function useNow(active: boolean): number {
   const [, redraw] = useState(0);
   useEffect(() => {
@@ -160,7 +166,7 @@ function useNow(active: boolean): number {
   return active ? now() : 0;
 }
 
-/** Returns the rows to show with their positions, and a function that opens and closes one. */
+/** Returns the rows to show with their positions, and a function that opens or closes a row. */
 function useRows({ rawSteps, calls, around }: WaterfallProps) {
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
   const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
@@ -186,7 +192,7 @@ function useScale(steps: readonly ChainStep[], width: number, nowMs: number): Sc
   return useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
 }
 
-/** Returns the effects of a click, of Enter, and of the keys that open and close a row. */
+/** Returns the handlers for a click, for Enter, and for the keys that open and close a row. */
 function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip: (id: string) => void) {
   const callOf = useMemo(() => new Map(calls?.map((call) => [call.id, call])), [calls]);
   const choose = (id: string): void => {

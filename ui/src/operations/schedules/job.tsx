@@ -17,7 +17,7 @@ import { History, TurnState } from "./history.tsx";
 
 const MESSAGE_SHOWN_MAX = 200;
 
-/** Returns a short name of a job for labels of buttons. Names may come from anybody, so it is made safe. */
+/** Returns a short name of a job for labels of buttons, made safe because names may come from anybody. */
 const called = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
 
 async function attempt(work: Promise<unknown>, done: string): Promise<void> {

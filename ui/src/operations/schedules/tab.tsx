@@ -33,7 +33,7 @@ function Empty() {
     <div class="empty">
       <p>No scheduled jobs</p>
       <p>
-        A job is a message that an agent is told at set times: a report every morning, a check every hour.
+        A job sends a message to an agent at set times: for a report every morning, or a check every hour.
       </p>
     </div>
   );

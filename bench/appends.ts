@@ -12,7 +12,7 @@ import { type Row, sampleFor, sizeText } from "./measure.ts";
 const SESSIONS = 64;
 const ROUND = 256;
 const ROUNDS = 10;
-/** Large enough to show growth, small enough to fill quickly. */
+/** Large enough to show growth, and small enough to fill quickly. */
 const MESSAGES_MAX = 100_000;
 
 export async function appends({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {

@@ -1,5 +1,5 @@
 // Runs the benchmarks: `npm run bench`. options.ts lists the options, parts.ts the parts. The figures are
-// only printed: none is asserted, none is rounded favourably.
+// only printed; none is asserted.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

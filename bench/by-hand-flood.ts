@@ -45,7 +45,7 @@ async function joined(): Promise<WebSocket> {
   return socket;
 }
 
-/** Opens twenty sockets with 20 MiB of a frame that never ends. */
+/** Opens twenty sockets, each with the first 20 MiB of a frame that never ends. */
 async function frames(): Promise<() => void> {
   const sockets = await Promise.all(Array.from({ length: LINKS }, joined));
   for (const socket of sockets) socket.send(HALF, { fin: false });
@@ -54,7 +54,7 @@ async function frames(): Promise<() => void> {
   };
 }
 
-/** Sends twenty bodies of 20 MiB that never end. */
+/** Starts twenty requests, each with the first 20 MiB of a body that never ends. */
 async function bodies(): Promise<() => void> {
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
   const requests = Array.from({ length: LINKS }, () => {
@@ -69,7 +69,7 @@ async function bodies(): Promise<() => void> {
   };
 }
 
-/** Sends a hundred frames of 20 MiB, five at a time, each answered with an error. */
+/** Sends a hundred frames of 20 MiB over five sockets. Waits for the error that answers each frame. */
 async function answered(): Promise<() => void> {
   const text = JSON.stringify({
     type: "req",
@@ -92,7 +92,7 @@ async function answered(): Promise<() => void> {
   return () => {};
 }
 
-/** Requests forty previews at once of a session with twenty messages of 256 KiB that look like keys. */
+/** Requests forty previews of a session at once. It has twenty messages of 256 KiB that look like secrets. */
 async function previews(): Promise<() => void> {
   const client = await connect({ url, token: TOKEN, reconnect: false });
   const message = "eyJhbGciOi".repeat(26_000).slice(0, 256 * 1024);

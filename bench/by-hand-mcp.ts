@@ -19,7 +19,7 @@ const http = await addressOf(gateway);
 
 let failed = 0;
 
-/** Runs the inspector, and checks that its output contains these words. */
+/** Runs the inspector, and checks that its output matches `wanted`. */
 function check(title: string, target: readonly string[], args: readonly string[], wanted: RegExp): void {
   const { status, stdout, stderr } = spawnSync(inspector, ["--cli", ...target, ...args], {
     encoding: "utf8",
@@ -34,7 +34,7 @@ function check(title: string, target: readonly string[], args: readonly string[]
 const send = ["--method", "tools/call", "--tool-name", "sessions_send"];
 const hello = ["--tool-arg", "sessionKey=main", "message=say hello"];
 const OVER_HTTP = [`${http}/mcp`, "--transport", "http", "--header", `Authorization: Bearer ${TOKEN}`];
-// Passed as options, because the free port of this gateway is in no configuration file.
+// Passed as options, because no configuration file contains the port of this gateway.
 const address = ["--url", http, "--token", TOKEN];
 const OVER_STDIO = [process.execPath, LAUNCHER, ...address, "mcp", "-e", `HOME=${home}`];
 

@@ -71,7 +71,7 @@ const SCROLL = `(async () => {
 })()`;
 const COUNT = `[".session-row", "*"].map((one) => document.querySelectorAll(one).length).join(" of ")`;
 
-/** Time from the start of the navigation, without a cache, until the first rows are visible. */
+/** Returns the time from the start of a navigation, without a cache, until the first rows are visible. */
 async function firstRows(page: Page): Promise<number> {
   await page.addInitScript(MARK_ROWS);
   await page.goto(`${http}/#token=${TOKEN}`);

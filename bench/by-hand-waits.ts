@@ -26,7 +26,7 @@ const userTextOf = (entries: readonly Entry[]): { text: string; results: number 
   return { text: JSON.stringify(messages[at]), results: messages.length - 1 - at };
 };
 
-/** The model makes the measured call for `ask now`, and a call that does not wait for `look now`. */
+/** Answers `ask now` with the measured call, and `look now` with a call that does not wait. */
 function answerTo(entries: readonly Entry[]): WrittenMessage["content"] {
   const { text, results } = userTextOf(entries);
   const called = (name: string, args: Record<string, unknown>): WrittenMessage["content"] => [

@@ -8,10 +8,7 @@ import { realWorld } from "../src/world.ts";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
 
 export type Order =
-  /**
-   * Executes runs in some sessions, several at once, and reports the time of each from the call to its
-   * end.
-   */
+  /** Executes runs in several sessions, `atOnce` at a time, and reports the duration of each run. */
   | {
       readonly kind: "runs";
       readonly first: number;

@@ -1,6 +1,6 @@
-// Benchmarks a cluster: `npm run bench:cluster`. Several gateway engines, each in its own process, over one
-// PostgreSQL server. The server is started for the benchmark, or is that of PARLEY_DATABASE_URL with a new
-// schema. Nothing is asserted. The model answers at once, so only the engine, the database and the machine
+// Benchmarks a cluster: `npm run bench:cluster`. Runs several gateway engines, each in its own process, over
+// one PostgreSQL server: one that is started for the benchmark, or that of PARLEY_DATABASE_URL, with a new
+// schema. Asserts nothing. The model answers at once, so only the engine, the database and the machine
 // determine the figures.
 
 import { type ChildProcess, fork } from "node:child_process";

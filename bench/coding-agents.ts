@@ -114,7 +114,8 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
       args: ["exec", "--skip-git-repo-check"],
     },
     settings: (server, home, mcp) => ({
-      // In the system's folder for temporary files Codex creates no sandbox, and then it runs no commands.
+      // Codex creates no sandbox inside the system's temporary folder, and runs no commands without a
+      // sandbox.
       env: { CODEX_HOME: join(home, ".codex"), OPENAI_API_KEY: "none", TMPDIR: join(home, "tmp") },
       files: { ".codex/config.toml": codexConfig(server.provider("openai-responses").baseUrl, mcp) },
     }),
@@ -228,7 +229,7 @@ function prepare(door: Door, { env, files = {} }: Settings, folder: string, home
   return { command, env: { HOME: home, ...env } };
 }
 
-/** Returns the setting `runtime` with which a Parley agent is this program. */
+/** Returns the setting `runtime` of a Parley agent that runs this program. */
 export function runtimeOf(agent: CodingAgent, folder: string, server: ModelServer, home: string) {
   const settings = agent.settings(server, home);
   return { type: "acp", ...prepare(agent.acp, settings, join(folder, idOf(agent)), home) };

@@ -12,7 +12,7 @@ import { columns, middle, percentile, type Row, shown } from "./measure.ts";
 const SLACK = 0.1;
 const RESAMPLES = 1_000;
 const SAMPLES_MIN = 8;
-/** Maximum number of resampled values: more would make the median hardly more exact. */
+/** Maximum number of resampled values. More would hardly make the median more exact. */
 const SAMPLES_MAX = 200;
 const INTERVAL = [0.005, 0.995] as const;
 

@@ -48,15 +48,15 @@ const ADA = { id: 1001, is_bot: false, first_name: "Ada" };
 let held: PromiseWithResolvers<void> | undefined;
 
 /**
- * Never answers the current request. A program may repeat it after an abort, and the repetition is
- * answered.
+ * Leaves the current request unanswered while `held` is defined. After an abort a program may repeat the
+ * request, and gets an answer.
  */
 function hold(): Answer {
   held?.resolve();
   return held === undefined ? [text("Done."), usage({ input: 100, output: 20 })] : [hang()];
 }
 
-/** Waits for the request of a session's model, then aborts its run. */
+/** Waits until the model has received the request of a run, then aborts the run. */
 async function abortHeld({ client }: Ground, sessionKey: string): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, STATE_MAX_MS);
@@ -66,12 +66,10 @@ async function abortHeld({ client }: Ground, sessionKey: string): Promise<void> 
   await client.call("chat.abort", { sessionKey });
 }
 
-/** The scripted model of the program that is now the MCP client. */
+/** The scripted model of the coding agent that is being checked as an MCP client. */
 let puppet: Puppet | undefined;
 
-/**
- * Plays all models: capitalised words in a message decide the answer, because no other text contains them.
- */
+/** Plays all models. A word such as `TASK-HANG` in a message decides the answer. */
 function play(request: ServedRequest): Answer | Promise<Answer> {
   if (puppet !== undefined && request.agentId === undefined) return puppet.answer(request);
   const users = request.messages.filter(({ role }) => role === "user").flatMap(({ texts }) => texts);
@@ -137,7 +135,7 @@ async function failsUnheard(ground: Ground, sessionKey: string): Promise<boolean
   return times.in_turn === undefined;
 }
 
-/** Brings messages to a session with a model into every state. */
+/** Sends messages to a session with a model, and checks each state that they should reach. */
 async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   const reached: Reached = {};
   held = Promise.withResolvers();
@@ -161,7 +159,7 @@ async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
 /** Calls a tool through a program that is an MCP client. */
 type OwnTool = (name: string, args: Record<string, unknown>) => Promise<unknown>;
 
-/** Sends messages to the session of an MCP client, and takes them through every state. */
+/** Sends messages to the session of an MCP client, and checks each state that they should reach. */
 async function tryInbox(ground: Ground, handle: string, own: OwnTool): Promise<Reached> {
   await own("sessions_inbox", {});
   const listed = await ground.client.request("sessions.list", { search: handle });
@@ -186,7 +184,7 @@ async function tryInbox(ground: Ground, handle: string, own: OwnTool): Promise<R
   return reached;
 }
 
-/** Checks the protocol's reference client as the MCP client. */
+/** Checks the client library of the MCP SDK as an MCP client. */
 async function tryReference(ground: Ground): Promise<Reached> {
   const headers = { authorization: `Bearer ${TOKEN}`, "x-parley-handle": "reference" };
   const transport = new StreamableHTTPClientTransport(new URL(`${ground.httpUrl}/mcp`), {
@@ -202,7 +200,7 @@ async function tryReference(ground: Ground): Promise<Reached> {
   return reached;
 }
 
-/** Checks a coding agent as the MCP client: a headless run whose scripted model calls the tools. */
+/** Checks a coding agent as an MCP client, in a headless run whose scripted model calls the tools. */
 async function tryProgram(ground: Ground, agent: CodingAgent): Promise<Reached> {
   const id = idOf(agent);
   const own = join(home, `${id}-headless`);
@@ -330,9 +328,9 @@ function write(table: readonly string[]): void {
 }
 
 const USAGE = `npm run conformance -- [options]
-  --dir DIR    keep what is installed there, for the next time
-  --only NAME  one recipient: ${RECIPIENTS.map(({ name }) => name).join("; ")}
-  --print      leave docs/DELIVERY.md as it is`;
+  --dir DIR    install into DIR, and reuse it the next time
+  --only NAME  check only this recipient: ${RECIPIENTS.map(({ name }) => name).join("; ")}
+  --print      do not write docs/DELIVERY.md`;
 const values = typed(USAGE, {
   dir: { type: "string" },
   only: { type: "string" },

@@ -1,6 +1,6 @@
-// Runs any number of crash rounds (tests/kit/crashes). Each test begins with an empty store and ends with all
-// checks. Prints a line for each round, and totals at the end. A seed repeats the random choices, but not the
-// moments at which kills hit the processes.
+// Runs any number of crash rounds (tests/kit/crashes), grouped in stories. Each story begins with an empty
+// store and ends with all checks. Prints a line for each round, and totals at the end. A seed repeats the
+// random choices, but not the moments at which kills hit the processes.
 
 import { optional } from "../src/core/optional.ts";
 import { crashStory, type StoryCounts } from "../tests/kit/crashes/story.ts";
@@ -8,14 +8,14 @@ import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
 import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";
 
-/** Number of rounds before the checks run. */
+/** Number of rounds in a story. */
 const STORY_ROUNDS = 20;
 
 const USAGE = `npm run crashes -- [options]
   --rounds N      (default 200)
-  --story N       rounds between two looks at everything (default ${STORY_ROUNDS})
+  --story N       rounds in a story (default ${STORY_ROUNDS})
   --seed S
-  --pause S       in the first round of each story a process stands still for S seconds
+  --pause S       suspend a process for S seconds in the first round of each story
 ${FLEET_USAGE}`;
 
 const values = typed(USAGE, {

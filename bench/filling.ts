@@ -78,7 +78,9 @@ export class Filling {
     });
   }
 
-  /** Brings the store into the state after normal use: the log is at most as long as the database. */
+  /**
+   * Copies the write-ahead log into the database and empties it, so that reads do not depend on its length.
+   */
   settle(): void {
     this.#database.exec("pragma wal_checkpoint(truncate)");
   }
@@ -110,7 +112,7 @@ function uuidOf(at: number): string {
 
 export const sessionIdOf = (at: number): string => uuidOf(at + 0.5);
 
-/** Returns the session of a message, and its position in the transcript. */
+/** Returns the session with this number, as the session of a message. */
 export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
   sessionKey: sessionKeyOf(at),
   sessionId: sessionIdOf(at),

@@ -1,6 +1,6 @@
-// Starts gateway processes for the programs of this folder: one with its own database file, or, with
-// `--cluster`, three over one PostgreSQL server. That server is started for them, or is the one of
-// `--database URL`.
+// Starts gateway processes for the programs in this folder: one with its own database file, or, with
+// `--cluster`, three over one PostgreSQL server. `--database URL` names that server; otherwise one is
+// started.
 
 import { clusterGround, EMBEDDED, type Ground } from "../tests/kit/process/grounds.ts";
 import { startPostgres } from "../tests/kit/store/postgres-server.ts";
@@ -11,9 +11,9 @@ export const FLEET_OPTIONS = {
   database: { type: "string" },
 } as const;
 
-export const FLEET_USAGE = `  --cluster       three processes over one PostgreSQL, started for it
-  --database URL  the same, on this server
-  --processes N   so many instead`;
+export const FLEET_USAGE = `  --cluster       start three processes and a PostgreSQL server
+  --database URL  start three processes on this PostgreSQL server
+  --processes N   number of processes`;
 
 interface Asked {
   readonly processes: number | undefined;

@@ -35,9 +35,9 @@ export interface Ground {
 export interface Memory {
   readonly rss: number;
   readonly heapUsed: number;
-  /** Longest time in ms that the event loop was blocked since the last reading. */
+  /** Longest time in ms that the event loop was blocked since the last call of `memory`. */
   readonly worstDelayMs: number;
-  /** Processor time, in ms, of the longest step since the last reset. */
+  /** Processor time, in ms, of the longest step since the last call of `memory`. */
   readonly worstStepMs: number;
 }
 

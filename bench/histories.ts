@@ -1,5 +1,5 @@
-// Benchmarks one long transcript: reading its newest page with the tool and from the store, and the reads
-// before each run.
+// Benchmarks reading a long transcript: its newest page with `sessions_history` and from the store, and a
+// page from the middle.
 
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { readHistory } from "../src/store/queries/transcripts/transcripts.ts";

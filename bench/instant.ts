@@ -104,7 +104,7 @@ export function chatKey(at: number): string {
   return `agent:main:chat:${String(at).padStart(8, "0")}-0000-4000-8000-000000000000`;
 }
 
-/** Measures the time from accepting a message until its waiting caller has the answer. */
+/** Accepts a message and waits for the end of its run, as a waiting caller does. Throws if the run fails. */
 export async function oneRun(
   engine: Engine,
   sessionKey: string,

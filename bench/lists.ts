@@ -49,7 +49,7 @@ const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "search, frequent, rare kind": { search: "conversation", kinds: [RARE_KIND] },
 };
 
-/** Parameters of the gateway's method that the tool does not have. */
+/** Parameters that the gateway's method has, but not the tool. */
 const METHOD_FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "no filter, 200 rows": {},
   roots: { roots: true, limit: 50 },

@@ -9,8 +9,8 @@ const USAGE = `npm run load -- [options]
   --minutes N     (default 10)
   --clients N     (default 1000)
   --sessions N    (default 200)
-  --piece MS      between two pieces of an answer (default 500)
-  --heap MB       what the runtime may keep; unset, it decides
+  --piece MS      time between two pieces of an answer (default 500)
+  --heap MB       heap limit of Node (default: Node's own)
 ${FLEET_USAGE}
   --seed S`;
 

@@ -90,7 +90,7 @@ export function machine(): string {
   return `${all.length} x ${cpu}, ${memory} GB, ${process.platform}, Node ${process.versions.node}`;
 }
 
-/** Formats a number with three significant digits. */
+/** Formats a number with two decimals, or fewer if it is large. */
 export function shown(value: number): string {
   if (Number.isNaN(value)) return "-";
   return value.toFixed(Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);

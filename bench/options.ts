@@ -5,11 +5,11 @@ import { readTyped, WrongUsage } from "../tests/kit/typed.ts";
 
 export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
   --json FILE      also writes every sample, with commit, date and machine
-  --markdown       the table as markdown
-  --plots DIR      the pictures of growth, as SVG
-  --docs           puts tables into docs/BENCHMARKS.md, and the pictures that it shows into docs/plots
-  --from FILE      the rows of FILE instead of measuring; with --only, these parts anew
-  --compare OLD.json [NEW.json]   side by side; without NEW.json the parts of OLD.json are measured`;
+  --markdown       prints the tables as markdown
+  --plots DIR      writes the plots to DIR, as SVG
+  --docs           updates the tables of docs/BENCHMARKS.md, and the plots that it shows in docs/plots
+  --from FILE      takes the rows from FILE; with --only, measures these parts again
+  --compare OLD.json [NEW.json]   compares two files; without NEW.json, measures the parts of OLD.json`;
 
 /** Default sizes of the store for figures that grow with it. */
 const SIZES = [1_000, 10_000, 100_000, 1_000_000];

@@ -6,10 +6,7 @@ import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";
 
 const SESSIONS_AT_ONCE = 16;
-/**
- * Number of runs after which another session is used: the effect of a long transcript is a separate
- * figure.
- */
+/** Number of runs after which another session is used, because a long transcript has a separate benchmark. */
 const RUNS_OF_A_SESSION = 25;
 const ROUND_RUNS = 3_000;
 const ROUNDS = 5;

@@ -1,8 +1,8 @@
 // Runs third-party clients of the WebSocket protocol against a gateway of this checkout: `npm run peers`.
 // Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
-// `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs one of them. Starts a gateway on
-// loopback with its own home, runs the commands of docs/PEERS.md with each client, and prints that table
-// again. Exit code 1: a command failed that is expected to work.
+// `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs only that client. Starts a gateway on
+// loopback with its own home, runs the commands of docs/PEERS.md with each client, and prints the table of
+// that document. Exit code 1: a command failed that is expected to work.
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -68,7 +68,7 @@ const call = (method: string, params: object = {}, ...more: string[]): string[] 
   ...more,
 ];
 
-const NOT_SPOKEN = "asks for methods of that gateway's own (`system-presence`, `config.get`)";
+const NOT_SPOKEN = "needs methods that only that project's gateway has (`system-presence`, `config.get`)";
 const SESSION = { sessionKey: "main" };
 
 /** Commands that only the gateways of the client's own project support. */
@@ -220,8 +220,8 @@ async function meet(peer: Peer, folder: string, url: string): Promise<boolean> {
 }
 
 const USAGE = `npm run peers -- [options]
-  --dir DIR    keep what is installed there, for the next time
-  --only NAME  of: ${PEERS.map(({ name }) => name).join(", ")}`;
+  --dir DIR    install into DIR, and reuse it the next time
+  --only NAME  run only this client: ${PEERS.map(({ name }) => name).join(", ")}`;
 const values = typed(USAGE, { dir: { type: "string" }, only: { type: "string" } });
 const kept = values.dir !== undefined;
 const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-peers-")));

@@ -33,7 +33,7 @@ const TEXT_PX = 17;
 const TITLE_PX = 21;
 /** Minimum vertical distance between the names of lines, in pixels. */
 const NAME_GAP = 21;
-/** Approximate width of a character, which reserves space for the names at the right. */
+/** Approximate width of a character, to reserve space for the names at the right. */
 const SIGN_PX = 9;
 
 /** Colours for a white page and for a black one. They also differ in lightness. */

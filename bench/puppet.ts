@@ -5,7 +5,9 @@ import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
 import type { Answer } from "../tests/kit/model-server/server.ts";
 import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts";
 
-/** Number of requests after which the tool counts as missing. The agent's MCP server connects meanwhile. */
+/**
+ * Number of requests to wait for the tool while the agent's MCP server connects. Then the tool is missing.
+ */
 const LOOKS_MAX = 30;
 const LOOK_MS = 500;
 

@@ -46,7 +46,7 @@ function textOf({ content = "" }: Said): string {
   return typeof content === "string" ? content : content.map(({ text = "" }) => text).join("\n");
 }
 
-/** Writes many calls that write the same file, in pieces as large as the tokens of a fast model. */
+/** Writes many calls that write the same file, with the text in pieces of 1,000 bytes. */
 function writing(count: number, bytes: number): string {
   const words = "word ".repeat(Math.ceil(bytes / 5)).slice(0, bytes);
   const pieces: string[] = [];
@@ -68,7 +68,7 @@ function writing(count: number, bytes: number): string {
 }
 
 function answerTo(body: string): string {
-  // Answers a request without a tool call without parsing its long text.
+  // Most requests ask for no tool call. They are answered without parsing their long text.
   if (!/calls? (?:sessions_|exec|\d)/.test(body)) return TEXT;
   const { messages } = JSON.parse(body) as { messages: readonly Said[] };
   const last = messages.at(-1);
@@ -80,8 +80,8 @@ function answerTo(body: string): string {
 }
 
 /**
- * Number of characters at the end of a request in which `stream` is searched: after the last message there
- * is little besides the tools.
+ * Number of characters at the end of a request in which `stream` is searched. The last message is within
+ * them, because only the tools follow it.
  */
 const STREAM_WITHIN_CHARS = 100_000;
 const STREAM_STEP_MS = 10;

@@ -49,7 +49,7 @@ export function readMeasurement(file: string): Measurement {
   const isRow = (row: Partial<PartRow> | null): boolean =>
     typeof row?.name === "string" && typeof row.size === "string" && Array.isArray(row.samples);
   if (!Array.isArray(rows) || !rows.every(isRow)) {
-    throw new Error(`${file} is no measurement: it should be what \`npm run bench -- --json FILE\` wrote`);
+    throw new Error(`${file} is not a measurement. Use a file that \`npm run bench -- --json FILE\` wrote`);
   }
   return { machine, date, commit, rows: rows.map((row) => ({ ...row, part: row.part ?? "" })) };
 }

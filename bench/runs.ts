@@ -7,14 +7,14 @@ import { optional } from "../src/core/optional.ts";
 import { type Ground, keyOf, onGround } from "./ground.ts";
 import { percentile, type Row, sample } from "./measure.ts";
 
-/** Number of runs after which a session is reset: the effect of a long transcript is a separate figure. */
+/** Number of runs after which a session is reset, because a long transcript has a separate benchmark. */
 const RESET_EVERY = 25;
 const ONE_BY_ONE = 500;
 /** Number of rounds of runs in many sessions at once. */
 const ROUNDS = 5;
 /** Number of runs before measuring, during which Node compiles hot code. */
 const WARM_UP = 1_000;
-/** Number of first runs, which include that compilation and are a separate figure. */
+/** Number of first runs, before Node has compiled hot code. They are a separate figure. */
 const FIRST = 200;
 
 /**
@@ -32,7 +32,7 @@ export async function modelCall(modelUrl: string): Promise<void> {
   for await (const _ of response.body ?? []);
 }
 
-/** Measures the time from a request until the client knows of the run's end. */
+/** Executes a run, and resolves when the client knows of its end. */
 async function oneRun(client: GatewayClient, session: number): Promise<void> {
   const end = await client.agent({ sessionKey: keyOf(session), message: "hello" }).done;
   if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);

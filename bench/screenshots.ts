@@ -22,9 +22,9 @@ const SHAPES = [
 ] as const;
 
 const USAGE = `npm run screenshots -- [options]
-  --dir DIR          where to (default: a temporary folder)
-  --only NAME,NAME   these views
-  --keep NAME,NAME   also into docs/screenshots, such as flow-desktop-light`;
+  --dir DIR          folder to write to (default: a temporary folder)
+  --only NAME,NAME   take only these views
+  --keep NAME,NAME   also write these to docs/screenshots, for example flow-desktop-light`;
 const values = typed(USAGE, {
   dir: { type: "string" },
   only: { type: "string", default: "" },

@@ -1,6 +1,6 @@
 // Benchmarks full-text search at several numbers of messages: a rare word, a frequent word, and the pause of
-// the event loop meanwhile. A pause is the longest gap between two ticks of a 1 ms timer during one search,
-// so it is the delay of any other work in the process. Other load on the machine makes it longer.
+// the event loop during a search. A pause is the longest gap between two ticks of a 1 ms timer, so it is the
+// delay of any other work in the process. Other load on the machine makes it longer.
 
 import { optional } from "../src/core/optional.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";

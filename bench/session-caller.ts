@@ -1,4 +1,4 @@
-// Calls the tools of one session in this process as one of its runs would, and throws if a tool fails.
+// Calls tools in this process, as a run of the session would. Throws if a tool fails.
 
 import { sessionViewer } from "../src/access/access.ts";
 import type { Session } from "../src/core/shapes/session.ts";

@@ -1,4 +1,4 @@
-// Reduces the file size of a screenshot: a palette of its 256 most important colours, and the best
+// Reduces the file size of a screenshot with a palette of its 256 most important colours and the best
 // compression. Text stays sharp, because frequent colours are kept and only rare ones are replaced by similar
 // ones.
 
@@ -6,7 +6,10 @@ import { crc32, deflateSync, inflateSync } from "node:zlib";
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const COLOURS_MAX = 256;
-/** Number of bits per channel that are compared when a rare colour is replaced. */
+/**
+ * Number of high bits per channel. Of colours with the same high bits, the most frequent one enters the
+ * palette early.
+ */
 const NEAR_BITS = 3;
 
 interface Pixels {

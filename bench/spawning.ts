@@ -46,7 +46,7 @@ async function fiftyChildren(app: App): Promise<number> {
 
 export async function spawning(): Promise<Row[]> {
   const rounds: number[] = [];
-  // Each round uses a new store, as a first use does.
+  // Each round uses a new store, as the first use of a gateway does.
   for (let round = 0; round < ROUNDS; round += 1) {
     rounds.push(await withApp(fiftyChildren, withRoom));
   }

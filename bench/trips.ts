@@ -18,7 +18,7 @@ const QUIET_MS = 60;
 const quiet = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, QUIET_MS));
 
 /**
- * Returns the statements of the run with the fewest: the others include periodic statements such as
+ * Returns the statements of the run with the fewest, because the others include periodic statements such as
  * heartbeats.
  */
 async function quietest(url: string): Promise<readonly Sent[]> {

@@ -1,9 +1,9 @@
-// Asks each real coding agent that has joined a gateway of this checkout, while nobody polls: while its
-// window is idle, and after it was closed (`--wake resume`). Gemini CLI, whose idle window cannot be woken,
-// is also asked during a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the agents
-// (`npm install --prefix FOLDER …`); a missing one is skipped. Their models are one scripted server. Needs
-// `script` of util-linux as their terminal. Prints what was seen, and exits with 1 if an answer does not
-// come.
+// Sends a question to each real coding agent that has joined a gateway of this checkout: while its window is
+// idle, and after the window was closed (`--wake resume`). Gemini CLI, whose idle window cannot be woken, is
+// also asked during a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the agents
+// (`npm install --prefix FOLDER …`); a missing one is skipped. One scripted server plays their models. Needs
+// `script` of util-linux as their terminal. Prints the answers and receipts, and exits with 1 if an answer
+// does not come.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -39,7 +39,7 @@ const folderOf = ({ packageName }: WindowProgram): string =>
 
 /**
  * Plays the model of a coding agent: answers each question once, whether a hook delivered it or only
- * announced it. Before the first question, follows `begin`.
+ * announced it. Calls `begin` before the first question.
  */
 function answers(begin: () => Promise<void>) {
   return async ({ api, body, messages, toolNames }: ServedRequest): Promise<Answer> => {
@@ -57,7 +57,7 @@ function answers(begin: () => Promise<void>) {
     const lastSent = last((message) => message.calls.some(({ name }) => name.endsWith("sessions_send")));
     if (asked.size + calls("sessions_inbox") > sent || lastAsked > lastSent)
       return [call(named("sessions_send"), { sessionKey: ASKER, message: REPLY, timeoutSeconds: 0 })];
-    // No hook has shown the message with the prompt, which opencode puts in quotes.
+    // The prompt announces a message that no hook has shown. opencode puts the prompt in quotes.
     if (messages.at(-1)?.texts.some((text) => text.replace(/^"/, "").startsWith(NUDGE)))
       return [call(named("sessions_inbox"), { limit: 1 })];
     if (sent === 0) await begin();
@@ -132,7 +132,7 @@ async function untilIdle(ground: Ground): Promise<void> {
   await run("sleep", ["5"]);
 }
 
-/** Closes the window and asks: its program continues the conversation without a window. */
+/** Closes the window and asks. The agent must continue the conversation without a window. */
 async function askClosed(ground: Ground, terminal: ChildProcess): Promise<string> {
   if (terminal.pid !== undefined) process.kill(-terminal.pid);
   const windowFile = join(ground.home, ".parley", "joined", "window", "1.json");

@@ -1,4 +1,4 @@
-// A client of a gateway that counts its events without reading them.
+// A client of a gateway that counts the bytes of its events without parsing them.
 
 import { WebSocket } from "ws";
 import { TOKEN } from "../tests/kit/process/fleet.ts";

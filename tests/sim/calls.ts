@@ -56,7 +56,7 @@ function send(caller: Caller): WantedCall {
   return { name: "sessions_send", arguments: { ...naming(caller), message, ...timeout } };
 }
 
-/** Returns random optional arguments of a spawn. */
+/** Returns random values for the optional arguments of a spawn. */
 function spawnWishes({ story, luck }: Caller): Record<string, unknown> {
   const wishes: Record<string, unknown> = {};
   if (luck.chance(0.3)) wishes.agentId = luck.of(["main", "research", "writer", "nobody", "Research"]);

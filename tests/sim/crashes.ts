@@ -43,8 +43,8 @@ export async function checkCounted(story: Story, lost: readonly LostRun[]): Prom
 
 /**
  * CP2: checks that a crashed run does not start while a healthy run has waited for a slot since before the
- * start of this process. Two kinds of runs are no rivals: those in a lane that a full disk made
- * unreadable, and those behind a run that has ended in this process.
+ *      start of this process. Two kinds of healthy runs do not count: those in a lane that a full disk made
+ *      unreadable, and those behind a run that has ended in this process.
  */
 export async function checkStarts(
   story: Story,

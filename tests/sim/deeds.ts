@@ -14,7 +14,7 @@ import { textAround } from "./words.ts";
 import type { Client } from "./world/client.ts";
 import { Dead } from "./world/faults.ts";
 
-/** Returns whether a failure is caused by the story, and is no fault of the product. */
+/** Returns whether the story, and not the product, causes a failure. */
 export function isExpected(error: unknown): boolean {
   return error instanceof StoreProblem || error instanceof Dead || error instanceof Violation;
 }
@@ -100,12 +100,9 @@ function disturb(story: Story, process: GatewayProcess, clients: readonly Client
   else client.connect(process);
 }
 
-/**
- * Acts as the program that reads an inbox: it gets the messages and confirms that it has read some, often
- * twice.
- */
+/** Acts as the program that reads an inbox: it gets some messages, or confirms some, often twice. */
 async function readInbox(story: Story, process: GatewayProcess): Promise<void> {
-  // Separate random numbers, so that this action changes no story without messages in inboxes.
+  // Separate random numbers, so that stories without messages in inboxes stay the same.
   const luck = story.luck("inbox");
   if (luck.chance(0.5)) return;
   const rows = await story.look("select run_id from inbox_marks order by run_id desc limit 5");
@@ -135,7 +132,7 @@ export async function doSomething(
   const client = ready.length > 0 && luck.chance(0.7) ? luck.of(ready) : undefined;
   if (client !== undefined) {
     client.ask(request);
-    // Sometimes several at once: they must be accepted in order.
+    // Sometimes sends several requests at once, which must be accepted in order.
     const more = request.method === "chat.send" && luck.chance(0.4) ? 1 + luck.below(3) : 0;
     for (let at = 0; at < more; at += 1) {
       const again = { message: story.word("p"), idempotencyKey: story.word("run") };

@@ -134,7 +134,7 @@ const TOKENS: readonly TokenSettings[] = [
 
 const MODEL = { maxOutputTokens: 500, reasoning: false, images: false };
 
-/** One model has a large context window. The other model has one that is soon full. */
+/** One model has a large context window, and the other one a window that is soon full. */
 const PROVIDER = {
   id: "fake",
   api: "openai-completions",
@@ -234,7 +234,7 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
       maxChildren: roll.of([1, 2, 4]),
       maxSpawnDepth: 1 + roll.below(3),
       runTimeoutSeconds: roll.of([0, 0, 0.05, 1]),
-      // The shortest delay ends while a process runs.
+      // The shortest delay (0.002 min) ends while a process runs.
       archiveAfterMinutes: roll.of([0, 0.002, 1, 60]),
       announce: roll.of(["post", "wake"] as const),
       ...(roll.chance(0.2) ? { model: "fake/narrow" } : {}),
@@ -269,7 +269,7 @@ function placeOf(roll: Dice): DeathPlan {
   }
 }
 
-/** Must be longer than a process takes to check whether a commit without an answer was made. */
+/** Longer than a process needs to check whether a commit without an answer succeeded. */
 const CALM_MS = 6_000;
 
 function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {

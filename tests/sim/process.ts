@@ -40,7 +40,7 @@ import { createSandbox } from "./world/sandbox.ts";
 
 const POOL = "subagents";
 
-/** A paired node, in case that a client of a story connects as one. */
+/** A paired node, for clients of a story that connect as a node. */
 const NODE = {
   ...{ id: "some-node", name: "some node", platform: "story", version: "1", publicKey: "" },
   ...{ caps: [], commands: [], pairedAt: 0 },
@@ -169,7 +169,7 @@ export class GatewayProcess {
     story.trace.add(`${this.name} has stopped after ${this.faults.operations} operations`);
   }
 
-  /** Changes the state, unless the process has died meanwhile. */
+  /** Changes the state, unless the process has died. */
   async #become(state: GatewayProcess["state"]): Promise<void> {
     if (!this.alive()) await new Promise(() => {});
     this.state = state;
@@ -341,8 +341,8 @@ export class GatewayProcess {
   }
 
   /**
-   * I13: checks that a session that must be sandboxed is. All other sessions get a sandbox here, too, so
-   * that no command of a story runs on the machine.
+   * I13: checks that a session is sandboxed if it must be. Here all other sessions get a sandbox, too, so
+   *      that no command of a story runs on the machine.
    */
   #sandboxFor(): SandboxFor {
     const story = this.#story;
@@ -407,7 +407,7 @@ export class GatewayProcess {
     return {
       execute: async (handle) => {
         const sessions = await story.refresh();
-        // If the process died meanwhile, this call never returns.
+        // If the process has died, this call never returns.
         if (!this.alive()) await new Promise(() => {});
         const { sessionKey } = handle.run;
         const tools = names.filter((name) => hasTool(sessionKey, name, sessions, settings)).join();

@@ -160,7 +160,7 @@ export function repeated(request: Request, luck: Dice, story: Story): Request {
   return { ...request, params: { ...request.params, message: story.word("other") } };
 }
 
-/** A request without an answer. */
+/** A request that was sent, with the facts that the check of its answer needs. */
 export interface Asked {
   readonly token: string;
   readonly request: Request;
@@ -285,7 +285,7 @@ async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked
     story.wrong("CN1", `${method} of ${key} leaves the job of ${String(job.target_key)}`);
 }
 
-/** Checks an answer. `second`: the second answer to `agent`, sent when its run has ended. */
+/** Checks an answer. `second`: true for the second answer to `agent`, which is sent at the end of its run. */
 export async function checkAnswer(
   story: Story,
   asked: Asked,

@@ -37,7 +37,7 @@ test("a seed gives the same story again, whatever stories were played before", {
     await tellAll({ from, count }, ({ seed, mark }) => marks.push([seed, mark]));
     return marks;
   };
-  // In the first round, each of two workers played every second story; now one worker plays all.
+  // In the first round, two workers played every second story each. Now one worker plays all of them.
   const first = Array.from({ length: TOLD_TWICE }, (_, at) => [at + 1, told.get(at + 1)?.mark]);
   expect(await tell(1, TOLD_TWICE)).toEqual(first);
   expect(await tell(TOLD_TWICE, 1)).toEqual(first.slice(-1));

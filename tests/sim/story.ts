@@ -62,13 +62,13 @@ export class Story {
   readonly database: Database;
   readonly time = new VirtualTime(START_MS);
   readonly trace = new Trace(() => this.time.now());
-  /** Whether the last process runs, for which all delays are short. */
+  /** Whether the last process runs. Then models and channels rarely fail, and models call fewer tools. */
   settling = false;
   /** The first violation of the story, if any. */
   violation: Violation | undefined;
 
   readonly works = new Set<Work>();
-  /** The sessions at the last reading. */
+  /** The sessions when they were last read from the database. */
   sessions = new Map<string, SessionFacts>();
   /** Every session that has existed, in its last state. */
   readonly known = new Map<string, SessionFacts>();

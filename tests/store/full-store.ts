@@ -19,7 +19,7 @@ const TABLES = [
   ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests", "device_tokens", "permissions"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
-/** Columns whose numbers the database generates, in the order of the rows. */
+/** Columns that the database numbers in the order of the rows. */
 const MADE = ["row_id", "seq"];
 
 const TEXTS = [
@@ -28,7 +28,7 @@ const TEXTS = [
   ...["\n\r\t", "NULL", "null", "1e400", "<b>", "%s", "\u2028", "\u007f", "ß", "İ"],
 ];
 const LONG = "long text of a row, ".repeat(5_000);
-/** Columns that may contain long texts; indexed columns may not. */
+/** Columns that may contain long texts. Indexed columns must not. */
 const LONG_COLUMNS = [
   "input_json",
   "reply",
@@ -90,7 +90,7 @@ function anyValue(chance: Dice, table: string, column: Column, number: number): 
   return LONG_COLUMNS.includes(name) && chance.chance(0.2) ? LONG : chance.of(TEXTS);
 }
 
-/** Inserts rows with random values into every column of an embedded store. */
+/** Inserts rows with a random value in every column. */
 async function addAnything(tx: Tx, chance: Dice, rows: number): Promise<void> {
   for (const table of TABLES) {
     const query = sql<Column>`select * from pragma_table_xinfo(${table})`;
@@ -179,8 +179,8 @@ export async function fillStore(store: Store, chance: Dice): Promise<void> {
 type Rows = Record<string, readonly string[]>;
 
 /**
- * Returns all rows of a store as JSON, in a fixed order if there is one, without generated numbers.
- * `onServer`: as PostgreSQL stores them, without NUL.
+ * Returns all rows of a store as JSON, without generated numbers: in the order of these numbers, or sorted if
+ * a table has none. `onServer`: with NUL replaced, as PostgreSQL stores it.
  */
 export async function rowsOf(db: Db, how: { onServer: boolean }): Promise<Rows> {
   const all: Record<string, string[]> = {};

@@ -1,5 +1,4 @@
-// Transcript entries that are so long that they are written in several steps: they are stored completely or
-// not at all.
+// Long transcript entries are written in several steps. Each is stored completely or not at all.
 
 import { cpSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -21,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => remove());
 
-/** A fake clock with which every query seems so long that a pause is due after it. */
+/** A fake clock that makes every query look long enough for a pause after it. */
 function slowClock() {
   let ms = 0;
   return {

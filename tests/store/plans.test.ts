@@ -1,5 +1,4 @@
-// Reads the database's plan of every query: none reads a whole table, and none is planned again at each
-// execution.
+// Checks the plan of every query: no query reads a whole table, and none is planned again at each execution.
 
 import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
@@ -94,9 +93,9 @@ function fullScans(): string[] {
 }
 
 /**
- * Queries that are planned at each execution: a full-text index prepares its own statements, and a change
- * of a session writes to one. LIKE with a parameter is planned each time, because an index helps with some
- * patterns.
+ * Queries that may be planned at each execution: those with a full-text index, which prepares its own
+ * statements (a change of a session writes to one), and those with a parameter of LIKE, because an index
+ * helps with some patterns only.
  */
 const ALWAYS_PLANNED =
   /message_texts|session_names|(update|delete from) "(sessions|messages)"|(like|glob) \?/;
@@ -350,7 +349,7 @@ test("unfinished runs of a lane are found by their state, however many runs have
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("the attention list reads sessions first, an inbox its marks, and the count of running sessions unfinished runs", async () => {
+test("the attention list uses indexes of sessions, an inbox that of its marks, and the running count that of unfinished runs", async () => {
   const planOf = async (work: (tx: Tx) => Promise<unknown>): Promise<string> => {
     await planned(work);
     return queries.flatMap(stepsOf).join("\n");
@@ -387,7 +386,7 @@ test("if keys are given, the index of keys is used, whatever the other filters a
   expect(queries.flatMap(stepsOf).join()).toContain("USING INDEX sqlite_autoindex_sessions_1 (key=?)");
 });
 
-test("roots are read in the order of their index, however many sub-agents there are", async () => {
+test("root sessions are read in the order of their index, however many sub-agents there are", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, roots: true }));
   const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([expect.stringContaining("USING INDEX sessions_roots (archived=?)")]);

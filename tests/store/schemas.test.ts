@@ -19,7 +19,7 @@ interface Column {
   readonly required: number;
 }
 
-test("every table that is moved has the same columns, with the same required ones, on both databases", async () => {
+test("both databases have the same columns and the same required columns in every table that is moved", async () => {
   const embedded = await inEmbedded(temporaryFolder(), async ({ db }) => {
     const { rows } = await sql<Column>`select m.name as "table", c.name,
         case when c."notnull" = 1 or c.pk > 0 then 1 else 0 end as required
@@ -41,10 +41,7 @@ test("every table that is moved has the same columns, with the same required one
   expect(shown(shared)).toEqual(shown(embedded));
 });
 
-/**
- * Returns the statements of a migration with which a running process of the previous version could not
- * work.
- */
+/** Returns the statements of a migration that would break a running process of the previous version. */
 function takesAway(migration: string): string[] {
   const plain = migration.replace(/--.*$/gm, "");
   const words = [
@@ -73,17 +70,17 @@ test.each([
   ["alter table runs add column mood text; create index runs_by_mood on runs (mood)", 0],
   ["create table moods (name text not null primary key)", 0],
   ["-- nothing to drop table for", 0],
-])("bad example: in %j the rule finds %i", (migration, found) => {
+])("in %j the rule finds %i incompatible changes", (migration, found) => {
   expect(takesAway(migration)).toHaveLength(found);
 });
 
-test("PG2: a migration that a running older process may meet only adds tables and columns", () => {
+test("PG2: migrations only add tables and columns, because an older process may still be running", () => {
   expect(POSTGRES_MIGRATIONS.slice(1).flatMap(takesAway)).toEqual([]);
 });
 
 /**
- * Sessions with usage, as stored before the cost of a session had its own column; the second was reset
- * since.
+ * Sessions with usage, as stored before the cost of a session had its own column. The second session was
+ * reset.
  */
 const SPENT = [
   ...["kept", "reset", "unused"].map(

@@ -89,8 +89,8 @@ test.each<[string, string, unknown]>([
   ["a list", "assistant", []],
   ["null", "toolResult", "null"],
   ["another role than its row", "toolResult", userMessage("row", "hello")],
-  ["content that is no list", "user", { ...userMessage("row", ""), content: "hello" }],
-])("RE1: a row with %s is read as one that says it is damaged", (_, role, json) => {
+  ["content that is not a list", "user", { ...userMessage("row", ""), content: "hello" }],
+])("RE1: a row with %s is read as a message that says it is damaged", (_, role, json) => {
   const message = readMessage(row(role, json));
   expect(message).toMatchObject({ id: "row", role, content: [DAMAGED] });
   if (role === "user") expect(message).toMatchObject({ provenance: { kind: "notice" } });

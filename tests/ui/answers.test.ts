@@ -89,7 +89,7 @@ quick(describeInBrowser)("deliveries", () => {
     expect(await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
-  test("a hostile text is cut in its row and complete when the row is opened, and is never markup", async () => {
+  test("a hostile text is shortened in its row, longer when the row is opened, and never read as markup", async () => {
     const house = await open();
     await settledOutbox(house);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });

@@ -66,7 +66,7 @@ describeInBrowser("a bad day", () => {
     });
   }
 
-  test("a message sent while the connection breaks arrives once, whether or not its answer arrived", async () => {
+  test("a message sent while the connection breaks is stored once, even if the page got no response", async () => {
     const house = await openHouse();
     const client = await house.client();
     const line = await openLine(house.port);

@@ -66,7 +66,7 @@ const FRAMES: readonly string[] = [
 ];
 
 describeInBrowser("a hostile gateway", () => {
-  test("the page stays usable after frames that no gateway sends", async () => {
+  test("the page stays usable after frames that violate the protocol", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: OWN_WORDS });
     const { socket } = await between(page, () => undefined);
@@ -108,7 +108,7 @@ describeInBrowser("a hostile gateway", () => {
     }
   });
 
-  test("after an answer that no gateway gives, the page shows an error with a retry button, never a blank page", async () => {
+  test("after an answer that violates the protocol, the page shows an error with a retry button, never a blank page", async () => {
     const house = await openHouse();
     const broken: { value: unknown } = { value: undefined };
     const { page } = await visit(house.http, { allow: OWN_WORDS });

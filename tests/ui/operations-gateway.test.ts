@@ -218,7 +218,7 @@ describeInBrowser("the gateway's own work", () => {
     }
   });
 
-  test("OP1: tabs without the right to them are hidden: log, configuration, metrics of every session", async () => {
+  test("OP1: the page hides tabs for which the token lacks the rights: log, configuration, metrics of every session", async () => {
     const { house } = await held({ gateway: { tokens: TOKENS } });
     const reader = (await visit(house.http, { token: "reader-token", at: "operations/log" })).page;
     await reader.locator(".plot").first().waitFor();

@@ -6,7 +6,7 @@ import { describeInBrowser, visit } from "../kit/browser.ts";
 import { relayOf } from "./relay.ts";
 
 describeInBrowser("a view of a slow gateway", () => {
-  test("news during a read causes one more read after it, and both answers are shown", async () => {
+  test("an event during a read causes one more read after it, and both answers are shown", async () => {
     const house = await openHouse({});
     const client = await house.client();
     const add = (name: string) =>

@@ -13,7 +13,7 @@ export interface Relay {
   release(): void;
 }
 
-/** Relays the connections that the page opens from now on: load the page again. */
+/** Relays the connections that the page opens from now on, so the test must load the page again. */
 export async function relayOf(page: Page, method: string): Promise<Relay> {
   let asked = 0;
   let isHeld = false;

@@ -1,5 +1,5 @@
 // Checks the receipts of messages: the state never goes back, each fact is stored once, a message of an ended
-// run has a final state, and a message in an inbox gets one later.
+// run has a final state, and a message in an inbox gets a final state later.
 
 import { receiptOf } from "../../../src/core/rules/receipt.ts";
 import type { Receipt, ReceiptState, Run } from "../../../src/core/shapes/run.ts";

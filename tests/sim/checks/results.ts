@@ -8,10 +8,7 @@ import type { Story } from "../story.ts";
 import type { Row } from "../world/database.ts";
 import { type SessionMap, sightOf } from "./rights.ts";
 
-/**
- * Fields with text of people and models: text in a visible session may name a hidden one, and a refused
- * wait names its cycle (I7).
- */
+/** Fields that may name hidden sessions: texts of people and models, and the cycle of a refused wait (I7). */
 const WORDS = new Set([
   "messages",
   "excerpt",
@@ -69,8 +66,7 @@ export interface Returned {
 type Result = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the target of a send that was made before a restart: the call continues to wait, even if the
- * session is now hidden.
+ * Returns the target of a send from before a restart. The call still waits for it, even if it is now hidden.
  */
 async function sentEarlier(story: Story, { name, settings }: Returned, result: Result): Promise<unknown> {
   if (name !== "sessions_send" || typeof result.runId !== "string") return undefined;
@@ -82,7 +78,7 @@ async function checkNames(story: Story, returned: Returned, result: Result): Pro
   const { sessionKey, settings, moments, name, args } = returned;
   const isSeen = (key: string): boolean =>
     moments.some((sessions) => sightOf(sessionKey, sessions, settings).has(key));
-  // The label `main` reveals only the full key of that session.
+  // An agent that calls its own main session `main` learns only the full key of that session.
   const main = `agent:${story.known.get(sessionKey)?.agentId}:main`;
   const earlier = await sentEarlier(story, returned, result);
   for (const key of namedIn(story, result, [args, main])) {
@@ -114,8 +110,8 @@ interface StoredEnd {
 }
 
 /**
- * Returns the end of a message: that of its run, or of its conversation if the message is in an inbox, where
- * a run ends at once.
+ * Returns the end of a message. This is the end of its run, or the end of its conversation if the message is
+ * in an inbox, where the run ends at once.
  */
 function endOf(row: Row): StoredEnd {
   const text = (value: unknown): string | undefined => (value === null ? undefined : String(value));

@@ -18,7 +18,7 @@ import { rest } from "../world/time.ts";
 import { checkEnd } from "./end/end.ts";
 import { StepChecks } from "./step.ts";
 
-/** Maximum number of time steps in a story: more mean an endless loop. */
+/** Maximum number of time steps in a story. More would mean an endless loop. */
 const MOMENTS_MAX = 10_000;
 const DAY_MS = 24 * 3_600_000;
 /** Share of store operations that are delayed, and the maximum delay. Answers to commits are delayed, too. */
@@ -28,7 +28,7 @@ const SLOW_MS = { operation: 6, commit: 10, committed: 40 };
 const FULL_SHARE = 0.012;
 /** Share of commits whose answer is lost. */
 const LOST_SHARE = 0.04;
-/** Maximum number of operations in a time step: more mean an endless loop. */
+/** Maximum number of operations in a time step. More would mean an endless loop. */
 const OPERATIONS_MAX = 20_000;
 
 /** The outcome of a story. */
@@ -64,8 +64,8 @@ class Teller {
   async tell(): Promise<void> {
     await this.#until(this.#genesis());
     const { lives } = this.story.plan;
-    // As many processes run in parallel as the database allows; each position plays its processes one after
-    // the other.
+    // The database allows this number of processes at once. Each seat plays its processes one after the
+    // other.
     const seats = this.story.database.processesMax;
     const work = Array.from({ length: seats }, (_, seat) => this.#liveAll(lives, seat));
     await this.#until(Promise.all(work));
@@ -142,7 +142,7 @@ class Teller {
   #faultsOf(life: LifePlan, name: string): FaultPlan {
     const { slowStore, fullDisk, lostAnswers } = this.story.plan.features;
     const luck = this.story.luck("store");
-    // A process whose disk is full during its start does not come up.
+    // The disk is not full while a process starts, because the process would not come up.
     const isUp = (): boolean => this.#processes.find((one) => one.name === name)?.state !== "starting";
     return {
       delayMs: (place) => (slowStore && luck.chance(SLOW_SHARE[place]) ? luck.below(SLOW_MS[place]) : 0),

@@ -192,7 +192,7 @@ class Member {
     this.sentAt = sentAt;
     this.hasFailed = false;
     if (!this.isCondemned) return;
-    // Called when a heartbeat finds that its row was deleted.
+    // CS4: this heartbeat told the process that it was declared dead, so its runs must have stopped.
     const before = [...this.handles];
     this.#cluster.time.after(5, () => {
       const left = before.find((handle) => !handle.signal.aborted && this.handles.has(handle));

@@ -108,7 +108,7 @@ function channelOf(
   };
 }
 
-/** Returns the channels. `sure` detects a text that it has already shown; `plain` does not. */
+/** Returns the channels. The channel `sure` detects a text that it has already shown; `plain` does not. */
 export function channelsOf(story: Story, ends: Ends): Channel[] {
   return [
     channelOf(story, ends, { id: "sure", deduplicates: true, textMaxChars: PART_CHARS }),

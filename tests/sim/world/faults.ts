@@ -19,7 +19,7 @@ export type Place = "operation" | "commit" | "committed";
 
 export interface DeathPlan {
   readonly place: Place;
-  /** The process dies at this many points of that kind. */
+  /** The process dies at the point with this number, counted among the points of that kind. */
   readonly count: number;
   /** Counts only commits of transactions that wrote into this table. */
   readonly table?: string;

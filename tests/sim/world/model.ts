@@ -97,8 +97,7 @@ function checkTools({ story, settings, work, request }: Asked, all: readonly str
   const { sessionKey } = work.run;
   const offered = request.tools.map((tool) => tool.name).join();
   const right = all.filter((name) => hasTool(sessionKey, name, story.sessions, settings)).join();
-  // The rights were computed at the start of the run; a session above this one may have been deleted since
-  // then.
+  // The tools were computed when the run began. Since then, an ancestor of the session may have been deleted.
   if (offered === right || offered === work.tools) return;
   story.wrong("I13", `${sessionKey} is offered ${offered} and has a right to ${right}`);
 }

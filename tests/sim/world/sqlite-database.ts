@@ -54,7 +54,7 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
     return {
       processesMax: 1,
       async open(log, gather) {
-        // Without the read worker, because the answers of a second thread arrive at random times.
+        // Omits the read worker, because the answers of a second thread arrive at random times.
         const { readWorker: _, ...store } = await openSqlite({
           ...{ dir, durability: "normal", log },
           ...optional({ gather }),

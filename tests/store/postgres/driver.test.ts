@@ -92,7 +92,7 @@ test("U+0000, which PostgreSQL rejects, is stored as U+FFFD, also in a list of t
   expect(rows).toEqual([{ t: "x\ufffd" }, { t: "y" }]);
 });
 
-test("a connection keeps prepared queries, and no other query", async () => {
+test("a connection keeps only queries that are marked with `prepared`", async () => {
   const { db } = await open({ readersMax: 1 });
   const sum = prepared(
     (_, { a, b }: { a: number; b: number }) => sql<{ n: number }>`select ${a}::int + ${b}::int as n`,
@@ -149,7 +149,7 @@ test("a statement that exceeds its time limit is reported as a problem, and its 
   expect(await ids(db)).toEqual(["next"]);
 });
 
-test("a transaction that is idle for too long is certainly rolled back, and may be retried", async () => {
+test("a transaction that is idle for too long is certainly rolled back, so it can be retried", async () => {
   const log = keptLog();
   const world = { ...realWorld({ level: "silent" }), log };
   // Enough time for the last transaction on a busy machine.
@@ -176,7 +176,7 @@ test("a transaction that is idle for too long is certainly rolled back, and may 
   ]);
 });
 
-test("an error that the caller ignores fails the whole transaction", async () => {
+test("a failed statement fails the whole transaction, even if the caller ignores the error", async () => {
   const { db, transaction } = await open();
   const work = transaction(async (tx) => {
     await put(tx, "a");
@@ -210,7 +210,7 @@ test("reads continue while all connections for writes are busy; further transact
   expect(await ids(db)).toHaveLength(8);
 });
 
-test("when the server ends its sessions, only running queries fail, once, and the store stays usable", async () => {
+test("if the server ends a connection, only its transaction fails, with one warning, and the store stays usable", async () => {
   const log = keptLog();
   const { db, transaction, url } = await open({ world: { ...realWorld({ level: "silent" }), log } });
   const end = (which: string) =>
@@ -231,7 +231,7 @@ test("when the server ends its sessions, only running queries fail, once, and th
   expect(log.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
 });
 
-test("when the server ends an idle session, no query fails", async () => {
+test("if the server ends an idle connection, no query fails", async () => {
   const lost = Promise.withResolvers<void>();
   const log = { ...keptLog(), warn: () => lost.resolve() };
   const { db, url } = await open({ readersMax: 1, world: { ...realWorld({ level: "silent" }), log } });
@@ -242,7 +242,7 @@ test("when the server ends an idle session, no query fails", async () => {
   expect(await pid()).not.toBe(before);
 });
 
-test("a commit whose answer is lost is the problem `unreachable`, because it may have been made", async () => {
+test("a commit whose answer is lost fails as `unreachable`, because the server may have committed", async () => {
   const { tap, store, direct } = await tapped();
   tap.fromClient = (piece) => {
     if (piece.includes("commit\0")) tap.fromServer = () => "hang up";
@@ -256,7 +256,7 @@ test("a commit whose answer is lost is the problem `unreachable`, because it may
   expect(await ids(store.db)).toEqual(["committed", "next"]);
 });
 
-test("a server that does not answer is given up, and closing does not wait for it", async () => {
+test("the store gives up a server that does not answer, and closes without waiting for it", async () => {
   const { tap, store } = await tapped(timeouts({ statementMs: 50 }));
   expect(await ids(store.db)).toEqual([]);
   tap.fromServer = () => Buffer.alloc(0);

@@ -10,7 +10,9 @@ import { freshUrl, inPostgres, saySomething, schemaOf } from "../transfer/moves.
 
 const known = POSTGRES_MIGRATIONS.length;
 
-/** Returns the address for a user who may only log in and has the rights that these statements grant. */
+/**
+ * Returns an address with a new user, who has only the right to log in and those that these statements grant.
+ */
 async function asUser(url: string, gifts: (user: string) => string): Promise<string> {
   const user = `u_${schemaOf(url)}`;
   await runSql(url, `create role "${user}" login password 'x'; ${gifts(user)}`);
@@ -41,7 +43,7 @@ test("inspecting a database without a store creates no schema", async () => {
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("the report contains a store's version, contents and living processes", async () => {
+test("the report contains a store's version, its contents and the processes that are alive", async () => {
   const url = await freshUrl();
   await inPostgres(url, async (store) => {
     await saySomething(store);

@@ -1,4 +1,4 @@
-// A server that is stopped, killed and restarted while a store is open.
+// Stops, kills and restarts a server while a store is open.
 
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -83,7 +83,7 @@ function load(name: string): Load {
 const reached = (list: readonly unknown[], count: number): Promise<true> => until(() => list.length >= count);
 
 test.each(["stopped", "killed"] as const)(
-  "if a server is %s under load, each transaction is stored or fails as unreachable, and then the store works",
+  "if a server is %s under load, each transaction is stored or fails as unreachable, and afterwards the store works again",
   async (how) => {
     world.logged.length = 0;
     const gap = Promise.withResolvers<void>();
@@ -115,7 +115,7 @@ test.each(["stopped", "killed"] as const)(
   },
 );
 
-test("a server that becomes read-only counts as unreachable, and a new connection is tried", async () => {
+test("a server that becomes read-only counts as unreachable, and the store opens a new connection", async () => {
   const single = await openPostgres({ url: server.url, world, writersMax: 1 });
   /** Returns the session that wrote, or the reason why it could not. */
   const put = (id: string) =>

@@ -120,7 +120,7 @@ interface Step {
   readonly Plans?: readonly Step[];
 }
 
-/** Returns for each table scan of a plan the rows that it read. */
+/** Returns the number of rows that each table scan of a plan has read. */
 function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
   const { "Relation Name": table, "Actual Loops": loops, "Actual Rows": rows } = step;
   const removed = (step["Rows Removed by Filter"] ?? 0) + (step["Rows Removed by Index Recheck"] ?? 0);

@@ -87,7 +87,7 @@ describe("opening", () => {
     expect(log.lines).toEqual([]);
   });
 
-  test("a closed store refuses work, and may be closed again", async () => {
+  test("a closed store refuses work, and can be closed again", async () => {
     const store = await open((await freshUrl()).url);
     await put(store, "a");
     await store.close();

@@ -1,5 +1,5 @@
-// Counts the round trips of one run on PostgreSQL. Each takes the delay of the network, and during those of a
-// transaction its locks are held.
+// Counts the round trips of one run on PostgreSQL. Each takes the delay of the network. A transaction holds
+// its locks during its round trips.
 
 import { expect, test } from "vitest";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "../../../bench/instant.ts";
@@ -37,9 +37,9 @@ test("a plain run on PostgreSQL costs two transactions with at most eight round 
       hints: within.filter(({ text }) => text.includes("pg_notify")).length,
     });
   }
-  // A heartbeat, or the first use of a connection of the pool, may be counted with a run, so the run with the
-  // fewest round trips is used. The first writes of a transaction follow the answer to `begin`: if that answer
-  // arrives alone, these writes share a round trip with the read that was sent with `begin`, and seven remain.
+  // The run with the fewest round trips counts, because others may include a heartbeat or the first use of a
+  // connection. The first writes of a transaction follow the answer to `begin`. If that answer arrives alone,
+  // these writes share a round trip with the read that was sent with `begin`, and seven remain.
   const [quietest] = runs.toSorted((a, b) => a.trips - b.trips);
   expect(quietest).toMatchObject({ commits: 2, hints: 0 });
   expect(quietest?.trips).toBeLessThanOrEqual(8);

@@ -52,7 +52,7 @@ async function ear(shared: SharedStore) {
 }
 
 describe("the transport", () => {
-  test("each hint is delivered once and in order to the other processes, also equal ones, and not to the sender", async () => {
+  test("each hint, even an equal one, is delivered once and in order to all processes except the sender", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const [atA, atB] = [await ear(a.shared), await ear(b.shared)];
@@ -185,7 +185,7 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_061_370);
   });
 
-  test("the time never goes backwards: it waits until the database's time has caught up", async () => {
+  test("the time never goes backwards: it stands still until the database's time has caught up", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);

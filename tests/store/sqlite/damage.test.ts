@@ -259,7 +259,7 @@ test("damage: with durability normal, a store that lost its last commits opens a
   await store.close();
   rmSync(log(left));
   const lines = keptLog();
-  // The high-water mark contains the durability setting.
+  // The durability is not given here: it is stored in the high-water mark.
   const again = await open(left, { log: lines });
   cleanup(() => again.close());
   const jsonlCopies = openJsonlCopies({ dir: left, log: lines, db: again.db });

@@ -69,7 +69,7 @@ test("D4: other work can run between the statements of a long transaction", asyn
   expect(count()).toBe(5);
 });
 
-test("a database that may not grow gives the problem `full`, and later work succeeds", async () => {
+test("a database that cannot grow fails with `full`, and later work succeeds", async () => {
   database.exec("pragma max_page_count = 10");
   const big = "x".repeat(100_000);
   const work = transaction(async (tx) => {
@@ -120,7 +120,7 @@ test("errors that say nothing about the file are thrown unchanged", async () => 
   await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
 });
 
-test("more statements than the cache can hold each return their own result", async () => {
+test("statements return their own results, even if they are more than the cache can hold", async () => {
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 600; n++) {
       const { rows } = await sql<{ n: number }>`select ${sql.lit(n)} as n`.execute(db);

@@ -106,7 +106,7 @@ test("a planned stop writes committed entries to the copies even if they were no
   expect(lines()).toHaveLength(3);
 });
 
-test("a session without entries has a copy with only a header, readable by its owner only", async () => {
+test("a session without entries has a copy with only a header, which only its owner can read", async () => {
   await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER]);
   expect(statSync(path()).mode & 0o777).toBe(0o600);
@@ -162,7 +162,7 @@ test("a start completes a copy, wherever a crash has cut it", async () => {
   );
 });
 
-test("a start repairs a copy that is missing, not ours or behind", async () => {
+test("a start repairs a copy that is missing, invalid or behind", async () => {
   await append(userMessage("m1", "a"));
   await restart();
   expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);

@@ -68,7 +68,7 @@ function noting(told: string[], promise: Promise<unknown>, name: string): Promis
   );
 }
 
-test("I2: grouped transactions and readers of their rows get results after the sync", async () => {
+test("I2: grouped transactions, and readers of their rows, get results only after the sync", async () => {
   const store = await open();
   // Starts the thread of the read worker.
   expect(await chainsIn(store.readWorker as Db)).toEqual([]);
@@ -94,7 +94,7 @@ test("I2: grouped transactions and readers of their rows get results after the s
   expect(await chainsIn(store.db)).toEqual(["a", "b"]);
 });
 
-test("a transaction without writes waits for no sync", async () => {
+test("a transaction without writes does not wait for a sync", async () => {
   const store = await open();
   await put(store, "a");
   const { begun, go } = holdSyncs();

@@ -161,9 +161,7 @@ async function open(files: FileSet, seed: string, durability: Durability, whole?
   }
 }
 
-/**
- * Returns the sessions that began after the last remaining transaction, of which only the copies are left.
- */
+/** Returns the transcripts that lost transactions had begun. Only their JSONL copies may remain. */
 function lostBetween(seed: string, count: number, whole: number): Set<string> {
   const lost = new Set<string>();
   for (let number = count + 1; number <= whole; number += 1) {
@@ -248,7 +246,7 @@ test.runIf(isLinux)(
 
 // Linux only: see `isLinux`.
 test.runIf(isLinux).each<Durability>(["full", "normal"])(
-  "I2: after a loss of power at any moment a store with durability %s opens clean, copies included",
+  "I2: after a power loss at any moment a store with durability %s and its copies open without errors",
   async (durability) => {
     const luck = dice(`${SEED} ${durability}`);
     const met = new Map<string, number>();

@@ -117,7 +117,7 @@ describe("opening", () => {
     expect(log.lines).toEqual([]);
   });
 
-  test("a closed store refuses work, and may be closed again", async () => {
+  test("a closed store refuses work, and can be closed again", async () => {
     const store = await open();
     await store.close();
     await store.close();
@@ -246,7 +246,7 @@ describe("leaves unusable files unchanged", () => {
 
   // Skipped on systems without /proc.
   test.skipIf(process.platform !== "linux")(
-    "FO1: a path where the system creates no folder is refused",
+    "FO1: a path at which no folder can be created is refused",
     async () => {
       for (dir of ["/proc/parley", "/proc/parley/deeper"]) {
         const found = await problem();

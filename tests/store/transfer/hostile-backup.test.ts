@@ -10,7 +10,7 @@ import { backupStore, restoreStore } from "../../../src/store/transfer/transfer.
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, undoMigrations, words } from "./moves.ts";
 
-/** Makes a backup of a small store, which these statements change. */
+/** Makes a backup of a small store, and changes the backup with these statements. */
 async function changedBackup(statements: string): Promise<string> {
   const file = join(temporaryFolder(), "backup.sqlite");
   good(await backupStore(jobOn(await smallStore()), file));

@@ -149,7 +149,7 @@ test.each([
   ["postgres://u:geheim@127.0.0.1", "names no database"],
   ["postgres://u:geheim@127.0.0.1/d?schema=No%20Schema", "its schema must be"],
 ])(
-  "an invalid address is wrong usage, with an error that names --to and repeats nothing of the address: %s",
+  "an invalid address gives a usage error that names --to and repeats no part of the address: %s",
   async (url, why) => {
     const refused = await migrateStore(jobOn(await smallStore()), url);
     expect(refused).toMatchObject({ ok: false, code: "invalid_argument" });
@@ -298,7 +298,7 @@ test("a damaged file is neither restored, migrated nor backed up", async () => {
 
 // Skipped on systems without /proc.
 test.skipIf(process.platform !== "linux")(
-  "a path where the system creates no folder gives a clear error",
+  "a path at which no folder can be created gives a clear error",
   async () => {
     const said = words(await backupStore(jobOn(await smallStore()), "/proc/parley/backup.sqlite"));
     expect(said).toContain(

@@ -140,7 +140,7 @@ function writer(store: Store): { written(): number; stop(): Promise<number> } {
 }
 
 both.each(share(["embedded"], ["postgres"]))(
-  "a backup shows one moment of a store that is being written: %s",
+  "a backup of a store during writes contains its state at one moment: %s",
   async (kind) => {
     const dir = temporaryFolder();
     const url = await freshUrl();
@@ -171,7 +171,7 @@ both.each(share(["embedded"], ["postgres"]))(
   },
 );
 
-test("a file of an older version is moved in the current form and stays unchanged", async () => {
+test("a file of an older version is moved in the current format, and stays unchanged itself", async () => {
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
@@ -196,7 +196,7 @@ test("a file of an older version is moved in the current form and stays unchange
   });
 });
 
-test("a log beside the file, as a killed process leaves it, is included", async () => {
+test("the write-ahead log that a killed process left is moved, too", async () => {
   const [dir, killed] = [temporaryFolder(), temporaryFolder()];
   await inEmbedded(dir, async (store) => {
     await saySomething(store);

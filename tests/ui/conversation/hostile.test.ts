@@ -151,7 +151,7 @@ describeInBrowser("hostile text", () => {
     expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b]/);
   });
 
-  test("TM1: with a line of a megabyte, deep quotes, brackets and lists the page stays responsive", async () => {
+  test("TM1: the page stays responsive with a line of a megabyte, and with deeply nested quotes, brackets and lists", async () => {
     const house = await openHouse();
     await hold(
       house,

@@ -74,7 +74,7 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
         const moved = box.scrollTop - top;
         await frame();
         await frame();
-        // Visible rows must move exactly as far as the scroll, whatever was loaded meanwhile.
+        // Visible rows must move exactly as far as the scroll, whatever the page has loaded.
         if (row?.isConnected) {
           jumpMax = Math.max(jumpMax, Math.abs(row.getBoundingClientRect().top - (before - moved)));
         }

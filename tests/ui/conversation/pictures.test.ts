@@ -103,7 +103,7 @@ describeInBrowser("a message", () => {
     expect(await shown.count()).toBe(1);
   });
 
-  test("keeps a picture that is added while it is sent, and reads no files beyond its limit", async () => {
+  test("a picture that is added while a message is sent stays in the composer; files beyond its limit are not read", async () => {
     const house = await openHouse({ play: counts });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     const relay = await relayOf(page, "chat.send");
@@ -148,7 +148,7 @@ describeInBrowser("a message", () => {
     await expect.poll(() => field.inputValue()).toBe("first this\ncount them");
   });
 
-  test("its pictures are read once, one after the other, and a large one in parts on request", async () => {
+  test("the pictures of a message are read once, one after the other; a large one is read in parts after a click", async () => {
     const house = await openHouse({ play: counts });
     const client = await house.client();
     // A browser ignores data after the end of a picture.

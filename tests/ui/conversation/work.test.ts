@@ -70,7 +70,7 @@ describeInBrowser("the work of an agent", () => {
       expect(row).toBeLessThanOrEqual(viewport === undefined ? 30 : 48);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
-      // The keyboard alone opens the fold, and a row of it.
+      // The keyboard alone opens the folded rows, and one of them.
       await more.focus();
       await page.keyboard.press("Enter");
       await expect.poll(() => steps(page)).toBeGreaterThan(50);

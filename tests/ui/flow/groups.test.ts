@@ -33,7 +33,7 @@ function jobs(count: number, from = A, name = "job"): ChainStep[] {
 const partiesOf = (steps: readonly ChainStep[]) =>
   [...new Set(steps.flatMap(({ from, to }) => [from ?? [], to ?? []].flat()))].map((key) => ({ key }));
 
-test("GR1: four jobs of a session share a column and a row; three do not, and neither do those of an expanded column", () => {
+test("GR1: four jobs of a session share a column and a row; three jobs, and jobs of an expanded column, do not", () => {
   const four = jobs(4);
   const { steps, parties } = grouped(four, partiesOf(four), NONE);
   expect(parties).toEqual([{ key: A }, { key: `jobs of ${A}`, jobs: four.map(({ to }) => to) }]);
@@ -75,7 +75,7 @@ function scattered(seed: string): ChainStep[] {
   });
 }
 
-test("GR2, WF1: of any steps, each is in exactly one row of the sequence and of the waterfall", () => {
+test("GR2, WF1: every step is in exactly one row of the sequence and of the waterfall", () => {
   for (let seed = 0; seed < 60; seed++) {
     const steps = scattered(`groups ${seed}`);
     const rows = grouped(steps, partiesOf(steps), NONE);
@@ -136,7 +136,7 @@ test("WF2: calls, waits and runs are below the run that caused them, in the orde
   expect(closed.map(({ bar }) => bar.id)).toEqual(["run:m"]);
 });
 
-test("four jobs of a run, and four calls of a tool, are one row each", () => {
+test("four jobs of a run share a row, and so do four calls of a tool", () => {
   const calls = Array.from({ length: 4 }, (_, at): ChainCall => {
     const call = { id: `c${at}`, runId: "m", kind: "tool", name: "exec", at: 1_010, endAt: 1_020 } as const;
     return at === 0 ? { ...call, failed: true } : call;

@@ -111,7 +111,7 @@ test("columns share the available width, and keep their minimum width", () => {
   expect(width).toBeGreaterThan(30 * laneWidth);
 });
 
-test("any steps are placed at finite positions, in the order of time", () => {
+test("random steps are placed at finite positions, in the order of time", () => {
   const dice = diceOf("4711");
   const kinds = [
     "message",
@@ -179,7 +179,7 @@ function chain(talks: ChainRow["talks"]): ChainRow {
   };
 }
 
-test("AR1: the overview has one arc for each pair of sessions and kind, thicker with more steps", () => {
+test("AR1: the overview has one arc per sender, recipient and kind of step; more steps make it thicker", () => {
   const talk = { kind: "send" as const, from: A, to: B, steps: 2, open: 0 };
   const { arcs, nodes } = overviewOf(
     [chain([talk, { ...talk, kind: "refused" }]), chain([{ ...talk, steps: 9, open: 1 }])],

@@ -72,7 +72,7 @@ describeInBrowser("the flow view", () => {
     expect(await second.locator(".flow-picture").textContent()).toContain("refused: circular wait");
   });
 
-  test("the usage of a chain is shown against its budget, and so is an exhausted budget", async () => {
+  test("a chain shows how much of its budgets it has used, and that a budget is used up", async () => {
     // Simulates that the chain uses up its budget while the first message is answered.
     const model = talkingModel((input) => (input === "one" ? useUp() : undefined));
     const here = await house({ model, choices: rules({ maxChainTokens: 100_000, maxChainCost: 2 }) });

@@ -162,7 +162,7 @@ describeInBrowser("the waterfall", () => {
     expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
-  test("thirty jobs are one column and one row, which opens; those in progress are cancelled together", async () => {
+  test("thirty jobs share one column and one row, which can be opened; jobs in progress are cancelled together", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const model = talkingModel((input) => (/part (7|9)$/.test(input) ? promise : undefined));
     const here = await house({ model, choices: { ...rules(), subagents: { maxChildren: 40 } } });

@@ -7,7 +7,7 @@ import { relayOf } from "../relay.ts";
 import { MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
 
 describeInBrowser("the focus in the inbox", () => {
-  test("a row that leaves passes the focus on to the next, and the open row keeps it where it goes", async () => {
+  test("the focus moves from a row that leaves to the next one, and follows an open row to its new place", async () => {
     const { play, release } = player();
     const house = await openHouse({ play });
     const client = await house.client();
@@ -38,7 +38,7 @@ describeInBrowser("the focus in the inbox", () => {
     expect(await done.getByRole("button", { name: "Peek main" }).getAttribute("aria-expanded")).toBe("true");
   });
 
-  test("the button Answer leads to the field, also in an open row", async () => {
+  test("the Answer button moves the focus to the text field, also in an open row", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, RESEARCH, "ask me");
     const { page } = await visit(house.http, { token: TOKEN });

@@ -1,4 +1,4 @@
-// The inbox and the news: slow answers, and notifications of the browser.
+// Updates of the open inbox: slow answers, and notifications of the browser.
 
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
@@ -55,7 +55,7 @@ describeInBrowser("news in the inbox", () => {
     expect(await page.getByRole("button", { name: "Notify me" }).count()).toBe(0);
   });
 
-  test("a notification tells of each new item, and of no old one that moves up", async () => {
+  test("each new item causes a notification; an old item that moves up does not", async () => {
     const house = await openHouse({ play: player().play });
     const client = await house.client();
     const { page, context } = await visit(house.http, { token: TOKEN });

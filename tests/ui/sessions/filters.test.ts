@@ -14,7 +14,8 @@ const filterButton = (page: Page, name: RegExp) =>
 const words = (page: Page) => page.getByRole("group", { name: "Show" }).innerText();
 
 /**
- * Opens a gateway with a run that waits for `go`, a failed run and a successful one, all of another token.
+ * Opens a gateway with a run that waits for `go`, a failed run and a successful one. Another token started
+ * them.
  */
 async function openBusy() {
   const gate = Promise.withResolvers<void>();

@@ -14,7 +14,7 @@ function agentIn(key: string): string {
   return /^agent:([^:]+)/.exec(key)?.[1] ?? "main";
 }
 
-/** Adds sessions. Default: an old, idle session of the key's agent. */
+/** Adds sessions. Missing fields describe an old, idle session of the agent in the key. */
 export async function seedSessions(store: Store, seeds: readonly Seed[]): Promise<void> {
   await store.transaction(async (tx) => {
     for (const seed of seeds) {

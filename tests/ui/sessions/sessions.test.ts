@@ -184,7 +184,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => names(page)).toContain("long past");
   });
 
-  test("FO1: rows do not move while the pointer is above the list; a button counts the moves, which happen later", async () => {
+  test("FO1: rows do not move while the pointer is over the list; a button counts the changes, which follow when it leaves", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(40, NEWEST));
     const { page } = await visit(house.http, { token: TOKEN });

@@ -22,7 +22,7 @@ function checkTurns(story: Story, flow: Row, runs: readonly RunBook[]): void {
   for (const [at, run] of turns.entries()) {
     const owner = run.turn % 2 === 0 ? flow.requester_key : flow.target_key;
     if (run.sessionKey !== owner) story.wrong("I4", `turn ${run.turn} of flow ${id} is in ${run.sessionKey}`);
-    // A reset ends the conversations of its session.
+    // The transcript stays the same, because a reset of a session ends its conversations.
     const first = run.turn % 2 === 0 ? flow.requester_session_id : turns[0]?.sessionId;
     if (run.sessionId !== first) story.wrong("LC1", `turn ${run.turn} of flow ${id} is in a new transcript`);
     const before = turns[at - 1];

@@ -16,7 +16,7 @@ export async function checkEnd(story: Story): Promise<void> {
   checkJobs(story, books);
   checkOutbox(story, books);
   await checkTranscripts(story, books);
-  // Ignores deadlines of messages in an inbox: they lie seven days ahead, after the end of every story.
+  // Ignores deadlines of messages in an inbox. They are seven days ahead, after the end of every story.
   const dates = await story.look(`select kind, key from deadlines
     where kind != 'inbox' or key not in (select run_id from inbox_marks)`);
   if (dates.length > 0) story.wrong("I2", `the date of ${String(dates[0]?.key)} never comes`);

@@ -6,8 +6,8 @@ import type { Row } from "../../world/database.ts";
 import type { Books, RunBook } from "./books.ts";
 
 /**
- * Returns the statuses that a text reports. A line that begins with `Status:` is always the runtime's: it
- * marks such lines in a child's text, so that they do not match.
+ * Returns the statuses that a text reports. Every line that begins with `Status:` is the runtime's, because
+ * the runtime marks such lines in a child's text, so that they do not match.
  */
 function statusesIn(text: string): string[] {
   return [...text.matchAll(/^Status: (\w+)$/gm)].map((match) => match[1] ?? "");

@@ -6,7 +6,7 @@ import type { Answer } from "../tests/kit/model-server/server.ts";
 import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts";
 
 /**
- * Number of requests to wait for the tool while the agent's MCP server connects. Then the tool is missing.
+ * Number of requests to wait for the tool while the agent's MCP server connects. After them it is missing.
  */
 const LOOKS_MAX = 30;
 const LOOK_MS = 500;

@@ -140,7 +140,7 @@ export class Story {
     return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(6)}${hex(6)}`;
   }
 
-  /** Returns an id. With `orderedIds`, ids increase with time; ids of the same time have no order. */
+  /** Returns an id. With `orderedIds`, ids increase with time; ids made at the same time have no order. */
   orderedUuid(): string {
     if (!this.plan.features.orderedIds) return this.uuid();
     const at = Math.floor(this.time.now()).toString(16).padStart(12, "0");

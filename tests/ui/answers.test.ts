@@ -1,5 +1,4 @@
-// Tabs of the view Operations that answer questions: deliveries, channels, rights of a session, permission
-// requests.
+// The tabs Deliveries, Channels, Rights and Permissions of the view Operations.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

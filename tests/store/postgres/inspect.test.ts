@@ -129,7 +129,7 @@ test("settings that may lose a commit are reported, with their values for this u
   expect((await look(url)).unsafe).toEqual(["fsync = off", "synchronous_commit = off"]);
 });
 
-test("the difference between this clock and the database's is measured", async () => {
+test("the difference between the local clock and the database's is measured", async () => {
   const url = await freshUrl();
   const world = quietWorld();
   for (const aheadMs of [-90_000, 3_600_000]) {

@@ -247,7 +247,7 @@ test("damage: if one of the mark's two slots is damaged, the other is used; an u
   );
 });
 
-test("damage: with durability normal, a store that lost its last commits opens and keeps JSONL copies that are ahead", async () => {
+test("damage: with durability `normal`, a store that lost its last commits opens and keeps JSONL copies that are ahead", async () => {
   const dir = join(temporaryFolder(), "state");
   mkdirSync(dir);
   const first = await spoken(dir);

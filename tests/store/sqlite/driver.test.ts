@@ -120,7 +120,7 @@ test("errors that say nothing about the file are thrown unchanged", async () => 
   await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
 });
 
-test("statements return their own results, even if they are more than the cache can hold", async () => {
+test("statements return their own results, even if there are more of them than the cache can hold", async () => {
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 600; n++) {
       const { rows } = await sql<{ n: number }>`select ${sql.lit(n)} as n`.execute(db);

@@ -196,7 +196,7 @@ test("AR1: the overview has one arc per sender, recipient and kind of step; more
   ]);
 });
 
-test("AR2: sessions with many partners are in the middle; above a maximum, only the busiest are shown, and the rest counted", () => {
+test("AR2: sessions with many partners are in the middle; above a maximum, only the busiest are shown, and the others are counted", () => {
   const talks = Array.from({ length: 60 }, (_, at) => ({
     kind: "send" as const,
     from: A,

@@ -115,7 +115,7 @@ describeInBrowser("a large flow", () => {
     await expect.poll(() => page.locator(".flow-row.chosen").innerText()).toContain("message 29:");
   });
 
-  test("a step has its full text as a tooltip, on two lines beside its arrow", async () => {
+  test("a step shows its text on at most two lines beside its arrow, and in full as a tooltip", async () => {
     const here = await house();
     const long =
       "which of the three candidates should we look at before the meeting on Thursday afternoon, and who decides?";
@@ -140,7 +140,7 @@ describeInBrowser("a large flow", () => {
       await page.getByRole("list", { name: "Legend" }).getByText(name, { exact: true }).waitFor();
   });
 
-  test("a new chain neither replaces the shown one nor moves sessions of the overview, which can be hidden", async () => {
+  test("a new chain neither replaces the shown one nor moves sessions of the overview; the overview can be hidden", async () => {
     const here = await house();
     await tell(here, doing(sending(WRITER, "a")));
     await tell(here, doing(sending(RESEARCH, "b")));
@@ -159,7 +159,7 @@ describeInBrowser("a large flow", () => {
     expect(await page.locator(".flow-overview").count()).toBe(0);
   });
 
-  test("on a phone a chain is a list of steps, and a step opens", async () => {
+  test("on a phone a chain is a list of steps, and each step can be opened", async () => {
     const here = await house();
     const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
     const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });

@@ -54,7 +54,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
         aria-label="Thinking"
         value={row.thinkingLevel ?? ""}
         options={[
-          ["", `Thinking: ${row.thinkingLevel === undefined ? thread.thinkingLevel : "the agent's"}`],
+          ["", `Thinking: ${row.thinkingLevel === undefined ? thread.thinkingLevel : "agent's default"}`],
           ...LEVELS,
         ]}
         onPick={(level) => patch({ thinkingLevel: level || null })}

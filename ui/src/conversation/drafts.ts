@@ -25,7 +25,7 @@ export function keepDraft(sessionKey: string, text: string): void {
   }
 }
 
-/** A text that the composer of this session must add to its field. */
+/** A text that the composer of a session must add to its field. */
 export const handed = signal<{ readonly sessionKey: string; readonly text: string } | undefined>(undefined);
 
 /** Puts a text into the composer of a session, below the text that is already there. */

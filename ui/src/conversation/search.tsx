@@ -75,7 +75,7 @@ export function MessageSearch({ onClose }: { onClose: () => void }) {
   const { value: at } = route;
   const from = useRef(at);
   useEffect(() => {
-    // The reader has followed a link.
+    // Closes the dialog when the reader has followed a link.
     if (from.current !== at) onClose();
   }, [at]);
   const typed = useMemo(() => settled<string>(TYPED_MS, (text) => setQuery(text.trim())), []);

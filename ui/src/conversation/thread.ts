@@ -49,7 +49,7 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
 
 /**
  * Merges the runs of a page into the known ones. An unchanged run stays the same object, so it is not drawn
- * again. A page with `now` lists every unfinished run: a run that it does not list has ended, and is dropped.
+ * again. A page with `now` lists every unfinished run: one that it does not list has ended, and is dropped.
  */
 function newerRuns(before: Runs, page: Page): Runs {
   const { runs: told = {}, now } = page;

@@ -98,7 +98,7 @@ export function StepDetails(props: {
         <State state={step.state} {...toneOf(step)} />
         {silent === true && <span class="chip">no reply</span>}
         {step.receipt !== undefined && <span class="chip">{RECEIPT_WORDS[step.receipt.state]}</span>}
-        {step.appended === true && <span class="chip">noted, no run</span>}
+        {step.appended === true && <span class="chip">stored, no run</span>}
       </p>
       <StepActions
         step={step}

@@ -44,7 +44,7 @@ export function isFailed(step: ChainStep): boolean {
 }
 
 const REFUSED: Readonly<Record<string, string>> = {
-  open_flow: "the two are in a conversation: reply instead",
+  open_flow: "both are already in a conversation: reply instead",
   queue_full: "the recipient's queue is full",
   send_denied: "the send policy forbids it",
   agent_to_agent: "these agents may not talk to each other",
@@ -86,7 +86,7 @@ export function waitWords(wait: ChainStep): string {
   }
 }
 
-/** Formats the number of a turn: `turn 2 of 5`. Turn 1 is the first message. */
+/** Formats the number of a reply: `turn 2 of 5`. The first message, turn 1, is not counted. */
 export function turnWords({ turn = 1, turnsMax = 0 }: ChainStep): string {
   return `turn ${turn - 1} of ${turnsMax}`;
 }

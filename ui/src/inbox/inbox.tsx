@@ -129,7 +129,7 @@ function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefi
 function Empty() {
   return (
     <p class="empty inbox-empty">
-      Questions, failures and requests of your agents appear here, with what runs and what is done. Choose a
+      Questions, failures and requests of your agents appear here, and running and finished work. Choose a
       session, or press New, and give an agent something to do.
     </p>
   );

@@ -98,9 +98,7 @@ export function ChannelsTab() {
   return (
     <>
       <h2>Channels</h2>
-      <p class="soft">
-        The ways out of the gateway: to people, to other programs, to outside tools and agents.
-      </p>
+      <p class="soft">Connections of the gateway to people, other programs, external tools and agents.</p>
       <Awaited {...list} />
       {list.value !== undefined && (
         <ul class="out-rows card" aria-label="Channels">

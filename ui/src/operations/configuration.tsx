@@ -53,7 +53,7 @@ function Result({ check }: { check: ConfigCheck }) {
         </p>
         {changed.length > 0 && (
           <ul class="config-changed">
-            <li class="soft">Changed by a restart:</li>
+            <li class="soft">A restart changes:</li>
             {changed.map((part) => (
               <li key={part} class="chip tone-warn mono">
                 <Name text={part} />

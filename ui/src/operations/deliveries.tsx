@@ -1,5 +1,5 @@
-// The outbox tab: sent, pending and failed deliveries, with Retry and Dismiss. Dismissing, and retrying a
-// delivery that may have arrived, need confirmation.
+// The outbox tab: sent, pending and failed deliveries, with Retry and Dismiss. Dismissing needs confirmation,
+// and so does retrying a delivery that may have arrived.
 // DV1: when the gateway sends an event, the rows are read again. The event is only a hint; the row is
 //      authoritative.
 

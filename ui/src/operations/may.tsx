@@ -113,7 +113,7 @@ function Facts({ explained }: { explained: Explained }) {
       <span class="visually-hidden">to</span>
       {target.exists ? <SessionLink sessionKey={target.key} /> : <Name text={target.key} />}
       {target.archived && <span class="chip">archived</span>}
-      {!target.exists && <span class="chip tone-warn">no such session: answered as if it existed</span>}
+      {!target.exists && <span class="chip tone-warn">no such session: the answers assume one</span>}
       <span class="soft">
         visibility <code>{configured}</code>
         {effective !== configured && (

@@ -113,8 +113,8 @@ function checkProvenance(story: Story, books: Books, run: RunBook): void {
     );
   const { requester_key: requester, target_key: target } = flow;
   const isOther = run.sessionKey === target ? requester : target;
-  // The result of a sub-agent comes from the sub-agent itself. An announce step may run in the child's
-  // session, if the requester was deleted.
+  // A result comes from a sub-agent of the session. If the requester was deleted, an announce step names its
+  // own session instead.
   const isBelow = step === "task" && story.known.get(sourceSessionKey)?.spawnedBy === run.sessionKey;
   const isSelf = step === "announce" && sourceSessionKey === run.sessionKey;
   if (sourceSessionKey !== isOther && !isBelow && !isSelf)

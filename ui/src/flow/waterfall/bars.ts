@@ -185,7 +185,7 @@ export function spanOf(steps: readonly ChainStep[], nowMs: number): Span {
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400];
 
-/** Returns round distances from the start of a span, at most `most` and one more. */
+/** Returns round distances in ms from the start of a span: at most `most` + 1 of them. */
 export function ticksOf({ from, to }: Span, most: number): number[] {
   const wanted = (to - from) / Math.max(1, most);
   const below = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];

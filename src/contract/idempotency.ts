@@ -44,6 +44,7 @@ export const IDEMPOTENCY = {
   "deliveries.retry": "optional",
   "deliveries.dismiss": "optional",
   "attention.list": "none",
+  "runs.list": "none",
   "runs.retry": "optional",
   "runs.dismiss": "optional",
   "permissions.list": "none",

@@ -106,6 +106,7 @@ const EXAMPLES: Examples = {
   "tools.catalog": nothing,
   "tools.invoke": () => ({ name: "sessions_send", arguments: SENT }),
   "attention.list": nothing,
+  "runs.list": nothing,
   "runs.retry": ({ failed }) => ({ runId: failed.retried }),
   "runs.dismiss": ({ failed }) => ({ runId: failed.dismissed }),
   "permissions.list": nothing,

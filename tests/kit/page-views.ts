@@ -71,6 +71,8 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "flow", at: "flow" },
   { name: "chain", at: ({ chainId }) => `flow/${chainId}` },
   { name: "status", at: "operations/status" },
+  { name: "runs", at: "operations/runs", needs: "runs.list" },
+  { name: "usage", at: "operations/usage", shows: ".usage-table tbody tr" },
   { name: "deliveries", at: "operations/deliveries", needs: "deliveries.list" },
   { name: "channels", at: "operations/channels", needs: "channels.status" },
   { name: "schedules", at: "operations/schedules", needs: "cron.list", shows: "li.job" },

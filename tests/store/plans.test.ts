@@ -19,7 +19,7 @@ import { callMessagesOf } from "../../src/store/queries/runs/calls.ts";
 import * as claims from "../../src/store/queries/runs/claims.ts";
 import { countUnoffered, hasUnread } from "../../src/store/queries/runs/inbox-marks.ts";
 import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
-import { addUsageRow, usageOf } from "../../src/store/queries/runs/ledger.ts";
+import { addUsageRow, budgetStops, usageBy, usageOf } from "../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../src/store/queries/runs/runs.ts";
 import * as waits from "../../src/store/queries/runs/waits.ts";
@@ -43,6 +43,7 @@ const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
 const EVERY = { scope: { all: true }, limit: 5 } as const;
 const PATTERNS = { scope: { all: false, agentIds: "any", patterns: ["agent:main:*"] }, limit: 5 } as const;
+const USED = { since: 5, order: "cost", limit: 5 } as const;
 const USAGE = sampleRun().usage;
 const REFUSAL = {
   ...{ callId: "c-1", chainId: "chain-1", runId: "run-1", fromKey: KEY, tool: "sessions_send" },
@@ -256,6 +257,11 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   runningTurns: (tx) => attention.activeTurns(tx, "running", EVERY),
   waitingTurns: (tx) => attention.activeTurns(tx, "waiting", EVERY),
   queuedTurns: (tx) => attention.activeTurns(tx, "queued", EVERY),
+  everyQueuedTurn: (tx) => attention.activeTurns(tx, "queued", { ...EVERY, everyQueued: true }),
+  usageByTree: (tx) => usageBy(tx, { by: "tree", ...USED }),
+  usageByChain: (tx) => usageBy(tx, { by: "chain", ...USED }),
+  budgetStops: (tx) => budgetStops(tx, 5),
+  rootsOfChains: (tx) => pictures.rootsOfChains(tx, ["chain-1", "chain-2"]),
   awaitedSessions: (tx) => attention.awaitedSessions(tx, ["run-1", "run-2"]),
   textsOfTurns: (tx) => attention.textsOfTurns(tx, ["run-1", "run-2"]),
   dismissTurn: (tx) => attention.dismissTurn(tx, "run-1", { at: 5 }),

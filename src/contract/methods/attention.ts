@@ -1,8 +1,14 @@
-// Defines the method that lists what needs a person, and the two decisions about a failed run.
+// Defines the methods that list what needs a person and what runs, and the two decisions about a failed run.
 
 import { ATTENTION_GROUPS } from "../../core/rules/attention/groups.ts";
-import { about, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
+import type { ActiveRunState } from "../../core/shapes/run.ts";
+import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import { count, idempotencyKey, type MethodSpec, name, OF_RUNS, READ, WRITE } from "./parts.ts";
+
+const AWAITED = {
+  waitingFor: list(text(), "Keys of the sessions that this session waits for, at most 5."),
+  waitingForCount: number("Number of all sessions that this session waits for."),
+};
 
 const ITEM = named(
   "AttentionItem",
@@ -31,8 +37,7 @@ const ITEM = named(
       state: text("Only for runs: state of the run."),
       code: text("Error code of a failure."),
       expiresAt: number("Time at which the request expires and counts as denied, in ms since 1970."),
-      waitingFor: list(text(), "Keys of the sessions that this session waits for, at most 5."),
-      waitingForCount: number("Number of all sessions that this session waits for."),
+      ...AWAITED,
     },
   ),
 );
@@ -53,6 +58,32 @@ const GROUP = named(
 );
 export type AttentionGroupRows = Of<typeof GROUP>;
 
+const ACTIVE_RUN = named(
+  "ActiveRun",
+  "An unfinished run.",
+  object(
+    {
+      runId: text(),
+      sessionKey: text(),
+      agentId: text(),
+      chainId: text(),
+      state: declared<ActiveRunState>("ActiveRunState"),
+      acceptedAt: number(),
+      since: number("Time at which it began to run, to wait or to queue, in ms since 1970."),
+      model: text("Model of its last call, or else the model of its session."),
+      summary: text("Beginning of the message, redacted, one line of at most 200 characters."),
+      mayStop: flag("True if the caller may stop it with `chat.abort`."),
+    },
+    {
+      label: text("Label or name of the session."),
+      tokens: number("Tokens of its model calls so far. Absent if the runs have too many calls to add up."),
+      cost: number("Cost of its model calls so far, in USD. Absent with `tokens`."),
+      ...AWAITED,
+    },
+  ),
+);
+export type ActiveRun = Of<typeof ACTIVE_RUN>;
+
 const ONE_RUN = object({ runId: about(name, "The last run of a session.") }, { idempotencyKey });
 
 export const ATTENTION_METHODS = {
@@ -64,6 +95,16 @@ export const ATTENTION_METHODS = {
       { limit: about(count(1), "Maximum number of items in each group. Default 50, at most 200.") },
     ),
     result: object({ ts: number(), groups: list(GROUP, "All five groups, in this order.") }),
+  },
+  "runs.list": {
+    scope: READ,
+    summary: "Lists unfinished runs: the running ones first, then waiting and queued ones, newest first.",
+    params: object({}, { limit: about(count(1), "Maximum number of runs. Default 200, at most 1000.") }),
+    result: object({
+      ts: number(),
+      runs: list(ACTIVE_RUN),
+      truncated: flag("True if there are more runs than `limit`."),
+    }),
   },
   "runs.retry": {
     scope: WRITE,

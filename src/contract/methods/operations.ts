@@ -1,7 +1,7 @@
 // Defines the methods for operating the gateway: health, lists, metrics, log, configuration.
 
 import type { ProcessRow } from "../../core/shapes/process.ts";
-import { USAGE_GROUPS, type UsageLine } from "../../core/shapes/usage.ts";
+import { USAGE_GROUPS, USAGE_ORDERS, type UsageLine } from "../../core/shapes/usage.ts";
 import {
   about,
   anything,
@@ -170,23 +170,40 @@ export type LogPage = Of<typeof LOG_PAGE>;
 
 const USAGE_REPORT = named(
   "UsageReport",
-  "Usage since a time, with one line for each agent, session, model or day.",
-  object({
-    by: oneOf(...USAGE_GROUPS),
-    since: number("Start of the period: the beginning of a day in UTC, in ms since 1970."),
-    lines: list(
-      declared<UsageLine>("UsageLine"),
-      "The highest cost first. With `by: day`: the newest day first.",
-    ),
-    truncated: flag("True if there are more lines than `limit`."),
-    budgets: list(
-      object(
-        { agentId: text(), tokensToday: number(), costToday: number() },
-        { dailyTokens: number(), dailyCost: number() },
+  "Usage since a time, with one line for each agent, session, chain, model or day.",
+  object(
+    {
+      by: oneOf(...USAGE_GROUPS),
+      since: number("Start of the period: the beginning of a day in UTC, in ms since 1970."),
+      lines: list(
+        declared<UsageLine>("UsageLine"),
+        "In the requested order. With `by: day`: the newest day first.",
       ),
-      "Usage today and daily budget of each agent.",
-    ),
-  }),
+      truncated: flag("True if there are more lines than `limit`."),
+      budgets: list(
+        object(
+          {
+            agentId: text(),
+            tokensToday: number(),
+            costToday: number(),
+            stoppedToday: number("Number of runs that this budget has ended today."),
+          },
+          { dailyTokens: number(), dailyCost: number() },
+        ),
+        "Usage today and daily budget of each agent. Only for tokens that cover every session.",
+      ),
+    },
+    {
+      chainBudget: about(
+        object(
+          { stoppedToday: number("Number of runs that this budget has ended today.") },
+          { tokensMax: number(), costMax: number() },
+        ),
+        "Budget of each chain. Only for tokens that cover every session.",
+      ),
+      partial: about(oneOf(true), "Present if the token covers only some sessions: others are not counted."),
+    },
+  ),
 );
 export type UsageReport = Of<typeof USAGE_REPORT>;
 
@@ -261,14 +278,15 @@ export const OPERATION_METHODS = {
   },
   usage: {
     scope: READ,
-    summary: "Returns the sums of tokens and cost. Requires a token that covers every session.",
+    summary: "Returns the sums of tokens and cost, of the sessions that the token covers.",
     params: object(
       {},
       {
         by: about(oneOf(...USAGE_GROUPS), "Groups the usage into lines. Default agent."),
         days: about(count(1), "Number of days in UTC, including today. Default 30, at most 3660."),
         agentId: about(name, "Returns only usage of this agent."),
-        limit: about(count(1), "Maximum number of lines. Default 100, at most 1000."),
+        order: about(oneOf(...USAGE_ORDERS), "Highest cost or most tokens first. Default cost."),
+        limit: about(count(1), "Maximum number of lines. Default 100, at most 5000."),
       },
     ),
     result: USAGE_REPORT,

@@ -11,12 +11,21 @@ export interface UsageSum {
 }
 
 /** Groupings of usage. `tree` groups by the root session of the spawn tree. */
-export const USAGE_GROUPS = ["agent", "tree", "session", "model", "day"] as const;
+export const USAGE_GROUPS = ["agent", "tree", "session", "chain", "model", "day"] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
+export const USAGE_ORDERS = ["cost", "tokens"] as const;
+export type UsageOrder = (typeof USAGE_ORDERS)[number];
+
 export interface UsageLine extends UsageSum {
-  /** Agent id, session key, `<provider>/<model>`, or day in UTC like 2027-03-01. */
+  /** Agent id, session key, chain id, `<provider>/<model>`, or day in UTC like 2027-03-01. */
   readonly name: string;
+  /** Label of the session, or of a chain's first session. */
+  readonly label?: string;
+  /** First session of a chain. */
+  readonly sessionKey?: string;
+  /** Beginning of the chain's first message. */
+  readonly opening?: string;
   readonly runs: number;
   /** ms since 1970. */
   readonly lastAt: number;

@@ -29,6 +29,7 @@ import {
   textsOfTurns,
 } from "../../store/queries/runs/attention.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { listActive } from "./active.ts";
 import {
   activeItem,
   type Covers,
@@ -139,6 +140,7 @@ async function list(
 
 export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS> = {
   "attention.list": { handle: async (ctx, params) => ok(await list(ctx, params)) },
+  "runs.list": { handle: async (ctx, params) => ok(await listActive(ctx, params)) },
   "runs.retry": {
     async handle(ctx, { runId }) {
       const covers = createGate(ctx.deps.settings, ctx.caller, "send");

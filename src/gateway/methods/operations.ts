@@ -1,5 +1,5 @@
 // Owns the methods about the gateway's operation: metrics over time, usage, its log, its configuration.
-// OP1: they cover every session's work, so they need a token that covers every session (I9).
+// OP1: except usage, they cover every session's work, so they need a token that covers every session (I9).
 // A line of the log is returned as on stderr: redacted there, and cut if it is too long.
 
 import { seesEverything } from "../../access/token.ts";
@@ -9,17 +9,16 @@ import {
   type LogLine,
   type LogPage,
   type OPERATION_METHODS,
-  type UsageReport,
 } from "../../contract/methods/operations.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import { isObject } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import { dayStart, usageBy, usageSince } from "../../store/queries/runs/ledger.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { History } from "../metrics/history.ts";
+import { usageReport } from "../metrics/usage.ts";
 
 export interface OperationDeps extends BasicDeps {
   /** Metrics of the last hour. */
@@ -28,10 +27,6 @@ export interface OperationDeps extends BasicDeps {
   readonly checkConfig?: (() => ConfigCheck) | undefined;
 }
 
-const DAY_MS = 86_400_000;
-const USAGE_DAYS = 30;
-const USAGE_DAYS_MAX = 3_660;
-const USAGE_LINES = { byDefault: 100, max: 1_000 } as const;
 const LINES = { byDefault: 200, max: 500 } as const;
 /** The lowest pino level of each entry of `LOG_LEVELS`. */
 const LEVELS_FROM = [0, 30, 40, 50];
@@ -109,29 +104,9 @@ function masked<T>(value: T, redactor: Redactor): T {
   return Object.fromEntries(fields) as T;
 }
 
-async function usage(ctx: CallContext, params: ParamsOf<"usage">): Promise<UsageReport> {
-  const { by = "agent", days = USAGE_DAYS } = params;
-  const agentId = params.agentId?.trim().toLowerCase();
-  const limit = Math.min(params.limit ?? USAGE_LINES.byDefault, USAGE_LINES.max);
-  const { db } = ctx.access;
-  const now = ctx.deps.engine.now();
-  const since = dayStart(now) - (Math.min(days, USAGE_DAYS_MAX) - 1) * DAY_MS;
-  const found = await usageBy(db, { by, since, agentId, limit: limit + 1 });
-  const budgets = [];
-  for (const { id, budget } of ctx.deps.settings.agents) {
-    if (budget === undefined) continue;
-    const today = await usageSince(db, id, dayStart(now));
-    budgets.push({ agentId: id, ...budget, tokensToday: today.totalTokens, costToday: today.cost });
-  }
-  return { by, since, lines: found.slice(0, limit), truncated: found.length > limit, budgets };
-}
-
 export const operationMethods: Methods<keyof typeof OPERATION_METHODS, OperationDeps> = {
   usage: {
-    async handle(ctx, params) {
-      const allowed = needEverySession(ctx.caller, "usage");
-      return allowed.ok ? ok(await usage(ctx, params)) : allowed;
-    },
+    handle: async (ctx, params) => ok(await usageReport(ctx, params)),
   },
   "metrics.history": {
     async handle(ctx, { since }) {

@@ -3,16 +3,22 @@
 import { describe, expect } from "vitest";
 import type { UsageLine } from "../../../src/core/shapes/usage.ts";
 import { addUsageRow } from "../../../src/store/queries/runs/ledger.ts";
-import { both, share, test } from "../../kit/deep.ts";
+import { both, share } from "../../kit/deep.ts";
 import { cleanup, endOf, openStore, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { agentSettings } from "../../tools/app.ts";
-import { type House, type HouseOptions, openHouse } from "../kit.ts";
+import { type House, type HouseOptions, openHouse, quiet } from "../kit.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const CHILD = "agent:main:subagent:11111111-1111-4111-8111-111111111111";
 const DAY_MS = 86_400_000;
+const SCOPED = {
+  token: "scoped-token",
+  role: "operator",
+  scopes: ["operator.read"],
+  sessions: ["agent:research:*"],
+} as const;
 
 async function houseOn(kind: string, options: HouseOptions = {}): Promise<House> {
   if (kind === "embedded") return openHouse({ ...options, disk: await openStore(temporaryFolder()) });
@@ -28,22 +34,25 @@ async function used(
   house: House,
   sessionKey: string,
   tokens: number,
-  more: { agoMs?: number; cost?: number; model?: string } = {},
+  more: { agoMs?: number; cost?: number; model?: string; runId?: string; rootKey?: string } = {},
 ) {
   runs += 1;
-  const { agoMs = 0, cost = 0, model = "large" } = more;
+  const { agoMs = 0, cost = 0, model = "large", runId = `used-${runs}`, rootKey } = more;
   const usage = { input: tokens, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: tokens };
-  await house.engine.commit((unit) =>
-    addUsageRow(unit.tx, {
-      runId: `used-${runs}`,
+  await house.engine.commit(async (unit) => {
+    await addUsageRow(unit.tx, {
+      runId,
       sessionKey,
       agentId: sessionKey.split(":")[1] ?? "",
       provider: "p",
       model,
       usage: { ...usage, cost: { input: cost, output: 0, cacheRead: 0, cacheWrite: 0, total: cost } },
       at: unit.now - agoMs,
-    }),
-  );
+    });
+    if (rootKey === undefined) return;
+    const rows = unit.tx.updateTable("ledger").set({ root_key: rootKey });
+    await rows.where("run_id", "=", runId).where("session_key", "=", sessionKey).execute();
+  });
 }
 
 async function asked(
@@ -110,19 +119,69 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     expect(await say(MAIN)).toMatchObject({ state: "ok" });
     const client = await house.client();
     expect(await client.call("usage", {})).toMatchObject({
-      budgets: [{ agentId: "research", dailyTokens: 50, dailyCost: 1 }],
+      budgets: [{ agentId: "research", dailyTokens: 50, dailyCost: 1, stoppedToday: 1 }],
     });
   });
-});
 
-test("I9: a token that covers only some sessions gets no usage", async () => {
-  const token = {
-    token: "scoped-token",
-    role: "operator",
-    scopes: ["operator.admin"],
-    sessions: [MAIN],
-  } as const;
-  const house = await openHouse({ gateway: { tokens: [token] } });
-  const client = await house.client({ token: token.token });
-  await expect(client.call("usage", {})).rejects.toMatchObject({ code: "FORBIDDEN" });
+  test("usage by chain names the first session and the first message, and keeps runs whose chain is unknown", async () => {
+    const house = await houseOn(kind, { play: () => "done" });
+    const client = await house.client();
+    await client.request("sessions.patch", { key: MAIN, label: "the release" });
+    const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "is it ready?" });
+    await quiet(house);
+    const { chainId } = await house.store.db
+      .selectFrom("runs")
+      .select("chain_id as chainId")
+      .where("run_id", "=", runId)
+      .executeTakeFirstOrThrow();
+    await used(house, MAIN, 30, { runId });
+    await used(house, RESEARCH, 4);
+    const { lines } = await client.request("usage", { by: "chain" });
+    expect(lines).toMatchObject([
+      { name: chainId, sessionKey: MAIN, label: "the release", opening: "is it ready?", totalTokens: 35 },
+      { name: "", totalTokens: 4 },
+    ]);
+    expect(lines[1]).not.toHaveProperty("opening");
+  });
+
+  test("lines are ordered by cost or by tokens before they are limited", async () => {
+    const house = await houseOn(kind);
+    await used(house, MAIN, 100, { cost: 0.01 });
+    await used(house, RESEARCH, 2, { cost: 5 });
+    const first = async (order: "cost" | "tokens") =>
+      (await asked(house, { by: "session", order, limit: 1 })).map(({ name }) => name);
+    expect(await first("cost")).toEqual([RESEARCH]);
+    expect(await first("tokens")).toEqual([MAIN]);
+  });
+
+  test("I9, UR1: a token that covers only some sessions gets the usage of these in each group, and no budgets", async () => {
+    const agents = [{ ...agentSettings("main"), default: true, budget: { dailyCost: 1 } }];
+    const house = await houseOn(kind, {
+      gateway: { tokens: [SCOPED] },
+      choices: { agents: [...agents, agentSettings("research")] },
+    });
+    const run = await house.engine.accept({ sessionKey: MAIN, input: { text: "velvet" } });
+    if (!run.ok) throw new Error(run.error);
+    await quiet(house);
+    await used(house, MAIN, 1_000, { cost: 9, model: "velvet" });
+    await used(house, RESEARCH, 5, { runId: run.value.run.runId, cost: 0.5, rootKey: MAIN });
+    const scoped = await house.client({ token: SCOPED.token });
+    const { chainId } = run.value.run;
+    const names = { agent: "research", tree: RESEARCH, session: RESEARCH, chain: chainId, model: "p/large" };
+    for (const [by, name] of Object.entries(names)) {
+      const report = await scoped.request("usage", { by: by as keyof typeof names });
+      expect(report).toMatchObject({
+        partial: true,
+        budgets: [],
+        lines: [{ name, totalTokens: 5, runs: 1 }],
+      });
+      expect(report.lines).toHaveLength(1);
+      expect(JSON.stringify(report)).not.toMatch(/velvet|agent:main/);
+    }
+    expect((await scoped.request("usage", { by: "day" })).lines).toMatchObject([{ totalTokens: 5 }]);
+    expect(await (await house.client()).request("usage", { by: "tree" })).toMatchObject({
+      lines: [{ name: MAIN, totalTokens: 1_010 }],
+      budgets: [{ agentId: "main", costToday: 9 }],
+    });
+  });
 });

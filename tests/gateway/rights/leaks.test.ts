@@ -119,10 +119,15 @@ const ABOUT_CHANNELS = {
   "bindings.unbind": [{ sessionKey: SEEN }, { sessionKey: HIDDEN }],
 } as const;
 
+const ABOUT_USAGE = [
+  ...["agent", "tree", "session", "chain", "model", "day"].map((by) => ({ by })),
+  { by: "session", days: 1, agentId: "research" },
+];
 const ABOUT_ATTENTION = {
   "permissions.list": [{}],
   "permissions.answer": [{ id: "x", decision: "deny" }],
   "attention.list": [{}, { limit: 1 }],
+  "runs.list": [{}, { limit: 1 }],
   "runs.retry": [{ runId: "a" }],
   "runs.dismiss": [{ runId: "a" }],
 } as const;
@@ -175,7 +180,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "demo.start": [{}],
     "demo.stop": [{}],
     "metrics.history": [{}],
-    usage: [{}, { by: "tree" }, { by: "session", days: 1, agentId: "research" }],
+    usage: ABOUT_USAGE,
     "logs.tail": [{}],
     "config.check": [{}],
     "cron.list": [{}, { limit: 1 }],

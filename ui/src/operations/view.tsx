@@ -11,8 +11,10 @@ import { DeliveriesTab } from "./deliveries.tsx";
 import { LogTab } from "./log.tsx";
 import { PermissionsTab } from "./permissions.tsx";
 import { RightsTab } from "./rights.tsx";
+import { RunsTab } from "./running/tab.tsx";
 import { SchedulesTab } from "./schedules/tab.tsx";
 import { StatusTab } from "./status.tsx";
+import { UsageTab } from "./usage/tab.tsx";
 
 interface Tab {
   readonly title: string;
@@ -27,6 +29,8 @@ interface Tab {
 
 const TABS: readonly Tab[] = [
   { title: "Status", scope: "operator.read", method: "status", component: StatusTab },
+  { title: "Runs", scope: "operator.read", method: "runs.list", component: RunsTab },
+  { title: "Usage", scope: "operator.read", method: "usage", component: UsageTab },
   { title: "Schedules", scope: "operator.read", method: "cron.list", component: SchedulesTab },
   { title: "Deliveries", scope: "operator.admin", method: "deliveries.list", component: DeliveriesTab },
   { title: "Channels", scope: "operator.read", method: "channels.status", component: ChannelsTab },

@@ -85,6 +85,19 @@ function hasCovered(db: Db, patterns: readonly string[]): Condition {
     or exists (select 1 from flows f where f.chain_id = chains.chain_id and ${fits("f.requester_key")}))`;
 }
 
+/** Returns the first sessions of these chains, by chain id. */
+export async function rootsOfChains(db: Db, chainIds: readonly string[]): Promise<Map<string, string>> {
+  if (chainIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("chains")
+    .select(["chain_id", "root_session_key"])
+    .where("chain_id", "in", chainIds)
+    .execute();
+  return new Map(
+    rows.flatMap(({ chain_id, root_session_key: key }) => (key === null ? [] : [[chain_id, key]])),
+  );
+}
+
 /** Lists recently active chains, newest first. */
 export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
   const { since, crossed, sessionKey, patterns, before, limit } = filter;

@@ -39,9 +39,12 @@ export interface EndedTurn extends TurnOf {
   readonly dismissed: boolean;
 }
 
-/** An active turn: it runs, waits, or is the next in a queue. */
+/** An active turn: it runs, waits, or is queued. */
 export interface ActiveTurn extends TurnOf {
   readonly state: ActiveRunState;
+  readonly acceptedMs: number;
+  /** Model that the session has instead of its agent's. */
+  readonly sessionModel?: string;
   /** Time when the turn began to run, to wait or to queue. */
   readonly sinceMs: number;
 }
@@ -146,7 +149,7 @@ export async function lastTurns(
   }));
 }
 
-type ActiveRow = TurnRow & { since: number };
+type ActiveRow = TurnRow & { since: number; accepted_at: number; model: string | null };
 
 const SINCE = {
   running: sql`coalesce(r.started_at, r.accepted_at)`,
@@ -157,24 +160,30 @@ const SINCE = {
 };
 
 /**
- * Returns the turns in one state, newest first. A queued turn is returned only if it is the next in its lane
- * and the lane has no running or waiting turn.
+ * Returns the turns in one state, newest first. Without `everyQueued`, a queued turn is returned only if it
+ * is the next in its lane and the lane has no running or waiting turn.
  */
 export async function activeTurns(
   db: Db,
   state: ActiveRunState,
-  { scope, limit }: Wanted,
+  { scope, limit, everyQueued = false }: Wanted & { readonly everyQueued?: boolean },
 ): Promise<ActiveTurn[]> {
   const head = sql`and not exists (select 1 from runs ahead
       where ahead.session_key = r.session_key and ahead.state in ('queued', 'running', 'waiting')
         and (ahead.state <> 'queued' or ahead.lane_seq < r.lane_seq))`;
   const { rows } = await sql<ActiveRow>`
-    select ${TURN}, ${SINCE[state]} as since
+    select ${TURN}, ${SINCE[state]} as since, r.accepted_at, s.model
     from runs r cross join sessions s
     where r.state = ${sql.lit(state)} and r.kind = 'turn' and s.key = r.session_key
-      and ${inScope(db, scope)} ${state === "queued" ? head : sql``}
+      and ${inScope(db, scope)} ${state === "queued" && !everyQueued ? head : sql``}
     order by r.accepted_at desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
-  return rows.map((row) => ({ ...turnOf(row), state, sinceMs: Number(row.since) }));
+  return rows.map((row) => ({
+    ...turnOf(row),
+    state,
+    sinceMs: Number(row.since),
+    acceptedMs: Number(row.accepted_at),
+    ...present("sessionModel", row.model),
+  }));
 }
 
 /** Returns for each of these runs the sessions that it waits for. */

@@ -4,10 +4,11 @@
 import { type Insertable, type RawBuilder, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
 import { isSubagentKey } from "../../../core/shapes/session-key.ts";
-import type { UsageGroup, UsageLine, UsageSum } from "../../../core/shapes/usage.ts";
+import type { UsageGroup, UsageLine, UsageOrder, UsageSum } from "../../../core/shapes/usage.ts";
 import { prepared } from "../../prepared.ts";
 import type { LedgerTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { type Condition, patternCondition } from "../sessions/session-scope.ts";
 
 const DAY_MS = 86_400_000;
 /**
@@ -96,18 +97,21 @@ export async function usageSince(
   return { totalTokens: Number(rows[0]?.tokens ?? 0), cost: Number(rows[0]?.cost ?? 0) };
 }
 
-function columnOf(group: UsageGroup): RawBuilder<string | number> {
+/** `covers` limits the sessions: a root session outside of it is not named. */
+function columnOf(group: UsageGroup, covers: (key: RawBuilder<unknown>) => Condition): RawBuilder<unknown> {
   switch (group) {
     case "agent":
-      return sql`agent_id`;
+      return sql`l.agent_id`;
     case "tree":
-      return sql`coalesce(root_key, session_key)`;
+      return sql`case when ${covers(sql`l.root_key`)} then l.root_key else l.session_key end`;
     case "session":
-      return sql`session_key`;
+      return sql`l.session_key`;
+    case "chain":
+      return sql`r.chain_id`;
     case "model":
-      return sql`provider || '/' || model`;
+      return sql`l.provider || '/' || l.model`;
     case "day":
-      return sql`at - at % ${sql.lit(DAY_MS)}`;
+      return sql`l.at - l.at % ${sql.lit(DAY_MS)}`;
   }
 }
 
@@ -116,24 +120,34 @@ interface UsageWanted {
   /** Start of the period, inclusive, in ms since 1970. */
   readonly since: number;
   readonly agentId?: string | undefined;
-  /** Maximum number of lines. Of days, the newest are returned; otherwise the lines with the highest cost. */
+  /** Only sessions with a matching key. If absent, all sessions. */
+  readonly patterns?: readonly string[] | undefined;
+  readonly order: UsageOrder;
+  /** Maximum number of lines. Of days, the newest are returned; otherwise the first lines in `order`. */
   readonly limit: number;
 }
 
-/** Returns the usage, one line per agent, session, model or day. */
+/**
+ * Returns the usage, one line per agent, session, chain, model or day. The name is empty for runs that are no
+ * longer stored, whose chain is unknown.
+ */
 export async function usageBy(db: Db, wanted: UsageWanted): Promise<UsageLine[]> {
-  const { by, since, agentId, limit } = wanted;
-  const whose = agentId === undefined ? sql`true` : sql`agent_id = ${agentId}`;
-  const order = by === "day" ? sql`name desc` : sql`cost desc, tokens desc, name`;
+  const { by, since, agentId, patterns, limit } = wanted;
+  const covers = (key: RawBuilder<unknown>): Condition =>
+    patterns === undefined ? sql`${key} is not null` : patternCondition(db, key, patterns);
+  const whose = agentId === undefined ? sql`` : sql`and l.agent_id = ${agentId}`;
+  const first = wanted.order === "cost" ? sql`cost desc, tokens desc` : sql`tokens desc, cost desc`;
+  const order = by === "day" ? sql`name desc` : sql`${first}, name`;
+  const runs = by === "chain" ? sql`left join runs r on r.run_id = l.run_id` : sql``;
   type Row = Record<"input" | "output" | "reads" | "writes" | "tokens" | "cost" | "runs" | "last", number>;
-  const { rows } = await sql<Row & { name: string | number }>`
-    select ${columnOf(by)} as name, sum(input) as input, sum(output) as output, sum(cache_read) as reads,
-      sum(cache_write) as writes, sum(total_tokens) as tokens, sum(cost) as cost,
-      count(distinct run_id) as runs, max(at) as last
-    from ledger where at >= ${since} and ${whose}
-    group by 1 order by ${order} limit ${limit}`.execute(db);
+  const { rows } = await sql<Row & { name: string | number | null }>`
+    select ${columnOf(by, covers)} as name, sum(l.input) as input, sum(l.output) as output,
+      sum(l.cache_read) as reads, sum(l.cache_write) as writes, sum(l.total_tokens) as tokens,
+      sum(l.cost) as cost, count(distinct l.run_id) as runs, max(l.at) as last
+    from ledger l ${runs} where l.at >= ${since} ${whose} and ${covers(sql`l.session_key`)}
+    group by 1 order by ${order} limit ${sql.lit(limit)}`.execute(db);
   return rows.map((row) => ({
-    name: by === "day" ? new Date(Number(row.name)).toISOString().slice(0, 10) : String(row.name),
+    name: by === "day" ? new Date(Number(row.name)).toISOString().slice(0, 10) : String(row.name ?? ""),
     runs: Number(row.runs),
     input: Number(row.input),
     output: Number(row.output),
@@ -142,5 +156,24 @@ export async function usageBy(db: Db, wanted: UsageWanted): Promise<UsageLine[]>
     totalTokens: Number(row.tokens),
     cost: Number(row.cost),
     lastAt: Number(row.last),
+  }));
+}
+
+/** Returns how many runs a budget has ended since a time, by agent and code. */
+export async function budgetStops(
+  db: Db,
+  since: number,
+): Promise<{ agentId: string; code: "budget_used" | "chain_limit"; runs: number }[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(({ fn }) => ["agent_id as agentId", "code", fn.countAll<number>().as("runs")])
+    .where("ended_at", ">=", since)
+    .where("code", "in", ["budget_used", "chain_limit"])
+    .groupBy(["agent_id", "code"])
+    .execute();
+  return rows.map((row) => ({
+    ...row,
+    code: row.code as "budget_used" | "chain_limit",
+    runs: Number(row.runs),
   }));
 }

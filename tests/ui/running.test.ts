@@ -1,0 +1,227 @@
+// Unfinished runs in a real browser with a real gateway.
+// Hard cases: a run that ends before its stop; a job that its requester's stop has stopped already; a row that
+// ends while it is selected; a token that may only read; 300 queued runs; a list that is late; a phone; the
+// keyboard alone.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import { insertWait } from "../../src/store/queries/runs/waits.ts";
+import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { sampleRun } from "../store/samples.ts";
+import { player, say } from "./inbox/kit.ts";
+import { relayOf } from "./relay.ts";
+import { seedSessions } from "./sessions/seed.ts";
+
+const SMALL_PHONE = { ...PHONE, width: 360 };
+const AT = "operations/runs";
+const TOKENS: TokenSettings[] = [
+  { token: "reader-token", role: "operator", scopes: ["operator.read"] },
+  { token: "scoped-token", role: "operator", scopes: ["operator.write"], sessions: ["agent:main:chat:2"] },
+];
+
+/** Opens a gateway with one held run in each of `count` sessions, "room 1" the oldest. */
+async function busy(count: number): Promise<{ house: House; release: () => void }> {
+  const { play, release } = player();
+  const house = await openHouse({ play, gateway: { tokens: TOKENS } });
+  const keys = Array.from({ length: count }, (_, at) => `agent:main:chat:${at + 1}`);
+  await seedSessions(
+    house.store,
+    keys.map((key, at) => ({ key, label: `room ${at + 1}` })),
+  );
+  for (const key of keys) await say(house, key, "hold on");
+  return { house, release };
+}
+
+const rows = (page: Page) => page.locator(".runs-table tbody tr");
+const names = (page: Page) => rows(page).locator("th > .session-link").allInnerTexts();
+const box = (page: Page, name: string) => page.getByRole("checkbox", { name: `Select ${name}` });
+const heading = (page: Page, name: string) =>
+  page.getByRole("columnheader", { name, exact: true }).getByRole("button");
+
+describeInBrowser("unfinished runs", () => {
+  test("several selected runs are stopped together, with one result; those that had ended meanwhile are counted", async () => {
+    const { house, release } = await busy(4);
+    const { page } = await visit(house.http, { token: TOKEN });
+    const relay = await relayOf(page, "runs.list");
+    await page.goto(`${house.http}/#/${AT}`);
+    await page.reload();
+    await expect.poll(() => rows(page).count()).toBe(4);
+    await heading(page, "Session").click();
+    expect(await names(page)).toEqual(["room 1", "room 2", "room 3", "room 4"]);
+    await box(page, "room 1").click();
+    await box(page, "room 3").click({ modifiers: ["Shift"] });
+    await page.getByText("3 runs selected").waitFor();
+    relay.hold();
+    const client = await house.client();
+    await client.request("chat.abort", { sessionKey: "agent:main:chat:2" });
+    await page.getByRole("button", { name: "Stop 3" }).click();
+    const dialog = page.getByRole("dialog", { name: "Stop 3 runs?" });
+    await dialog.getByRole("button", { name: "Stop 3" }).click();
+    await page.getByText("2 runs stopped, 1 had already ended.").waitFor();
+    relay.release();
+    await expect.poll(() => names(page)).toEqual(["room 4"]);
+    await page.getByText("Select runs to stop them together").waitFor();
+    release();
+    await page.getByText("Nothing is running").waitFor();
+  });
+
+  test("ST1: a selected run that was stopped as a job of another one counts as stopped", async () => {
+    const { house, release } = await busy(2);
+    const { page } = await visit(house.http, { token: TOKEN });
+    await page.routeWebSocket(/^ws:/, (socket) => {
+      const server = socket.connectToServer();
+      const aborts: { id: string; params: { runId: string } }[] = [];
+      socket.onMessage((text) => {
+        const frame = JSON.parse(String(text));
+        if (frame.method !== "chat.abort") return server.send(text);
+        aborts.push(frame);
+        if (aborts.length < 2) return;
+        // The first stop has stopped both runs and another job, so the second one finds nothing to stop.
+        const all = [...aborts.map(({ params }) => params.runId), "another job"];
+        for (const [at, { id }] of aborts.entries()) {
+          const payload = { ok: true, aborted: at === 0, runIds: at === 0 ? all : [] };
+          socket.send(JSON.stringify({ type: "res", id, ok: true, payload }));
+        }
+      });
+    });
+    await page.goto(`${house.http}/#/${AT}`);
+    await page.reload();
+    await page.getByRole("checkbox", { name: "Select all runs" }).click();
+    await page.getByRole("button", { name: "Stop 2" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Stop 2" }).click();
+    await page.getByText("2 runs stopped, 1 other run of their jobs stopped too.").waitFor();
+    release();
+  });
+
+  test("a row shows whom the run waits for, and leads to conversation and flow; a row's order can be chosen", async () => {
+    const { house, release } = await busy(1);
+    await house.store.transaction(async (tx) => {
+      const waiter = { runId: "waiter", sessionKey: "agent:writer:main", agentId: "writer", chainId: "c-1" };
+      await insertRun(tx, sampleRun({ ...waiter, owner: "elsewhere", state: "waiting", acceptedAt: 5 }));
+      await insertWait(tx, {
+        ...{ callId: "call", deadlineAt: Number.MAX_SAFE_INTEGER, state: "open", targetRunId: "unknown" },
+        ...{
+          waiterRunId: "waiter",
+          waiterSessionKey: waiter.sessionKey,
+          targetSessionKey: "agent:main:chat:1",
+        },
+      });
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await expect.poll(() => names(page)).toEqual(["room 1", "writer"]);
+    const waiting = rows(page).nth(1);
+    await expect.poll(() => waiting.locator(".runs-waits").innerText()).toBe("waits for room 1");
+    expect(await waiting.getByRole("link", { name: "Flow of writer" }).getAttribute("href")).toBe(
+      "#/flow/c-1",
+    );
+    expect(await rows(page).first().getByRole("link").first().getAttribute("href")).toContain(
+      "#/sessions/agent",
+    );
+    await heading(page, "Age").click();
+    await heading(page, "Age").click();
+    expect(await names(page)).toEqual(["writer", "room 1"]);
+    expect(await page.getByRole("columnheader", { name: "Age", exact: true }).getAttribute("aria-sort")).toBe(
+      "descending",
+    );
+    release();
+  });
+
+  test("runs come and go without a reload; rows and their selection stay, and late answers freeze nothing", async () => {
+    const { house, release } = await busy(2);
+    const { page } = await visit(house.http, { token: TOKEN });
+    const relay = await relayOf(page, "runs.list");
+    await page.goto(`${house.http}/#/${AT}`);
+    await page.reload();
+    await box(page, "room 1").click();
+    await rows(page)
+      .first()
+      .evaluate((row) => row.setAttribute("data-same", "yes"));
+    await seedSessions(house.store, [{ key: "agent:main:chat:9", label: "room 9" }]);
+    await say(house, "agent:main:chat:9", "hold this");
+    await expect.poll(() => rows(page).count()).toBe(3);
+    expect(await page.locator("[data-same]").count()).toBe(1);
+    await page.getByText("1 run selected").waitFor();
+    relay.hold();
+    const asked = relay.asked();
+    await box(page, "room 2").click();
+    await page.getByText("2 runs selected").waitFor();
+    await rows(page).filter({ hasText: "room 9" }).getByRole("button", { name: "Stop room 9" }).click();
+    await page.getByText("1 run stopped.").waitFor();
+    await expect.poll(relay.asked).toBeGreaterThan(asked);
+    relay.release();
+    await expect.poll(() => rows(page).count()).toBe(2);
+    await page.getByText("2 runs selected").waitFor();
+    release();
+  });
+
+  test("with the keyboard alone: arrow keys move, Space selects, Shift selects a range, Enter confirms", async () => {
+    const { house, release } = await busy(3);
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await expect.poll(() => rows(page).count()).toBe(3);
+    await page.getByRole("checkbox", { name: "Select all runs" }).focus();
+    await page.keyboard.press("Tab");
+    for (let tries = 0; tries < 12; tries += 1) {
+      if (await page.locator("tbody input:focus").count()) break;
+      await page.keyboard.press("Tab");
+    }
+    await page.keyboard.press("Space");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Shift+Space");
+    await page.getByText("3 runs selected").waitFor();
+    await page.getByRole("button", { name: "Stop 3" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Stop 3" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("3 runs stopped.").waitFor();
+    await page.getByText("Nothing is running").waitFor();
+    release();
+  });
+
+  test("I9: a token that may only read has nothing to select and is told so; one for a session sees its run only", async () => {
+    const { house, release } = await busy(2);
+    const reader = (await visit(house.http, { token: "reader-token", at: AT })).page;
+    await reader.getByText("Your token may see these runs, but not stop them.").waitFor();
+    expect(await rows(reader).count()).toBe(2);
+    expect(await reader.locator(".runs input, .runs-actions button").count()).toBe(0);
+    const scoped = (await visit(house.http, { token: "scoped-token", at: AT })).page;
+    await expect.poll(() => names(scoped)).toEqual(["room 2"]);
+    await scoped.getByRole("button", { name: "Stop room 2" }).click();
+    await scoped.getByText("1 run stopped.").waitFor();
+    release();
+  });
+
+  test("fits a phone of 360 pixels, and axe-core finds no problem, dark and light", async () => {
+    const { house, release } = await busy(3);
+    await say(house, "agent:main:chat:1", "and then this");
+    for (const viewport of [undefined, SMALL_PHONE]) {
+      const shape = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, { token: TOKEN, at: AT, ...shape });
+      await expect.poll(() => rows(page).count()).toBe(4);
+      await box(page, "room 2").click();
+      expect(await sideways(page)).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+    }
+    release();
+  });
+
+  test("300 queued runs are shown a part at a time", async () => {
+    const { house } = await busy(1);
+    await house.store.transaction(async (tx) => {
+      for (let at = 0; at < 300; at += 1)
+        await insertRun(
+          tx,
+          sampleRun({ runId: `queued-${at}`, sessionKey: "agent:main:chat:1", laneSeq: at + 50 }),
+        );
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await expect.poll(() => rows(page).count()).toBe(200);
+    await box(page, "room 1").first().click();
+    await page.getByRole("button", { name: "Show more" }).click();
+    await expect.poll(() => rows(page).count()).toBe(301);
+    await page.getByText("1 run selected").waitFor();
+  });
+});

@@ -1,0 +1,245 @@
+// Usage in a real browser with a real gateway.
+// Hard cases: a period without usage; a token for some sessions; an agent whose budget is used up; models
+// without prices; labels that a spreadsheet would run as a formula; deleted runs; 2,000 sessions with usage;
+// answers that are late, when the reader has chosen something else meanwhile; a phone; the keyboard alone.
+
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
+import { type House, type HouseOptions, openHouse, quiet, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { agentSettings } from "../tools/app.ts";
+import { relayOf } from "./relay.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const DAY_MS = 86_400_000;
+const SMALL_PHONE = { ...PHONE, width: 360 };
+const SCOPED = {
+  token: "scoped-token",
+  role: "operator",
+  scopes: ["operator.read"],
+  sessions: [RESEARCH],
+} as const;
+
+interface Used {
+  readonly runId?: string;
+  readonly sessionKey: string;
+  readonly tokens: number;
+  readonly cost?: number;
+  readonly daysAgo?: number;
+}
+
+async function use(house: House, rows: readonly Used[]): Promise<void> {
+  await house.engine.commit(async (unit) => {
+    for (const [at, { sessionKey, tokens, cost = 0, daysAgo = 0, runId = `used-${at}` }] of rows.entries()) {
+      const sums = { input: tokens, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: tokens };
+      const prices = { input: cost, output: 0, cacheRead: 0, cacheWrite: 0, total: cost };
+      const agentId = sessionKey.split(":")[1] ?? "";
+      const names = { runId, sessionKey, agentId, provider: "p", model: "large" };
+      await addUsageRow(unit.tx, {
+        ...names,
+        usage: { ...sums, cost: prices },
+        at: unit.now - daysAgo * DAY_MS,
+      });
+    }
+  });
+}
+
+async function spent(options: HouseOptions = {}): Promise<House> {
+  const house = await openHouse({ gateway: { tokens: [SCOPED] }, ...options });
+  await use(house, [
+    { sessionKey: MAIN, tokens: 9_000, cost: 0.5 },
+    { sessionKey: RESEARCH, tokens: 100, cost: 3 },
+    { sessionKey: MAIN, tokens: 50_000, cost: 7, daysAgo: 20 },
+  ]);
+  return house;
+}
+
+const rows = (page: Page) => page.locator(".usage-table tbody tr");
+const names = (page: Page) => page.locator(".usage-table tbody th").allInnerTexts();
+const figure = (page: Page) => page.locator(".usage-figure").first().innerText();
+const period = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+describeInBrowser("usage", () => {
+  test("shows who spent most, sorts by tokens, and follows the period; the address keeps the choice", async () => {
+    const house = await spent();
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
+    await rows(page).first().waitFor();
+    expect(await names(page)).toEqual(["research", "main"]);
+    expect(await figure(page)).toBe("$3.50");
+    await page.getByRole("button", { name: "Tokens" }).click();
+    await expect.poll(() => names(page)).toEqual(["main", "research"]);
+    expect(await page.getByRole("columnheader", { name: "Tokens" }).getAttribute("aria-sort")).toBe(
+      "descending",
+    );
+    await period(page, "30 days").click();
+    await expect.poll(() => figure(page)).toBe("$10.50");
+    await page.reload();
+    await rows(page).first().waitFor();
+    expect(await figure(page)).toBe("$10.50");
+    expect(await page.locator(".usage-bar").count()).toBe(30);
+    await period(page, "Today").click();
+    await expect.poll(() => figure(page)).toBe("$3.50");
+    expect(await page.getByRole("row", { name: /^All/ }).getByRole("cell").allInnerTexts()).toContain(
+      "$3.50",
+    );
+  });
+
+  test("UD1: the keyboard reads the chart day by day", async () => {
+    const house = await spent();
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage/30~agent~cost~" });
+    const day = page.getByRole("slider", { name: "Cost by day: day" });
+    await day.focus();
+    expect(await day.getAttribute("aria-valuetext")).toMatch(/\$3\.50, 9\.1k tokens$/);
+    await page.keyboard.press("Home");
+    for (let at = 0; at < 9; at += 1) await page.keyboard.press("ArrowRight");
+    expect(await day.getAttribute("aria-valuetext")).toMatch(/\$7\.00, 50\.0k tokens$/);
+    await page.keyboard.press("Escape");
+    expect(await day.getAttribute("aria-valuenow")).toBe("29");
+  });
+
+  test("an agent leads to its sessions, a session to its conversation, and a chain to its flow", async () => {
+    const house = await spent();
+    const client = await house.client();
+    await client.request("sessions.patch", { key: MAIN, label: "the <b>release" });
+    const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "is it <i>ready?" });
+    await quiet(house);
+    await use(house, [{ sessionKey: MAIN, tokens: 10, cost: 20, runId }]);
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
+    await page.getByRole("link", { name: "main", exact: true }).click();
+    await expect.poll(() => names(page)).toEqual([expect.stringContaining("the <b>release")]);
+    expect(await rows(page).getByRole("link").getAttribute("href")).toBe("#/sessions/agent%3Amain%3Amain");
+    await page.getByRole("button", { name: /^Only main/ }).click();
+    await page.getByLabel("Group by").selectOption("chain");
+    const chain = page.getByRole("link", { name: "is it <i>ready?" });
+    await chain.waitFor();
+    expect((await names(page)).at(1)).toBe("Runs that are no longer stored");
+    expect(await page.locator(".usage b b, .usage i").count()).toBe(0);
+    await chain.click();
+    await expect.poll(() => page.url()).toContain("#/flow/");
+  });
+
+  test("a used-up budget says so and when runs can start again; one with too little left names the stopped runs", async () => {
+    const agents = [
+      { ...agentSettings("main"), default: true, budget: { dailyCost: 100 } },
+      { ...agentSettings("research"), budget: { dailyCost: 3 } },
+    ];
+    const house = await spent({ choices: { agents } });
+    const run = await house.engine.accept({ sessionKey: RESEARCH, input: { text: "go" } });
+    expect(run.ok).toBe(true);
+    await quiet(house);
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
+    const budgets = page.getByRole("region", { name: "Budgets today" }).getByRole("listitem");
+    await budgets.first().waitFor();
+    const [research = "", main = ""] = await budgets.allInnerTexts();
+    expect(research).toMatch(
+      /\$3\.00 of \$3\.00, used up\s+Used up\. 1 run stopped today\. Runs can start again in/,
+    );
+    expect(main).toMatch(/\$0\.50 of \$100\.00\s+Within the budget/);
+  });
+
+  test("UX1: exports every line as CSV that no spreadsheet runs, and as JSON with exact figures", async () => {
+    const house = await spent();
+    const client = await house.client();
+    await client.request("sessions.patch", { key: MAIN, label: '=HYPERLINK("x"),1' });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage/30~session~cost~" });
+    await rows(page).first().waitFor();
+    const saved = async (kind: string): Promise<{ name: string; text: string }> => {
+      const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: `Export ${kind}` }).click(),
+      ]);
+      return { name: file.suggestedFilename(), text: readFileSync(await file.path(), "utf8") };
+    };
+    const csv = await saved("CSV");
+    expect(csv.name).toMatch(/^parley-usage-session-\d{4}-\d\d-\d\d-\d{4}-\d\d-\d\d\.csv$/);
+    const [head, first, second] = csv.text.split("\r\n");
+    expect(head).toBe(
+      "session,label,runs,input_tokens,cache_read_tokens,cache_write_tokens,output_tokens,total_tokens,cost_usd,last_at",
+    );
+    expect(first).toMatch(/^agent:main:main,"'=HYPERLINK\(""x""\),1",2,59000,0,0,0,59000,7\.5,\d{4}-/);
+    expect(second).toMatch(/^agent:research:main,,1,100,0,0,0,100,3,/);
+    const json = JSON.parse((await saved("JSON")).text);
+    expect(json).toMatchObject({ by: "session", lines: [{ name: MAIN, cost: 7.5 }, { name: RESEARCH }] });
+  });
+
+  test("I9: a token for one session sees only its usage, is told so, and sees no budget", async () => {
+    const house = await spent();
+    const { page } = await visit(house.http, { token: SCOPED.token, at: "operations/usage" });
+    await page.getByText(/^Your token covers only some sessions/).waitFor();
+    await rows(page).first().waitFor();
+    expect(await names(page)).toEqual(["research"]);
+    expect(await figure(page)).toBe("$3.00");
+    expect(await page.getByText("Budgets today").count()).toBe(0);
+  });
+
+  test("without usage the tab explains what will be counted, and where tokens have no price it says so", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
+    await page.getByText(/^When an agent has answered, the tokens/).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await use(house, [{ sessionKey: MAIN, tokens: 1_000 }]);
+    await period(page, "30 days").click();
+    await page.getByText("These models have no prices in the configuration.").waitFor();
+    await page.getByRole("region", { name: "Tokens by day" }).waitFor();
+  });
+
+  test("UT1: a late answer freezes nothing, and does not replace what the reader has chosen since", async () => {
+    const house = await spent();
+    const { page } = await visit(house.http, { token: TOKEN });
+    const relay = await relayOf(page, "usage");
+    await page.goto(`${house.http}/#/operations/usage`);
+    await page.reload();
+    await rows(page).first().waitFor();
+    relay.hold();
+    await period(page, "30 days").click();
+    await period(page, "Today").click();
+    await expect.poll(relay.asked).toBeGreaterThanOrEqual(4);
+    expect(await names(page)).toEqual(["research", "main"]);
+    expect(await period(page, "Today").getAttribute("aria-pressed")).toBe("true");
+    relay.release();
+    await expect.poll(() => page.locator(".usage-bar").count()).toBe(1);
+    await expect.poll(() => page.locator(".usage-old").count()).toBe(0);
+    expect(await figure(page)).toBe("$3.50");
+  });
+
+  test("2,000 sessions with usage are shown a part at a time, and exported together", async () => {
+    const house = await openHouse();
+    await use(
+      house,
+      Array.from({ length: 2_000 }, (_, at) => ({
+        sessionKey: `agent:main:chat:${at}`,
+        tokens: at + 1,
+        cost: at,
+      })),
+    );
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage/7~session~cost~" });
+    await expect.poll(() => rows(page).count()).toBe(100);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await expect.poll(() => rows(page).count()).toBe(500);
+    expect((await names(page))[0]).toContain("1999");
+    expect(await page.getByRole("row", { name: /^All/ }).innerText()).toContain("2,000");
+    await page.getByRole("button", { name: "Export CSV" }).click();
+    await page.getByText("Exported 2,000 lines.").waitFor();
+  });
+
+  test("fits a phone of 360 pixels, and axe-core finds no problem, dark and light", async () => {
+    const agents = [
+      { ...agentSettings("main"), default: true, budget: { dailyCost: 1, dailyTokens: 9_000 } },
+    ];
+    const house = await spent({ choices: { agents: [...agents, agentSettings("research")] } });
+    for (const viewport of [undefined, SMALL_PHONE]) {
+      const shape = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, {
+        token: TOKEN,
+        at: "operations/usage/7~session~cost~",
+        ...shape,
+      });
+      await rows(page).first().waitFor();
+      expect(await sideways(page)).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+    }
+  });
+});

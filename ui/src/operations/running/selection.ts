@@ -1,0 +1,34 @@
+// Owns which runs are selected. A run that has ended leaves the selection.
+
+import { useRef, useState } from "preact/hooks";
+
+interface Selection {
+  readonly chosen: ReadonlySet<string>;
+  /** Selects or clears a run; with `range`, all runs between it and the one that was changed before. */
+  turn(id: string, range: boolean): void;
+  /** Selects these runs, and no others. */
+  choose(ids: readonly string[]): void;
+}
+
+/** `ids` are the runs that can be selected, in the order in which they are shown. */
+export function useSelection(ids: readonly string[]): Selection {
+  const [all, setAll] = useState<ReadonlySet<string>>(new Set());
+  const before = useRef<string | undefined>(undefined);
+  const chosen = new Set(ids.filter((id) => all.has(id)));
+  return {
+    chosen,
+    turn(id, range) {
+      const on = !chosen.has(id);
+      const [from, to] = [ids.indexOf(before.current ?? ""), ids.indexOf(id)].sort((a, b) => a - b);
+      const part = range && from !== undefined && from >= 0 ? ids.slice(from, (to ?? 0) + 1) : [id];
+      const next = new Set(chosen);
+      for (const one of part) {
+        if (on) next.add(one);
+        else next.delete(one);
+      }
+      before.current = id;
+      setAll(next);
+    },
+    choose: (some) => setAll(new Set(some)),
+  };
+}

@@ -1,0 +1,65 @@
+// Stops many runs, and describes the result in one sentence.
+// ST1: stopping a run also stops its jobs. A chosen run that was stopped as a job of another one counts as
+//      stopped, whichever answer names it.
+
+import { GatewayError } from "../../../../src/contract/client/web.ts";
+import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
+import { ask, wordsOf } from "../../gateway.ts";
+import { counted } from "../../parts/format.ts";
+
+/** Number of requests at a time, so that many runs do not fill the connection. */
+const AT_ONCE = 8;
+
+type Chosen = Pick<ActiveRun, "runId" | "sessionKey">;
+
+interface Result {
+  readonly words: string;
+  /** At least one run could not be stopped. */
+  readonly hasFailed: boolean;
+}
+
+/** A session that was deleted meanwhile has no run to stop. */
+function isGone(problem: unknown): boolean {
+  return problem instanceof GatewayError && problem.reason === "session_not_found";
+}
+
+/** Stops these runs. Calls `onProgress` with the number of answered requests. */
+export async function stopRuns(runs: readonly Chosen[], onProgress: (done: number) => void): Promise<Result> {
+  const stopped = new Set<string>();
+  const refused = new Map<string, unknown>();
+  const left = [...runs];
+  let done = 0;
+  const work = async (): Promise<void> => {
+    for (let run = left.shift(); run !== undefined; run = left.shift()) {
+      const { runId, sessionKey } = run;
+      try {
+        const { runIds } = await ask("chat.abort", { sessionKey, runId });
+        for (const id of runIds) stopped.add(id);
+      } catch (problem) {
+        if (!isGone(problem)) refused.set(runId, problem);
+      }
+      onProgress(++done);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, runs.length) }, work));
+  return resultOf(runs, stopped, refused);
+}
+
+function resultOf(
+  runs: readonly Chosen[],
+  stopped: ReadonlySet<string>,
+  refused: ReadonlyMap<string, unknown>,
+): Result {
+  const chosen = runs.filter(({ runId }) => stopped.has(runId)).length;
+  const others = stopped.size - chosen;
+  const failed = runs.filter(({ runId }) => refused.has(runId) && !stopped.has(runId));
+  const ended = runs.length - chosen - failed.length;
+  const [first] = failed;
+  const parts = [
+    chosen > 0 ? `${counted(chosen, "run")} stopped` : "",
+    others > 0 ? `${counted(others, "other run")} of their jobs stopped too` : "",
+    ended > 0 ? `${ended} had already ended` : "",
+    first === undefined ? "" : `${failed.length} could not be stopped: ${wordsOf(refused.get(first.runId))}`,
+  ];
+  return { words: parts.filter((part) => part !== "").join(", "), hasFailed: first !== undefined };
+}

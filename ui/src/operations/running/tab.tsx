@@ -1,0 +1,200 @@
+// The runs tab: all unfinished runs, which the reader can sort, select and stop.
+// RT1: the list stays visible while it is read again, and a row keeps its place and its selection.
+
+import "../rows.css";
+import "./running.css";
+import { useRef, useState } from "preact/hooks";
+import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
+import { ask } from "../../gateway.ts";
+import { Confirm } from "../../parts/dialog.tsx";
+import { Awaited } from "../../parts/failure.tsx";
+import { counted } from "../../parts/format.ts";
+import { complain, say } from "../../parts/notices.tsx";
+import { useNews, useReading } from "../../parts/reading.ts";
+import { type Option, Select } from "../../parts/select.tsx";
+import { usePolling } from "../polling.ts";
+import type { Sort } from "../sort-button.tsx";
+import { useSelection } from "./selection.ts";
+import { stopRuns } from "./stop.ts";
+import { COLUMN_WORDS, type Column, nameOfRun, RunsTable, sorted } from "./table.tsx";
+
+/** Polling interval. Events announce each change of a state, but not the tokens of a running run. */
+const EVERY_MS = 10_000;
+const RUNS = 200;
+/** Maximum number of runs in one answer, a limit of the gateway. */
+const RUNS_MAX = 1_000;
+
+const COLUMNS = Object.entries(COLUMN_WORDS) as [Column, string][];
+const SORTS: readonly Option<Column>[] = COLUMNS;
+
+function Counts({ runs }: { runs: readonly ActiveRun[] }) {
+  const count = (state: ActiveRun["state"]): string =>
+    `${runs.filter((run) => run.state === state).length} ${state}`;
+  return <p class="runs-counts">{[count("running"), count("waiting"), count("queued")].join(" · ")}</p>;
+}
+
+/** Stops runs one request after the other, and says how it went, even if the reader has left the tab. */
+function useStopping(onDone: () => void) {
+  const [stopping, setStopping] = useState<ReadonlySet<string>>(new Set());
+  const [done, setDone] = useState(0);
+  const stop = async (runs: readonly ActiveRun[]): Promise<void> => {
+    if (stopping.size > 0) return;
+    setStopping(new Set(runs.map(({ runId }) => runId)));
+    setDone(0);
+    const { words, hasFailed } = await stopRuns(runs, setDone);
+    if (hasFailed) complain(words);
+    else say(`${words}.`);
+    setStopping(new Set());
+    onDone();
+  };
+  return { stopping, done, stop };
+}
+
+function Chosen(props: {
+  count: number;
+  stopping: number;
+  done: number;
+  onStop: () => void;
+  onClear: () => void;
+}) {
+  const { count, stopping, done, onStop, onClear } = props;
+  if (stopping > 0) return <p class="runs-chosen card" role="status">{`Stopping: ${done} of ${stopping}`}</p>;
+  if (count === 0)
+    return <p class="runs-chosen card soft">Select runs to stop them together, a range with Shift.</p>;
+  return (
+    <div class="runs-chosen card">
+      <span>{counted(count, "run")} selected</span>
+      <button type="button" class="danger" onClick={onStop}>
+        Stop {count}
+      </button>
+      <button type="button" class="quiet" onClick={onClear}>
+        Clear
+      </button>
+    </div>
+  );
+}
+
+function Empty() {
+  return (
+    <div class="empty runs-empty">
+      <p>
+        <strong>Nothing is running</strong>
+      </p>
+      <p>
+        Each turn of an agent is a run. While it runs, waits for another session or stands in a queue, it is
+        listed here, and you can stop it alone or together with others. The inbox shows what has ended.
+      </p>
+    </div>
+  );
+}
+
+/** On a phone, most columns and their headings are hidden. */
+function SortSelect({ sort, onSort }: { sort: Sort<Column>; onSort: (sort: Sort<Column>) => void }) {
+  return (
+    <label class="out-field runs-narrow">
+      <span>Sort by</span>
+      <Select
+        value={sort.column}
+        options={SORTS}
+        onPick={(column) => onSort({ column, descending: column === "tokens" || column === "cost" })}
+      />
+    </label>
+  );
+}
+
+/** Asks before several runs are stopped. */
+function Question(props: { runs: readonly ActiveRun[]; onConfirm: () => void; onClose: () => void }) {
+  const { runs, onConfirm, onClose } = props;
+  return (
+    <Confirm
+      title={`Stop ${counted(runs.length, "run")}?`}
+      action={`Stop ${runs.length}`}
+      onConfirm={onConfirm}
+      onClose={onClose}
+    >
+      <p>Their agents stop now, with the jobs that they have given to others. This cannot be undone.</p>
+      <ul class="runs-question">
+        {runs.slice(0, 5).map((run) => (
+          <li key={run.runId}>{nameOfRun(run)}</li>
+        ))}
+        {runs.length > 5 && <li>and {runs.length - 5} more</li>}
+      </ul>
+    </Confirm>
+  );
+}
+
+function More({ limit, onMore }: { limit: number; onMore: () => void }) {
+  return (
+    <p class="out-more">
+      {limit < RUNS_MAX ? (
+        <button type="button" onClick={onMore}>
+          Show more
+        </button>
+      ) : (
+        `These are ${RUNS_MAX.toLocaleString()} of the unfinished runs. Others follow when they have ended.`
+      )}
+    </p>
+  );
+}
+
+export function RunsTab() {
+  const [limit, setLimit] = useState(RUNS);
+  const [sort, setSort] = useState<Sort<Column>>({ column: "state", descending: false });
+  const [question, setQuestion] = useState<readonly ActiveRun[]>();
+  const list = useReading(String(limit), () => ask("runs.list", { limit }));
+  const kept = useRef(list.value);
+  if (list.value !== undefined) kept.current = list.value;
+  const { again } = list;
+  usePolling(EVERY_MS, again);
+  useNews("attention", again);
+  const { stopping, done, stop } = useStopping(() => void again());
+  const runs = sorted(kept.current?.runs ?? [], sort);
+  const stoppable = runs.filter(({ mayStop }) => mayStop);
+  const selection = useSelection(stoppable.map(({ runId }) => runId));
+  const chosen = stoppable.filter(({ runId }) => selection.chosen.has(runId));
+  const begin = (some: readonly ActiveRun[]): void => {
+    if (some.length > 1) setQuestion(some);
+    else void stop(some);
+  };
+  return (
+    <div class="runs">
+      <h2>Runs</h2>
+      <p class="soft">Turns of agents that are running, waiting or queued.</p>
+      <Awaited {...list} value={kept.current} />
+      {kept.current !== undefined && runs.length === 0 && <Empty />}
+      {runs.length > 0 && (
+        <>
+          <div class="bar runs-bar">
+            <Counts runs={runs} />
+            <SortSelect sort={sort} onSort={setSort} />
+          </div>
+          {stoppable.length === 0 && <p class="soft">Your token may see these runs, but not stop them.</p>}
+          {stoppable.length > 0 && (
+            <Chosen
+              count={chosen.length}
+              stopping={stopping.size}
+              done={done}
+              onStop={() => begin(chosen)}
+              onClear={() => selection.choose([])}
+            />
+          )}
+          <RunsTable
+            {...{ runs, sort, stopping, chosen: selection.chosen, mayStop: stoppable.length > 0 }}
+            onSort={setSort}
+            onTurn={selection.turn}
+            onAll={(all) => selection.choose(all ? stoppable.map(({ runId }) => runId) : [])}
+            onStop={(run) => begin([run])}
+          />
+        </>
+      )}
+      {kept.current?.truncated === true && <More limit={limit} onMore={() => setLimit(RUNS_MAX)} />}
+      {question !== undefined && (
+        <Question
+          runs={question}
+          onConfirm={() => void stop(question)}
+          onClose={() => setQuestion(undefined)}
+        />
+      )}
+    </div>
+  );
+}

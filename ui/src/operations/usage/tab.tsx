@@ -1,0 +1,214 @@
+// The usage tab: tokens and cost of a period by day, and by agent, model, chain or session; budgets; export.
+// UT1: while other data is loading, the earlier data stays visible, so that the tab does not flicker.
+
+import "../status.css";
+import "../rows.css";
+import "./usage.css";
+import { useRef, useState } from "preact/hooks";
+import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
+import { optional } from "../../../../src/core/optional.ts";
+import { now } from "../../clock.ts";
+import { ask } from "../../gateway.ts";
+import { Awaited } from "../../parts/failure.tsx";
+import { counted, money, tokens } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
+import { complain, say } from "../../parts/notices.tsx";
+import { useReading } from "../../parts/reading.ts";
+import { Select } from "../../parts/select.tsx";
+import { go } from "../../route.ts";
+import { usePolling } from "../polling.ts";
+import { Budgets } from "./budgets.tsx";
+import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIOD_WORDS } from "./choice.ts";
+import { Days } from "./days.tsx";
+import { csvOf, download } from "./export.ts";
+import { type Sums, totalOf, UsageTable } from "./table.tsx";
+
+const EVERY_MS = 15_000;
+const LINES = 100;
+const MORE_LINES = 400;
+/** Maximum number of lines in one answer, a limit of the gateway. */
+const LINES_MAX = 5_000;
+/** More days than any period has. */
+const DAYS_MAX = 40;
+
+function paramsOf({ period, agentId }: Choice) {
+  return { days: daysOf(period, now()), ...optional({ agentId }) };
+}
+
+/** Reads a report. Returns the previous one until the first answer to a new request (UT1). */
+function useReport(key: string, read: () => Promise<UsageReport>) {
+  const reading = useReading(key, read);
+  const kept = useRef(reading.value);
+  if (reading.value !== undefined) kept.current = reading.value;
+  usePolling(EVERY_MS, reading.again);
+  const isOld = reading.value === undefined && kept.current !== undefined;
+  return { ...reading, value: kept.current, isOld };
+}
+
+function Exports({ choice }: { choice: Choice }) {
+  const [busy, setBusy] = useState(false);
+  const save = async (kind: "csv" | "json"): Promise<void> => {
+    if (busy) return;
+    setBusy(true);
+    try {
+      const { by, order } = choice;
+      const report = await ask("usage", { by, order, limit: LINES_MAX, ...paramsOf(choice) });
+      const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
+      const name = `parley-usage-${by}-${day(report.since)}-${day(now())}.${kind}`;
+      if (kind === "csv") download(name, csvOf(report), "text/csv");
+      else download(name, `${JSON.stringify(report, undefined, 2)}\n`, "application/json");
+      const count = counted(report.lines.length, "line");
+      say(report.truncated ? `The file has the first ${count}; there are more.` : `Exported ${count}.`);
+    } catch (problem) {
+      complain(problem);
+    }
+    setBusy(false);
+  };
+  return (
+    <span class="usage-export">
+      {(["csv", "json"] as const).map((kind) => (
+        <button key={kind} type="button" aria-disabled={busy} onClick={() => void save(kind)}>
+          Export {kind.toUpperCase()}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partial<Choice>) => void }) {
+  return (
+    <div class="bar out-filters usage-choices">
+      <fieldset class="usage-period">
+        <legend class="visually-hidden">Period</legend>
+        {PERIOD_WORDS.map(([period, words]) => (
+          <button
+            key={period}
+            type="button"
+            aria-pressed={choice.period === period}
+            onClick={() => onChoose({ period })}
+          >
+            {words}
+          </button>
+        ))}
+      </fieldset>
+      <label class="out-field">
+        <span>Group by</span>
+        <Select value={choice.by} options={GROUP_WORDS} onPick={(by) => onChoose({ by })} />
+      </label>
+      {choice.agentId !== undefined && (
+        <button type="button" onClick={() => onChoose({ agentId: undefined })}>
+          Only <Name text={choice.agentId} /> <span aria-hidden="true">×</span>
+          <span class="visually-hidden">: show all agents</span>
+        </button>
+      )}
+      <Exports choice={choice} />
+    </div>
+  );
+}
+
+function Totals({ total }: { total: Sums }) {
+  const cached = total.cacheRead + total.cacheWrite;
+  return (
+    <dl class="tiles usage-totals">
+      <div class="tile card">
+        <dt>Cost</dt>
+        <dd class="usage-figure">{money(total.cost)}</dd>
+        {total.cost === 0 && total.totalTokens > 0 && (
+          <dd class="soft">These models have no prices in the configuration.</dd>
+        )}
+      </div>
+      <div class="tile card">
+        <dt>Tokens</dt>
+        <dd class="usage-figure">{tokens(total.totalTokens)}</dd>
+        <dd class="soft">
+          {tokens(total.input)} input, {tokens(cached)} cached, {tokens(total.output)} output
+        </dd>
+      </div>
+      <div class="tile card">
+        <dt>Runs</dt>
+        <dd class="usage-figure">{total.runs.toLocaleString()}</dd>
+      </div>
+    </dl>
+  );
+}
+
+function Empty({ choice }: { choice: Choice }) {
+  return (
+    <div class="empty usage-empty">
+      <p>
+        <strong>No usage {choice.agentId === undefined ? "" : "of this agent "}in this period</strong>
+      </p>
+      <p>
+        When an agent has answered, the tokens and the cost of its model calls are counted here. Send a
+        message to an agent, or choose a longer period. Costs are in USD, by the prices in the configuration.
+      </p>
+    </div>
+  );
+}
+
+export function UsageTab({ about }: { about: string | undefined }) {
+  const choice = choiceIn(about);
+  const { by, order } = choice;
+  const [limit, setLimit] = useState(LINES);
+  const filter = `${choice.period} ${choice.agentId ?? ""}`;
+  const days = useReport(filter, () => ask("usage", { by: "day", limit: DAYS_MAX, ...paramsOf(choice) }));
+  const lines = useReport(`${filter} ${by} ${order} ${limit}`, () =>
+    ask("usage", { by, order, limit, ...paramsOf(choice) }),
+  );
+  const onChoose = (next: Partial<Choice>): void => {
+    setLimit(LINES);
+    go({ view: "operations", tab: "usage", about: addressOf({ ...choice, ...next }) }, true);
+  };
+  const total = days.value === undefined ? undefined : totalOf(days.value.lines);
+  const report = lines.value;
+  const isEmpty = total?.runs === 0;
+  return (
+    <div class="usage">
+      <h2>Usage</h2>
+      <p class="soft">Tokens and cost of ended runs, also of deleted sessions. Days are in UTC.</p>
+      {days.value?.partial === true && (
+        <p class="usage-note">
+          Your token covers only some sessions. Usage of others is not counted, and budgets are not shown.
+        </p>
+      )}
+      <Choices choice={choice} onChoose={onChoose} />
+      <Awaited value={days.value ?? report} problem={days.problem ?? lines.problem} again={days.again} />
+      {days.value !== undefined && total !== undefined && (
+        <div class={days.isOld ? "usage-old" : undefined} aria-busy={days.isOld}>
+          {isEmpty ? (
+            <Empty choice={choice} />
+          ) : (
+            <>
+              <Totals total={total} />
+              <div class="usage-top">
+                <Days
+                  days={daysFrom(days.value.since, now())}
+                  lines={days.value.lines}
+                  measure={order === "cost" && total.cost > 0 ? "cost" : "tokens"}
+                />
+                {days.value.partial !== true && <Budgets report={days.value} />}
+              </div>
+            </>
+          )}
+        </div>
+      )}
+      {report !== undefined && total !== undefined && !isEmpty && (
+        <div class={lines.isOld ? "usage-old" : undefined} aria-busy={lines.isOld}>
+          <UsageTable
+            report={report}
+            total={total}
+            choice={choice}
+            onOrder={(next) => onChoose({ order: next })}
+          />
+          {report.truncated && limit < LINES_MAX && (
+            <p class="out-more">
+              <button type="button" onClick={() => setLimit(Math.min(limit + MORE_LINES, LINES_MAX))}>
+                Show more
+              </button>
+            </p>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -5,7 +5,7 @@ import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
-import { FLAT_EVERY_CHARS, flat } from "../../core/text/text-delta.ts";
+import { flat, isFlatDue } from "../../core/text/text-delta.ts";
 import { outgoingFetch, withFetch } from "../../world/outgoing.ts";
 import { ABORTED, untilAborted } from "../loop/abort.ts";
 import { modelView } from "../loop/view.ts";
@@ -98,7 +98,7 @@ class Progress {
     if (part.type === "toolCall") this.#answer.addArguments(part, delta);
     const block = partial?.content[contentIndex];
     // Copies the text now and then, because pi-ai joins all deltas into a deep tree of strings.
-    if (block?.type !== "text" || block.text.length < this.#flatLength + FLAT_EVERY_CHARS) return;
+    if (block?.type !== "text" || !isFlatDue(this.#flatLength, block.text.length)) return;
     this.#flatLength = block.text.length;
     block.text = flat(block.text);
   }

@@ -7,8 +7,10 @@ export interface TextDelta {
   readonly text: string;
 }
 
-/** A growing text is stored in one piece again after this number of new characters. */
-export const FLAT_EVERY_CHARS = 32 * 1024;
+/** A growing text is stored in one piece again after this number of new characters, or later if long. */
+const FLAT_EVERY_CHARS = 32 * 1024;
+/** Number of copies of a long text until its length has doubled. */
+const COPIES_PER_DOUBLING = 8;
 
 /**
  * Returns the same text, stored in one piece. JavaScript engines store concatenated strings as trees. A tree
@@ -19,11 +21,19 @@ export function flat(text: string): string {
   return text.indexOf("\u0000", text.length - 1) < 0 ? text : text.slice(0);
 }
 
-/** Joins two texts in a time that does not depend on the length of the first. */
+/**
+ * Returns whether a text that grew from `before` to `after` characters is stored in one piece again. All
+ * copies together take a time in proportion to the length of the text.
+ */
+export function isFlatDue(before: number, after: number): boolean {
+  const every = Math.max(FLAT_EVERY_CHARS, 2 ** Math.floor(Math.log2(after)) / COPIES_PER_DOUBLING);
+  return Math.floor(after / every) > Math.floor(before / every);
+}
+
+/** Joins two texts. Over many calls, the time of one does not depend on the length of the first text. */
 export function grown(text: string, more: string): string {
   const after = text + more;
-  const isDue = Math.floor(after.length / FLAT_EVERY_CHARS) > Math.floor(text.length / FLAT_EVERY_CHARS);
-  return isDue ? flat(after) : after;
+  return isFlatDue(text.length, after.length) ? flat(after) : after;
 }
 
 /** Returns the text after the change, or undefined if an earlier change is missing. */

@@ -26,7 +26,9 @@ import {
   PROTOCOL_VERSIONS,
 } from "../../contract/protocol.ts";
 import { isObject } from "../../core/json.ts";
+import { jsonInSteps } from "../../core/json-steps.ts";
 import { optional } from "../../core/optional.ts";
+import { createPaces } from "../../core/pace.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { NodeRow } from "../../core/shapes/node.ts";
 import type { Timer, World } from "../../world.ts";
@@ -495,7 +497,7 @@ export class Connection {
       this.#answer(id, result);
       if (later === undefined) return undefined;
       const last = later.then(
-        (second) => this.#answer(id, second),
+        (second) => this.#answerInSteps(id, second),
         (error: unknown) => this.#answer(id, thrown(world, error, method)),
       );
       return { last };
@@ -507,6 +509,18 @@ export class Connection {
 
   #answer(id: string, result: Result<unknown>): void {
     if (this.#isClosed()) return;
-    this.#send(result.ok ? { type: "res", id, ok: true, payload: result.value } : this.#failure(id, result));
+    this.#send(this.#responseOf(id, result));
+  }
+
+  /** Answers with the end of a run, whose text can be long and is in the answer twice. */
+  async #answerInSteps(id: string, result: Result<unknown>): Promise<void> {
+    if (this.#isClosed()) return;
+    const pace = createPaces(this.#parts.world)("with this step");
+    const text = await jsonInSteps(this.#responseOf(id, result), pace);
+    if (!this.#isClosed()) this.#outlet.frame(text);
+  }
+
+  #responseOf(id: string, result: Result<unknown>): object {
+    return result.ok ? { type: "res", id, ok: true, payload: result.value } : this.#failure(id, result);
   }
 }

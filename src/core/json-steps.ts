@@ -1,0 +1,45 @@
+// Encodes plain data with long texts as JSON, in steps between which other work can run.
+
+import type { Pace } from "./pace.ts";
+
+/** A longer text is encoded in pieces. */
+const LONG_CHARS = 256 * 1024;
+const PIECE_CHARS = 64 * 1024;
+
+/** Returns the same JSON as `JSON.stringify`, but may escape a character between two pieces. */
+export async function jsonInSteps(value: object, pace: Pace): Promise<string> {
+  const encoded = new Map<string, readonly string[]>();
+  for (const text of new Set(longTexts(value))) {
+    const pieces: string[] = [];
+    for (let at = 0; at < text.length; at += PIECE_CHARS) {
+      pieces.push(JSON.stringify(text.slice(at, at + PIECE_CHARS)).slice(1, -1));
+      const rest = pace();
+      if (rest !== undefined) await rest;
+    }
+    encoded.set(text, ['"', ...pieces, '"']);
+  }
+  return [...piecesOf(value, encoded)].join("");
+}
+
+function longTexts(value: unknown): string[] {
+  if (typeof value === "string") return value.length > LONG_CHARS ? [value] : [];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(longTexts) : [];
+}
+
+function* piecesOf(value: unknown, encoded: ReadonlyMap<string, readonly string[]>): Generator<string> {
+  const known = typeof value === "string" ? encoded.get(value) : undefined;
+  if (known !== undefined) yield* known;
+  else if (typeof value !== "object" || value === null || longTexts(value).length === 0)
+    yield JSON.stringify(value) ?? "null";
+  else {
+    const isList = Array.isArray(value);
+    const fields = Object.entries(value).filter(([, field]) => isList || field !== undefined);
+    yield isList ? "[" : "{";
+    for (const [at, [name, field]] of fields.entries()) {
+      if (at > 0) yield ",";
+      if (!isList) yield `${JSON.stringify(name)}:`;
+      yield* piecesOf(field, encoded);
+    }
+    yield isList ? "]" : "}";
+  }
+}

@@ -26,6 +26,8 @@ export interface Ground {
   of(session: number): Promise<GatewayClient>;
   /** Sends SIGKILL to the gateway, as the system does when memory runs out. */
   kill(): Promise<void>;
+  /** Stops the gateway gracefully. */
+  stop(): Promise<void>;
   /** Restarts the gateway on the same store; resolves when it accepts connections. */
   start(): Promise<void>;
   /** Returns the gateway's memory in MB after a garbage collection. Needs `MEMORY_FLAGS`. */
@@ -130,6 +132,9 @@ export async function onGround<T>(options: Options, work: (ground: Ground) => Pr
       of: (session) => dial(tokenOf(session)),
       kill: async () => {
         if (gateway !== undefined) await ended(gateway, "SIGKILL");
+      },
+      stop: async () => {
+        if (gateway !== undefined) await ended(gateway, "SIGTERM");
       },
       start,
       memory: async () => {

@@ -4,6 +4,7 @@ import { appends } from "./appends.ts";
 import { conversations } from "./conversations.ts";
 import { fanOut, memory, recovery } from "./endurance.ts";
 import { histories } from "./histories.ts";
+import { idleMemory } from "./idle-memory.ts";
 import { installSize } from "./install.ts";
 import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
@@ -33,6 +34,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   clients: fanOut,
   recovery,
   memory,
+  idle: () => idleMemory(),
   lists,
   search: searches,
   history: histories,

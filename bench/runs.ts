@@ -33,8 +33,8 @@ export async function modelCall(modelUrl: string): Promise<void> {
 }
 
 /** Executes a run, and resolves when the client knows of its end. */
-async function oneRun(client: GatewayClient, session: number): Promise<void> {
-  const end = await client.agent({ sessionKey: keyOf(session), message: "hello" }).done;
+async function oneRun(client: GatewayClient, session: number, message = "hello"): Promise<void> {
+  const end = await client.agent({ sessionKey: keyOf(session), message }).done;
   if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);
 }
 
@@ -48,6 +48,7 @@ export async function runsAtOnce(
   clients: readonly GatewayClient[],
   runs: number,
   admin: GatewayClient,
+  message?: string,
 ): Promise<AtOnce> {
   const samplesMs: number[] = [];
   let begun = 0;
@@ -55,7 +56,7 @@ export async function runsAtOnce(
     for (let at = 1; begun < runs; at += 1) {
       begun += 1;
       const from = performance.now();
-      await oneRun(client, session);
+      await oneRun(client, session, message);
       samplesMs.push(performance.now() - from);
       if (at % RESET_EVERY === 0) await admin.request("sessions.reset", { key: keyOf(session) });
     }

@@ -22,5 +22,5 @@ export async function watcher(url: string, caps: readonly string[]) {
     }
   });
   await joined.promise;
-  return { counted, leave: () => socket.terminate() };
+  return { counted, leave: () => socket.terminate(), stopReading: () => socket.pause() };
 }

@@ -1,7 +1,8 @@
-// Runs before each test file, also if several files share a process. Undoes the setup of each test
-// afterwards.
+// Runs before each test file, also if several files share a process. Undoes the setup of each test,
+// and of the file, afterwards.
 
-import { afterEach } from "vitest";
-import { cleanUp } from "./kit/cleanup.ts";
+import { afterAll, afterEach } from "vitest";
+import { cleanUp, cleanUpFile } from "./kit/cleanup.ts";
 
 afterEach(cleanUp);
+afterAll(cleanUpFile);

@@ -20,18 +20,38 @@ function isRoomy(folder: string): boolean {
 /** The folder for files of tests. */
 export const GROUND = isRoomy(MEMORY) ? MEMORY : tmpdir();
 
-const cleanups: (() => Promise<void> | void)[] = [];
+type Action = () => Promise<void> | void;
+
+const cleanups: Action[] = [];
+const fileCleanups: Action[] = [];
 
 /** Runs the registered clean-up steps in reverse order. */
 export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
 
+/** Opens something that all tests of a file share: it is cleaned up after the file. */
+export async function forFile<T>(open: () => Promise<T>): Promise<T> {
+  const ofTest = cleanups.splice(0);
+  try {
+    return await open();
+  } finally {
+    fileCleanups.push(...cleanups.splice(0));
+    cleanups.push(...ofTest);
+  }
+}
+
+/** Runs the clean-up steps of `forFile`. */
+export async function cleanUpFile(): Promise<void> {
+  cleanups.push(...fileCleanups.splice(0));
+  await cleanUp();
+}
+
 /**
  * Registers a clean-up step that runs after the test (tests/setup-file.ts). Without a test runner, the
  * caller calls `cleanUp`.
  */
-export function cleanup(action: () => Promise<void> | void): void {
+export function cleanup(action: Action): void {
   cleanups.push(action);
 }
 

@@ -56,6 +56,18 @@ export interface Shown {
   readonly text: string;
 }
 
+/** The folder of compiled code, and the folders that no sandbox may use, of all boxes of this test process. */
+const cacheDir = mkdtempSync(join(tmpdir(), "parley-sandbox-cache-"));
+process.once("exit", () => rmSync(cacheDir, { recursive: true, force: true }));
+const keptOut: string[] = [];
+let shared: SandboxFinder | undefined;
+
+/** All boxes share one finder, because a new one first tries out the backend. */
+function sharedFinder(): SandboxFinder {
+  shared ??= finderWith(keptOut, cacheDir);
+  return shared;
+}
+
 /** The environment of one test, in its own folder. */
 export class Box {
   readonly folder: string;
@@ -69,7 +81,8 @@ export class Box {
     this.folder = realpathSync(mkdtempSync(join(tmpdir(), "parley-sandbox-")));
     this.workspace = join(this.folder, "workspace");
     this.outside = join(this.folder, "outside");
-    this.finder = finderWith([this.outside], join(this.folder, "cache"));
+    this.finder = sharedFinder();
+    keptOut.push(this.outside);
   }
 
   async sandbox(shell: Shell = {}): Promise<Sandbox> {
@@ -105,7 +118,13 @@ export class Box {
     return toolResult(await tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args }));
   }
 
+  /** Returns the folders of compiled code, one for each workspace. */
+  codeCaches(): string[] {
+    return readdirSync(cacheDir);
+  }
+
   remove(): void {
+    keptOut.splice(keptOut.indexOf(this.outside), 1);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -5,8 +5,9 @@ import { expect, test } from "vitest";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import type { ToolResultOf } from "../../../src/contract/tools.ts";
 import type { TokenScope, TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
-import { joined, openHouse, openRaw, TOKEN } from "../kit.ts";
-import { joinedNode, pairedDevice } from "../nodes/kit.ts";
+import { forFile } from "../../kit/cleanup.ts";
+import { type House, joined, openHouse, openRaw, TOKEN } from "../kit.ts";
+import { type Device, joinedNode, pairedDevice } from "../nodes/kit.ts";
 
 const ORDER: TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
 const TOKENS: TokenSettings[] = [
@@ -16,11 +17,21 @@ const TOKENS: TokenSettings[] = [
   { token: "research-only", role: "operator", scopes: ["operator.admin"], sessions: ["agent:research:*"] },
 ];
 
+let everyones: Promise<{ house: House; key: Device }> | undefined;
+
+/** One gateway with a paired device for all methods, because it executes none of the requests. */
+function sharedHouse(): Promise<{ house: House; key: Device }> {
+  everyones ??= forFile(async () => {
+    const house = await openHouse({ gateway: { tokens: TOKENS } });
+    return { house, key: await pairedDevice(house, "node") };
+  });
+  return everyones;
+}
+
 test.each(Object.keys(METHODS) as MethodName[])(
   "%s accepts its scope and those that imply it, and no other",
   async (method) => {
-    const house = await openHouse({ gateway: { tokens: TOKENS } });
-    const key = await pairedDevice(house, "node");
+    const { house, key } = await sharedHouse();
     for (const token of [...ORDER, "nobody", "node"]) {
       const raw =
         token === "node" ? await joinedNode(house, key, { token }) : await joined(house, { auth: { token } });

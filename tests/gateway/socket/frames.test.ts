@@ -3,7 +3,8 @@
 import { expect, test } from "vitest";
 import { NODE } from "../../../src/contract/methods/parts.ts";
 import { METHODS, type MethodName, methodOf } from "../../../src/contract/methods.ts";
-import { joined, openHouse, openRaw, type Raw } from "../kit.ts";
+import { forFile } from "../../kit/cleanup.ts";
+import { type House, joined, openHouse, openRaw, type Raw } from "../kit.ts";
 import { joinedNode, NODE_TOKENS, pairedDevice } from "../nodes/kit.ts";
 
 async function stillWorks(raw: Raw): Promise<void> {
@@ -206,11 +207,16 @@ function rightValue({ type, enum: one, properties = {}, required = [] }: Schema)
   return type === "object" ? rightFields(properties, required) : (one?.[0] ?? "x");
 }
 
-/** Connects a caller who may use the method: for node methods a paired device. */
+let everyones: Promise<House> | undefined;
+
+/**
+ * Connects a caller who may use the method: for node methods a paired device. All use one gateway, because
+ * it refuses their requests.
+ */
 async function asker(method: MethodName): Promise<Raw> {
-  if (METHODS[method].scope !== NODE) return joined(await openHouse());
-  const house = await openHouse({ gateway: { tokens: NODE_TOKENS } });
-  return joinedNode(house, await pairedDevice(house));
+  everyones ??= forFile(() => openHouse({ gateway: { tokens: NODE_TOKENS } }));
+  const house = await everyones;
+  return METHODS[method].scope === NODE ? joinedNode(house, await pairedDevice(house)) : joined(house);
 }
 
 function rightFields(properties: Record<string, Schema>, required: readonly string[]) {

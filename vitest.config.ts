@@ -17,7 +17,7 @@ const SHARED = globSync("tests/**/*.test.ts").filter((file) => {
  * these would run last and alone. Not those of tests/e2e: processes with heartbeats should not compete with
  * all of these at once.
  */
-const LONG = /\/tests\/(sim|fuzz|contract)\//;
+const LONG = /\/tests\/(sim|fuzz|contract|cli\/wake)/;
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -10,7 +10,7 @@ import type { AgentEvent, ChatEvent } from "../../src/contract/events.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import type { World } from "../../src/world.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { writeHome } from "../kit/process/fleet.ts";
 
 export const TOKEN = "a-token-that-is-for-tests";
@@ -97,6 +97,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   writeHome(home, acpConfig(home, options));
   const loaded = loadSettings({ env: {}, home });
   if (!loaded.ok) throw new Error(loaded.error);
+  await putEmptyStore(loaded.value.settings.store.dir);
   const { PATH = "" } = process.env;
   const opened = await openApp({
     settings: loaded.value.settings,

@@ -28,7 +28,7 @@ import {
   storeTools,
 } from "../../src/main.ts";
 import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
-import { cleanup, quietWorld } from "../kit/engine/engine.ts";
+import { cleanup, putEmptyStore, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
 
@@ -48,6 +48,7 @@ async function openGateway(
   });
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
+  if (settings.store.postgresUrl === undefined) await putEmptyStore(settings.store.dir);
   const app = await openApp({
     settings,
     world: quietWorld(),

@@ -20,6 +20,7 @@
 // `die`: it exits instead.
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -27,9 +28,11 @@ import * as acp from "@agentclientprotocol/sdk/unstable";
 import { optional } from "../../src/core/optional.ts";
 
 const SELF = fileURLToPath(import.meta.url);
+/** Keeps compiled code for the next start, because tests start the agent often. */
+const CACHED = 'data:text/javascript,import module from "node:module"; module.enableCompileCache();';
 
 /** The command that starts the ACP agent. */
-export const ACP_AGENT: readonly string[] = [process.execPath, SELF];
+export const ACP_AGENT: readonly string[] = [process.execPath, "--import", CACHED, SELF];
 
 interface Kept {
   readonly id: string;
@@ -359,4 +362,8 @@ function serve(): void {
     );
 }
 
-if (process.argv[1] === SELF) serve();
+if (process.argv[1] === SELF) {
+  serve();
+  // Tests kill most agents, so that they never write the cache at their end.
+  flushCompileCache();
+}

@@ -4,7 +4,7 @@ import { openApp } from "../../src/app.ts";
 import { loadSettings } from "../../src/config.ts";
 import { connect } from "../../src/contract/client/node.ts";
 import type { World } from "../../src/world.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { type Script, startModelServer } from "../kit/model-server/server.ts";
 import { type Collector, startCollector } from "../kit/otlp-collector.ts";
 import { TOKEN, writeHome } from "../kit/process/fleet.ts";
@@ -54,6 +54,7 @@ export async function openStage(options: StageOptions) {
   writeHome(home, { ...configOf(model.url, collector.url, options.traces), ...options.config });
   const loaded = loadSettings({ env: {}, home });
   if (!loaded.ok) throw new Error(loaded.error);
+  await putEmptyStore(loaded.value.settings.store.dir);
   const opened = await openApp({
     settings: loaded.value.settings,
     world: options.world ?? quietWorld(),

@@ -1,6 +1,14 @@
 // The real engine on a real store in its own folder, with a scripted executor, and crashes at chosen commits.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { optional } from "../../../src/core/optional.ts";
 import type { AssistantMessage } from "../../../src/core/shapes/message.ts";
@@ -173,12 +181,17 @@ async function makeEmptyFile(): Promise<Buffer> {
   }
 }
 
+/** Puts the file of an empty store into a folder that is missing or empty. */
+export async function putEmptyStore(dir: string): Promise<void> {
+  if (existsSync(dir) && readdirSync(dir).length > 0) return;
+  emptyFile ??= makeEmptyFile();
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  writeFileSync(join(dir, STORE_FILE), await emptyFile, { mode: 0o600 });
+}
+
 /** The embedded store in a folder. The caller closes it. */
 export async function openEmbedded(dir: string, world: World = quietWorld()): Promise<Store> {
-  if (existsSync(dir) && readdirSync(dir).length === 0) {
-    emptyFile ??= makeEmptyFile();
-    writeFileSync(join(dir, STORE_FILE), await emptyFile, { mode: 0o600 });
-  }
+  await putEmptyStore(dir);
   return openSqlite({ dir, durability: "normal", log: world.log });
 }
 

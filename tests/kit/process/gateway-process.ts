@@ -2,8 +2,9 @@
 // only by its pid.
 
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
-import { cleanup, temporaryFolder } from "../engine/engine.ts";
+import { cleanup, putEmptyStore, temporaryFolder } from "../engine/engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
 
 /** A busy machine takes long to load the code for the first connection. */
@@ -43,6 +44,7 @@ export function homeWith(config: Record<string, unknown>): string {
 
 export async function startProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
   const home = options.home ?? homeWith(options.config ?? {});
+  if (options.config?.store === undefined) await putEmptyStore(join(home, ".parley", "state"));
   const child = launch(home, ["gateway"], [], options.env);
   let stdout = "";
   let stderr = "";

@@ -2,19 +2,17 @@
 // more, and searches for mutants.
 
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../../kit/engine/engine.ts";
-import { tellAll } from "../workers.ts";
+import { CODE_CACHE, tellAll } from "../workers.ts";
 
-const STORIES = 5;
+const STORIES = 3;
 const PATIENCE_MS = 300_000;
 
 test("CS1-CS5 hold in the first simulated stories of several processes on one store, and a seed repeats its story", {
   timeout: PATIENCE_MS,
 }, async () => {
-  const cacheDir = temporaryFolder();
   const tell = async (workers: number): Promise<(readonly [number, string])[]> => {
     const marks: (readonly [number, string])[] = [];
-    const order = { from: 1, count: STORIES, workers, cacheDir, cluster: true };
+    const order = { from: 1, count: STORIES, workers, cacheDir: CODE_CACHE, cluster: true };
     const wrong = await tellAll(order, (line) => marks.push([line.seed, line.mark]));
     expect(
       wrong,

@@ -4,11 +4,12 @@
 import { builtinProviders } from "@earendil-works/pi-ai/providers/all";
 import { ANTHROPIC_MODELS } from "@earendil-works/pi-ai/providers/anthropic.models";
 import { OPENAI_MODELS } from "@earendil-works/pi-ai/providers/openai.models";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import { clientKind } from "../../src/agent/model/clients.ts";
 import type { ModelRequest } from "../../src/agent/model/model.ts";
 import { type Entry, ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import { THINKING_LEVELS } from "../../src/core/shapes/settings/settings.ts";
+import { both, rounds, share, test } from "../kit/deep.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import {
   CLIENTS,
@@ -155,6 +156,7 @@ function randomRequest(roll: Dice, api: WireApi, modelId: string): ModelRequest 
 }
 
 const SEED = "bodies-1";
+const RANDOM = rounds(30, 150);
 
 describe.each(WIRE_APIS)("%s", (api) => {
   test.each(THINKING_LEVELS)(
@@ -167,26 +169,35 @@ describe.each(WIRE_APIS)("%s", (api) => {
     },
   );
 
-  test(`our client sends the same body and headers as pi-ai for 150 random requests (seed ${SEED})`, async () => {
-    const roll = dice(`${SEED} ${api}`);
-    for (let round = 0; round < 150; round += 1)
-      await expectSame(api, randomRequest(roll, api, "test-model"));
-  }, 120_000);
+  both(
+    `our client sends the same body and headers as pi-ai for ${RANDOM} random requests (seed ${SEED})`,
+    async () => {
+      const roll = dice(`${SEED} ${api}`);
+      for (let round = 0; round < RANDOM; round += 1)
+        await expectSame(api, randomRequest(roll, api, "test-model"));
+    },
+    120_000,
+  );
 });
 
-test("anthropic-messages: for each model in pi-ai's catalogue our client sends the same body and headers", async () => {
-  const api = "anthropic-messages";
-  const roll = dice(SEED);
-  for (const id of Object.keys(ANTHROPIC_MODELS)) {
-    for (const thinking of THINKING_LEVELS) {
-      for (const reasoning of [true, false]) {
-        const model = modelOf(providerAt(`${server.url}/v1`, api), { id, reasoning });
-        await expectSame(api, requestFor(model, { thinking, tools: roll.of([[], [ECHO]]) }));
+both(
+  "anthropic-messages: for each model in pi-ai's catalogue our client sends the same body and headers",
+  async () => {
+    const api = "anthropic-messages";
+    const roll = dice(SEED);
+    for (const id of Object.keys(ANTHROPIC_MODELS)) {
+      for (const thinking of share(["off", "high"], THINKING_LEVELS)) {
+        for (const reasoning of [true, false]) {
+          const model = modelOf(providerAt(`${server.url}/v1`, api), { id, reasoning });
+          await expectSame(api, requestFor(model, { thinking, tools: roll.of([[], [ECHO]]) }));
+        }
       }
+      for (let round = 0; round < rounds(1, 5); round += 1)
+        await expectSame(api, randomRequest(roll, api, id));
     }
-    for (let round = 0; round < 5; round += 1) await expectSame(api, randomRequest(roll, api, id));
-  }
-}, 120_000);
+  },
+  120_000,
+);
 
 test("for each provider in pi-ai's catalogue, requests go through pi-ai or our client sends the same body", async () => {
   const kinds = new Map<string, string>();

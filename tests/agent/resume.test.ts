@@ -1,7 +1,7 @@
 // A turn that crashes between any two steps, and continues from its stored transcript.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { modelView } from "../../src/agent/loop/view.ts";
 import type { ModelPort } from "../../src/agent/model/model.ts";
 import {
@@ -12,6 +12,7 @@ import {
   toolCallsOf,
 } from "../../src/core/shapes/message.ts";
 import type { ToolSpec } from "../../src/core/shapes/tool.ts";
+import { rounds, both as test } from "../kit/deep.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { Crash, OFFLINE, startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
 
@@ -94,7 +95,7 @@ test("L2: after a crash at any append the turn ends with the same result, and no
         expectRunOnce(entries, counts);
       }
     }),
-    { numRuns: 60 },
+    { numRuns: rounds(15, 60) },
   );
 });
 

@@ -1,7 +1,7 @@
 // The messages that a model sees of a transcript, and the positions at which compaction may cut a transcript.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { compact, planCut } from "../../src/agent/loop/compaction.ts";
 import { matchResults, modelView } from "../../src/agent/loop/view.ts";
 import type { ModelPort, ResolvedModel } from "../../src/agent/model/model.ts";
@@ -15,6 +15,7 @@ import {
   ZERO_USAGE,
 } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS, PROVIDER_APIS } from "../../src/core/shapes/settings/settings.ts";
+import { rounds, both as test } from "../kit/deep.ts";
 import { startModelServer, TEST_MODEL } from "../kit/model-server/server.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { OFFLINE, userSays } from "./turn-kit.ts";
@@ -93,7 +94,7 @@ test("V1, V2: a model sees any transcript with paired tool calls, merged user me
       });
       expect(expected).toEqual([]);
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(100, 500) },
   );
 });
 
@@ -113,7 +114,7 @@ test("C1: compaction never separates a tool call from its result, and keeps at l
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(100, 500) },
   );
 });
 
@@ -229,7 +230,7 @@ test.each(PROVIDER_APIS)(
         const results = served.flatMap((one) => (one.role === "tool" ? [one.callId] : []));
         expect(results).toEqual(calls);
       }),
-      { numRuns: 40 },
+      { numRuns: rounds(8, 40) },
     );
     await server.close();
   },

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { drive } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
-const NEW_INPUTS = 3;
+const NEW_INPUTS = 2;
 /** Time limit of a target, in case that it hangs. */
 const TARGET_MAX_MS = 120_000;
 

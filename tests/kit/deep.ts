@@ -27,6 +27,10 @@ export const test = Object.assign(quick(vitestTest.extend({})), { deep: deep(vit
 /** Vitest's `test`, for the cases of `share`. */
 export const both = vitestTest;
 
+/** Returns the number of repetitions that run here. */
+export const rounds = (quickRounds: number, deepRounds: number): number =>
+  isDeep ? deepRounds : quickRounds;
+
 /** Returns the cases that run here. */
 export function share<const T>(quickCases: readonly T[], deepCases: readonly T[]): readonly T[] {
   return isDeep ? deepCases : quickCases;

@@ -1,13 +1,14 @@
 // Runs the same searches on the same texts in both databases, which must find the same messages.
 
 import * as fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { lexemesOf, vectorsOf } from "../../src/store/queries/transcripts/search-lexemes.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import { rounds, both as test } from "../kit/deep.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { openPostgresStore, type PostgresStore } from "../kit/store/postgres.ts";
 import { sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
@@ -73,7 +74,7 @@ test("X2: both databases find the same messages for any search text", async () =
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: rounds(15, 60) },
   );
 });
 

@@ -2,10 +2,11 @@
 // exception.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { fail, toolFailure } from "../../src/core/shapes/errors.ts";
 import { readArguments } from "../../src/tools/arguments.ts";
 import { describeTools } from "../../src/tools/catalog.ts";
+import { rounds, both as test } from "../kit/deep.ts";
 import { type App, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
 
 let app: App;
@@ -293,6 +294,6 @@ test("any JSON as arguments gets an answer, and no exception is thrown", async (
       const result = await app.call(MAIN, name, args);
       expect(result).toBeTypeOf("object");
     }),
-    { numRuns: 200 },
+    { numRuns: rounds(40, 200) },
   );
 });

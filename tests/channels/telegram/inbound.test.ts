@@ -1,10 +1,11 @@
 // Telegram updates: every kind of message, and updates that contain no message.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
 import { readBatch } from "../../../src/channels/telegram/listen.ts";
 import { readUpdate, type TelegramAccountContext } from "../../../src/channels/telegram/update.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 import type { Json } from "../../kit/platforms/telegram/state.ts";
 import { ADA, DIRECT, FORUM, GROUP, TOPIC, USERNAME } from "./ground.ts";
 
@@ -353,7 +354,7 @@ test("TU1: no input causes an exception, and an accepted message is complete", (
         expect(text !== "" || read.files.length > 0).toBe(true);
       }
     }),
-    { numRuns: 3_000 },
+    { numRuns: rounds(300, 3_000) },
   );
 });
 

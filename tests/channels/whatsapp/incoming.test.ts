@@ -2,8 +2,9 @@
 
 import { createServer } from "node:net";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { readWebHook } from "../../../src/channels/whatsapp/incoming.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { listenHere } from "../../kit/loopback.ts";
 import { ACCESS_TOKEN, webHook } from "../../kit/platforms/whatsapp-server.ts";
@@ -334,6 +335,6 @@ test("WI1: whatever a signed body contains, each resulting message is complete",
         expect(Number.isSafeInteger(sentAtMs)).toBe(true);
       }
     }),
-    { numRuns: 3_000 },
+    { numRuns: rounds(300, 3_000) },
   );
 });

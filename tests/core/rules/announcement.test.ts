@@ -1,11 +1,12 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import {
   type AnnouncedStatus,
   type AnnouncementFacts,
   announcedFacts,
   composeAnnouncement,
 } from "../../../src/core/rules/announcement.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 
 const normaliseAnnouncement = (words: string, given: AnnouncementFacts): string =>
   composeAnnouncement(announcedFacts(words, given));
@@ -126,7 +127,7 @@ test("I12: whatever the model writes, each label appears once and the status is 
       expect(lines[0]).toBe(`Status:${given}`);
       expect(lines.at(-1)).toMatch(/^Stats:/);
     }),
-    { numRuns: 2000 },
+    { numRuns: rounds(400, 2000) },
   );
 });
 

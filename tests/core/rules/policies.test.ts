@@ -1,10 +1,11 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import { decideSend } from "../../../src/core/rules/send-policy.ts";
 import { decideTool, type PlacedFilter } from "../../../src/core/rules/tool-policy.ts";
 import { chatTypeOf } from "../../../src/core/shapes/session-key.ts";
 import type { ChatType, SendPolicySettings, SendRule } from "../../../src/core/shapes/settings/settings.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 
 const CHANNELS = ["telegram", "discord", "webchat"];
 const TYPES: ChatType[] = ["direct", "group", "room", "thread"];
@@ -52,7 +53,7 @@ test("SP2: a matching deny always wins, else a matching allow, else the default,
       expect(decideSend(asked, given).allowed).toBe(expected);
       expect(decideSend(asked, { ...given, rules: given.rules.toReversed() }).allowed).toBe(expected);
     }),
-    { numRuns: 2000 },
+    { numRuns: rounds(400, 2000) },
   );
 });
 
@@ -122,7 +123,7 @@ test("TP1, TP2: a matching deny in any filter wins; every non-empty allow list m
       const listed = given.every(({ filter }) => filter.allow.length === 0 || hits(filter.allow, name));
       expect(decideTool(name, given).allowed).toBe(!denied && listed);
     }),
-    { numRuns: 2000 },
+    { numRuns: rounds(400, 2000) },
   );
 });
 

@@ -1,7 +1,7 @@
 // The tools of a session, in any spawn tree with any configuration. policies.test.ts tests single filters.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import {
   type ChainLink,
   isSandboxed,
@@ -10,6 +10,7 @@ import {
 } from "../../../src/core/rules/sandbox-policy.ts";
 import { decideTool, filtersFor, SESSION_TOOLS, withheldTools } from "../../../src/core/rules/tool-policy.ts";
 import { SANDBOX_MODES, type Settings, type ToolFilter } from "../../../src/core/shapes/settings/settings.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 
 const NAMES = [...SESSION_TOOLS, "read", "write", "edit", "exec"];
@@ -107,7 +108,7 @@ test("I13: with any configuration, a child's tools are a subset of its requester
       for (const name of toolsOf(chain, seed)) expect(requester).toContain(name);
       if (isSandboxed(above, settingsOf(seed))) expect(isSandboxed(chain, settingsOf(seed))).toBe(true);
     }),
-    { numRuns: 2000 },
+    { numRuns: rounds(400, 2000) },
   );
 });
 
@@ -128,7 +129,7 @@ test("TP1: a session never has a tool that any of its filters denies", () => {
       if (isSandboxed(chain, settingsOf(seed))) denied.push({ ...seed, sandbox: deny(seed.sandbox) });
       for (const one of denied) expect(toolsOf(chain, one)).not.toContain(name);
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -150,7 +151,7 @@ test("I13: a new deny, a lower depth limit, a sandbox and a deleted requester ne
       }[how]();
       for (const tool of after) expect(before).toContain(tool);
     }),
-    { numRuns: 2000 },
+    { numRuns: rounds(400, 2000) },
   );
 });
 
@@ -160,7 +161,7 @@ test("at the depth limit no configuration allows a spawn", () => {
       if (chain[0].spawnDepth < seed.maxSpawnDepth) return;
       expect(toolsOf(chain, seed)).not.toContain("sessions_spawn");
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 

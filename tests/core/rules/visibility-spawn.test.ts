@@ -2,7 +2,7 @@
 // visibility.test.ts tests other sessions.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { ChainLink, SpawnChain } from "../../../src/core/rules/sandbox-policy.ts";
 import {
   type AccessRules,
@@ -18,6 +18,7 @@ import {
   type Settings,
   VISIBILITY_MODES,
 } from "../../../src/core/shapes/settings/settings.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 
 const AGENTS = ["main", "ops", "research"];
@@ -99,7 +100,7 @@ test("I13: a sub-agent sees its own tree, and otherwise only sessions that its r
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -117,7 +118,7 @@ test("I13: a sub-agent sees what both may see, itself and its requester; a reque
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -136,7 +137,7 @@ test("I13: the sandbox limit of a requester applies to its children, whatever th
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(100, 500) },
   );
 });
 
@@ -153,7 +154,7 @@ test("I9: a refusal to a sub-agent is the same for existing and missing sessions
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -171,7 +172,7 @@ test("I9: the database prefilter keeps every row that a sub-agent may see", () =
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(100, 500) },
   );
 });
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import { hasScope } from "../../../src/core/rules/scopes.ts";
 import {
@@ -13,6 +13,7 @@ import {
 } from "../../../src/core/rules/visibility.ts";
 import { type TokenScope, VISIBILITY_MODES } from "../../../src/core/shapes/settings/settings.ts";
 import { matchesPattern } from "../../../src/core/text/pattern.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 
 const AGENTS = ["main", "ops", "research"];
 const ALL_ACCESS: Access[] = [
@@ -98,7 +99,7 @@ test("I9: self ⊆ tree ⊆ agent ⊆ all, for all sessions and viewers, with or
         });
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -116,7 +117,7 @@ test("I9: a sandbox and its limit never make more sessions visible", () => {
         if (clamped) expect(to.key === from.key || to.ancestors.includes(from.key)).toBe(true);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -180,7 +181,7 @@ test("I9: the database prefilter keeps every row that the visibility check allow
         }
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -298,7 +299,7 @@ test("I9: after changing the settings that a refusal names, the access is allowe
         expect(allows("read", lifted, to, after)).toBe(true);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 
@@ -314,7 +315,7 @@ test("I9: a refusal is the same for existing and missing sessions", () => {
         if (!real.allowed && !imagined.allowed) expect(real).toEqual(imagined);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: rounds(200, 1000) },
   );
 });
 

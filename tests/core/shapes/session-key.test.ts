@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import {
   agentIdInKey,
   canonicalKey,
@@ -18,6 +18,7 @@ import {
   parseKey,
   routeOfKey,
 } from "../../../src/core/shapes/session-key.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 import { sessionRow } from "../rows.ts";
 
 const RULES: KeyRules = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" };
@@ -119,7 +120,7 @@ test("K1: every key, even with hostile ids, is the same after formatting and par
       fc.pre(key.length <= 512);
       expect(parseKey(key)).toEqual({ ok: true, value: parsed });
     }),
-    { numRuns: 3000 },
+    { numRuns: rounds(600, 3000) },
   );
 });
 
@@ -130,7 +131,7 @@ test("K1: the canonical form of a canonical key is the key itself, for every cal
       fc.pre(key.length <= 512 && !isMain(parsed));
       expect(canonicalKey(key, { agentId: caller }, rules)).toEqual({ ok: true, value: key });
     }),
-    { numRuns: 2000 },
+    { numRuns: rounds(400, 2000) },
   );
 });
 
@@ -173,7 +174,7 @@ test("K1: making a key canonical twice gives the same result as once", () => {
       expect(canonicalKey(once.value, { agentId: "other" }, rules)).toEqual(once);
       expect(once.value.length).toBeLessThanOrEqual(512);
     }),
-    { numRuns: 4000 },
+    { numRuns: rounds(800, 4000) },
   );
 });
 
@@ -184,7 +185,7 @@ test("K2: an id from a platform adds no part and no invisible character to a key
       expect(encoded).not.toMatch(/[:\s\p{Cc}\u200b-\u200f\u202a-\u202e]/u);
       expect(encoded.isWellFormed()).toBe(true);
     }),
-    { numRuns: 2000 },
+    { numRuns: rounds(400, 2000) },
   );
   expect(encodeOutsideId("a:b c%d\u0007")).toBe("a%3Ab%20c%25d%07");
   expect(encodeOutsideId("-100Äß")).toBe("-100Äß");

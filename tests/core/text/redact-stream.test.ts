@@ -1,6 +1,7 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { Redactor } from "../../../src/core/text/redact/redact.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 
 const letters = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
 const SECRETS = [
@@ -73,7 +74,7 @@ test("any text is redacted in the same way, however it is split", () => {
       fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 }),
       (text, sizes) => inPieces(redactor, text, sizes) === redactor.mask(text),
     ),
-    { numRuns: 3_000 },
+    { numRuns: rounds(500, 3_000) },
   );
 });
 
@@ -127,6 +128,6 @@ test("RD6, I14: a long text is redacted in the same way in pieces as at once, wh
         expect(start.text.length).toBe(Math.min(masked.length, charsMax));
       },
     ),
-    { numRuns: 30 },
+    { numRuns: rounds(5, 30) },
   );
 });

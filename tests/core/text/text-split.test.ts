@@ -1,6 +1,7 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { splitText } from "../../../src/core/text/text-split.ts";
+import { rounds, both as test } from "../../kit/deep.ts";
 
 /** Returns the code fence that is open at the end of a text, by the rules for parts of `max` characters. */
 function openFence(text: string, max: number): string | undefined {
@@ -85,7 +86,7 @@ test("TS1–TS3: a document that is split loses no text, has no part that is too
     fc.property(document, fc.integer({ min: 80, max: 400 }), (text, max) => {
       check(text, max);
     }),
-    { numRuns: 1500 },
+    { numRuns: rounds(300, 1500) },
   );
 });
 
@@ -110,7 +111,7 @@ test("TS1–TS3: text of fence characters, blanks and surrogate pairs is split b
     fc.property(text, fc.integer({ min: 32, max: 60 }), (given, max) => {
       check(given, max);
     }),
-    { numRuns: 5000 },
+    { numRuns: rounds(1_000, 5000) },
   );
 });
 

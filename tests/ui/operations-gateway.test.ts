@@ -100,6 +100,38 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByText("No matching lines").waitFor();
   });
 
+  test("a row of the log shows the reason of a failure in words, with its codes, without opening it", async () => {
+    const { house, say } = await held();
+    const stack = "Error: at x";
+    say(40, "a run failed", { why: "401 invalid key", code: "run_failed" });
+    say(50, "the store failed", {
+      err: { type: "StoreProblem", message: "the disk is full", stack, code: "ENOSPC" },
+    });
+    say(40, "Telegram did not answer", { err: { type: "TimeoutError" }, status: 502 });
+    say(40, "a group became a supergroup", { from: 1 });
+    say(40, "a message was skipped: too long", { why: "too long" });
+    say(50, "an error", { err: { message: `${"long ".repeat(200)}<b>end</b>`, stack } });
+    for (const viewport of [undefined, { ...PHONE, width: 360 }]) {
+      const shape = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, { token: TOKEN, at: "operations/log", ...shape });
+      await expect.poll(() => messages(page)).toHaveLength(6);
+      const reasons = await page
+        .locator(".log-line")
+        .evaluateAll((rows) => rows.map((row) => row.querySelector(".log-reason")?.textContent ?? ""));
+      expect(reasons.slice(0, 5)).toEqual([
+        "401 invalid key · run_failed",
+        "the disk is full · ENOSPC",
+        "TimeoutError · status 502",
+        "",
+        "",
+      ]);
+      expect(reasons[5]).toMatch(/^(long )+(lo?n?g?)?…$/);
+      expect(await page.locator(".log-line b").count()).toBe(0);
+      expect(await sideways(page)).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+    }
+  });
+
   test("after a restart of the gateway the page shows log and plots of the new process", async () => {
     const first = await held();
     first.say(30, "the old one");

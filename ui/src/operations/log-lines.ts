@@ -21,6 +21,26 @@ export function added(kept: Kept, news: readonly LogLine[], dropped: number): Ke
   return { lines: [...kept.lines, ...fresh].slice(-LINES_MAX), dropped: kept.dropped + dropped };
 }
 
+const textOf = (value: unknown): string => (typeof value === "string" ? value.trim() : "");
+
+/** Returns the message of an error, which may be a text, an object, or have only a type. */
+function errorText(err: unknown): string {
+  if (typeof err !== "object" || err === null) return textOf(err);
+  const { message, type } = err as Record<string, unknown>;
+  return textOf(message) || textOf(type);
+}
+
+/** Returns the reason of a failure in words, followed by its codes, or undefined if the line has none. */
+export function reasonOf(line: LogLine): string | undefined {
+  const { why, said, status, code, err, msg } = line as LogLine & Record<string, unknown>;
+  const inError = typeof err === "object" && err !== null ? (err as Record<string, unknown>).code : undefined;
+  const words = textOf(why) || errorText(err) || textOf(said);
+  const codes = [code, inError].map(textOf).filter((one) => one !== "" && !words.includes(one));
+  const answered = typeof status === "number" && !words.includes(String(status)) ? [`status ${status}`] : [];
+  const parts = [words, ...answered, ...new Set(codes)].filter((one) => one !== "" && !msg.includes(one));
+  return parts.length === 0 ? undefined : parts.join(" · ");
+}
+
 /**
  * Returns the fields of a line that are neither in its message nor in a column, or undefined if there are
  * none.

@@ -4,6 +4,7 @@
 
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { cut } from "../../../src/core/text/cut.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { settled } from "../clock.ts";
 import { ask, whenConnected } from "../gateway.ts";
@@ -13,13 +14,15 @@ import { Name, SessionLink } from "../parts/name.tsx";
 import { type Option, Select } from "../parts/select.tsx";
 import type { Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
-import { added, detailsOf, type Kept, type LogLine, NOTHING } from "./log-lines.ts";
+import { added, detailsOf, type Kept, type LogLine, NOTHING, reasonOf } from "./log-lines.ts";
 import { usePolling } from "./polling.ts";
 
 const EVERY_MS = 2_000;
 const FIRST_LINES = 300;
 const PAGE_LINES = 500;
 const TYPING_MS = 300;
+/** The details have the whole reason. */
+const REASON_MAX_CHARS = 300;
 
 type Level = LogLine["level"];
 const LEVELS: readonly Option<Level>[] = [
@@ -145,6 +148,7 @@ function LogRow({ line }: { line: LogLine }) {
     if (open) opened.current?.scrollIntoView({ block: "nearest" });
   }, [open]);
   const details = detailsOf(line);
+  const reason = reasonOf(line);
   const sessionKey = text(line.sessionKey);
   const chainId = text(line.chainId);
   const what = (
@@ -152,6 +156,7 @@ function LogRow({ line }: { line: LogLine }) {
       <time class="log-time">{line.time === 0 ? "—" : clockTime(line.time)}</time>
       <span class="log-level">{line.level}</span>
       <bdi class="log-msg">{safeLine(line.msg)}</bdi>
+      {reason !== undefined && <bdi class="log-reason">{safeLine(cut(reason, REASON_MAX_CHARS))}</bdi>}
     </>
   );
   return (

@@ -70,6 +70,8 @@ export interface AppOptions {
   readonly configPath?: string;
   /** Reads the configuration file again. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
+  /** Reads and writes the configuration file. */
+  readonly configFile?: GatewayDeps["configFile"];
   /** The process's environment, for sandbox programs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /**
@@ -393,6 +395,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
     ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,
+    configFile: options.configFile,
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;

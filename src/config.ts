@@ -31,6 +31,7 @@ import {
   substitute,
   type Tree,
   valueAt,
+  withoutReferences,
 } from "./config/source.ts";
 import { tracesOf } from "./config/telemetry.ts";
 import { isObject } from "./core/json.ts";
@@ -70,11 +71,11 @@ export function processEnvironment(): { env: Env; home: string } {
   return { env: { ...process.env }, home: homedir() };
 }
 
-/** Returns the complete settings from all sources, or all problems. */
-export function loadSettings(options: LoadOptions): Result<Loaded> {
+/** Returns the complete settings from all sources, or all problems. `text` is read in place of the file. */
+export function loadSettings(options: LoadOptions, text?: string): Result<Loaded> {
   const named = options.configPath ?? (options.env.PARLEY_CONFIG || undefined);
   const path = configPathOf(options);
-  const file = readFile(path, named !== undefined);
+  const file = text === undefined ? readFile(path, named !== undefined) : ok(text);
   if (!file.ok) return file;
   const read = readSettings(file.value ?? "", path, options);
   if (!read.ok) return read;
@@ -422,7 +423,7 @@ function nameWarnings(path: string): string[] {
 }
 
 function modeWarnings(path: string, literals: Tree): string[] {
-  const { mode } = statSync(path);
+  const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
   if (!othersReach(mode) || !holdsSecret(literals)) return [];
   return [
     `${path} contains secrets, and other users can read it (mode ${octalMode(mode)}). Run chmod 600 on it.`,
@@ -432,7 +433,7 @@ function modeWarnings(path: string, literals: Tree): string[] {
 /** Whether the file contains a secret in plain text, also as a variable's fallback. */
 function holdsSecret(value: unknown, path: Path = []): boolean {
   if (typeof value === "string") {
-    return isSecretPath(path) && value.replaceAll(/\$\{\w+(:-)?\}/g, "") !== "";
+    return isSecretPath(path) && withoutReferences(value) !== "";
   }
   if (typeof value !== "object" || value === null) return false;
   return Object.entries(value).some(([key, inner]) => holdsSecret(inner, [...path, key]));

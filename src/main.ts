@@ -107,6 +107,7 @@ async function openGateway(
     version: versionOf(),
     configPath: path,
     checkConfig: () => checkAgain(wanted, settings),
+    configFile: async () => (await import("./config/editing/editing.ts")).openConfigFile(wanted, settings),
     environment: parts.env,
     stop: options.stop,
     ...optional({ openDemo: parts.openDemo }),

@@ -1,13 +1,14 @@
 // The pages of docs/reference match the schemas, and each part of a schema has a description.
 
 import { expect, test } from "vitest";
+import { configKeys, unitOf } from "../src/config/schema/keys.ts";
 import { METHODS } from "../src/contract/methods.ts";
 import { TOOLS } from "../src/contract/tools.ts";
 import { CODES } from "../src/core/shapes/errors.ts";
 import { INBOX_TOOL } from "../src/gateway/mcp/inbox.ts";
 import { toolSpecs } from "../src/tools/catalog.ts";
 import { commandLinePage, commands } from "./kit/reference/command-line.ts";
-import { configKeys, configurationPage, unitOf } from "./kit/reference/configuration.ts";
+import { configurationPage } from "./kit/reference/configuration.ts";
 import { errorsPage, meanings } from "./kit/reference/errors.ts";
 import { FIELD_WORDS } from "./kit/reference/field-words.ts";
 import { LINE_MAX_CHARS } from "./kit/reference/markdown.ts";

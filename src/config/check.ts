@@ -24,17 +24,34 @@ function changedParts(running: Settings, found: Settings): string[] {
     .sort();
 }
 
-/** Reads the file and the environment as a start would, and compares them with the running settings. */
-export function checkAgain(options: LoadOptions, running: Settings) {
+/** The result of a check. `next`: the settings of the next start. Absent if the file has problems. */
+export interface Checked {
+  readonly path: string;
+  readonly exists: boolean;
+  readonly ok: boolean;
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+  readonly differs: boolean;
+  readonly changed: readonly string[];
+  readonly settings: Record<string, unknown>;
+  readonly next?: Settings;
+}
+
+/**
+ * Reads the file and the environment as a start would, and compares them with the running settings. With
+ * `text`, checks it in place of the file.
+ */
+export function checkAgain(options: LoadOptions, running: Settings, text?: string): Checked {
   const settings = describeSettings(running);
-  const again = loadSettings(options);
+  const again = loadSettings(options, text);
   if (!again.ok) {
     const { problems } = again.details ?? {};
     const errors = Array.isArray(problems) ? problems.map(String) : [again.error];
     const wrong = { exists: true, ok: false, errors, warnings: [], differs: false, changed: [] };
     return { path: configPathOf(options), ...wrong, settings };
   }
-  const { path, exists, warnings } = again.value;
-  const changed = changedParts(running, again.value.settings);
-  return { path, exists, ok: true, errors: [], warnings, differs: changed.length > 0, changed, settings };
+  const { path, exists, warnings, settings: next } = again.value;
+  const changed = changedParts(running, next);
+  const differs = changed.length > 0;
+  return { path, exists, ok: true, errors: [], warnings, differs, changed, settings, next };
 }

@@ -128,6 +128,13 @@ function inArguments(words: readonly string[]): string[] {
   });
 }
 
+/** Whether a text has a secret in it. `before`: the text before it in its list, such as `--api-key`. */
+export function hasSecretWord(value: string, before: string): boolean {
+  const words = value.split(/[\s"',=]+/);
+  if (words.some(looksRandom) || inAddress(value).length > 0) return true;
+  return inArguments([before, value]).some((secret) => value.includes(secret));
+}
+
 const texts = (value: unknown): string[] =>
   Object.values(value ?? {}).filter((one): one is string => typeof one === "string");
 

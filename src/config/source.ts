@@ -169,6 +169,11 @@ export interface Substituted {
   readonly values: ReadonlyMap<string, string>;
 }
 
+/** Returns the text with each reference to a variable replaced, unless it has a fallback. */
+export function withoutReferences(text: string, by = ""): string {
+  return text.replaceAll(/\$\{\w+(:-)?\}/g, () => by);
+}
+
 /** Replaces `${NAME}` and `${NAME:-fallback}` in every string. `$${` is an escaped `${`. */
 export function substitute(tree: Tree, env: Env, problems: Problem[]): Substituted {
   const paths = new Set<string>();

@@ -8,6 +8,7 @@ import { ACCESS_METHODS } from "./methods/access.ts";
 import { ATTENTION_METHODS } from "./methods/attention.ts";
 import { CHAIN_METHODS } from "./methods/chains.ts";
 import { CHANNEL_METHODS } from "./methods/channels.ts";
+import { CONFIG_METHODS } from "./methods/configuration.ts";
 import { CRON_METHODS } from "./methods/cron.ts";
 import { DELIVERY_METHODS } from "./methods/deliveries.ts";
 import { DEMO_METHODS } from "./methods/demo.ts";
@@ -32,6 +33,7 @@ export const METHODS = {
   ...CHANNEL_METHODS,
   ...DEMO_METHODS,
   ...OPERATION_METHODS,
+  ...CONFIG_METHODS,
   ...CRON_METHODS,
   ...DEVICE_METHODS,
   ...NODE_METHODS,

@@ -43,6 +43,7 @@ import { chainMethods } from "./methods/chains/chains.ts";
 import { type ChannelDeps, channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import type { CommandDeps } from "./methods/commands.ts";
+import { type ConfigDeps, configMethods } from "./methods/configuration.ts";
 import { type CronDeps, cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { type DemoDeps, demoMethods } from "./methods/demo.ts";
@@ -60,6 +61,7 @@ import type { Answer } from "./socket/connection.ts";
 /** Dependencies of all methods together. */
 export type MethodDeps = ChannelDeps &
   CommandDeps &
+  ConfigDeps &
   CronDeps &
   DemoDeps &
   DeviceDeps &
@@ -85,6 +87,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...channelMethods,
   ...demoMethods,
   ...operationMethods,
+  ...configMethods,
   ...cronMethods,
   ...deviceMethods,
   ...sessionTokenMethods,

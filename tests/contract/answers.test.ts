@@ -22,6 +22,7 @@ import {
   pairedDevice,
   tryNode,
 } from "../gateway/nodes/kit.ts";
+import { configFileWith } from "../kit/config-file.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
 import { misfits } from "../kit/event-check.ts";
@@ -103,6 +104,9 @@ const EXAMPLES: Examples = {
   usage: () => ({ by: "session" }),
   "logs.tail": nothing,
   "config.check": nothing,
+  "config.get": nothing,
+  "config.set": () => ({ text: "{ session: { queueMax: 7 } }", revision: "none" }),
+  "config.schema": nothing,
   "tools.catalog": nothing,
   "tools.invoke": () => ({ name: "sessions_send", arguments: SENT }),
   "attention.list": nothing,
@@ -140,10 +144,11 @@ async function openScene() {
   logTail.write('{"level":30,"time":2,"msg":"a line that was c\n');
   const house = await openHouse({
     world: { ...fakeWorld({ clock: "real" }), logTail },
-    gateway: { tokens: NODE_TOKENS, tickIntervalMs: 200 },
+    gateway: { tokens: NODE_TOKENS, tickIntervalMs: 500 },
     choices: { channels: [telegramAccount("default")] },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
     checkConfig: () => CHECKED,
+    configFile: configFileWith(undefined).configFile,
     play: (handle) => {
       const { run } = handle;
       if (run.input.text === "ask")

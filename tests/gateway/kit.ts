@@ -75,6 +75,8 @@ export interface HouseOptions {
   readonly openDemo?: OpenDemo;
   /** Returns the check of the configuration file on disk. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
+  /** Reads and writes the configuration file. */
+  readonly configFile?: GatewayDeps["configFile"];
   /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
   /** The test simulates a killed process: the clean-up only closes its sockets. */
@@ -207,6 +209,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     metrics,
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,
+    configFile: options.configFile,
   });
   let stopped = false;
   const stop = async (): Promise<void> => {

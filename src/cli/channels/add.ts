@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { insertAt } from "../../config/insert.ts";
+import { replaceFile } from "../../config/replace-file.ts";
 import { showPath } from "../../config/source.ts";
 import { configPathOf, settingsOfText } from "../../config.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -15,7 +16,6 @@ import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { replaceFile } from "../replace-file.ts";
 import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
 import { openPrompter, type Prompter } from "./prompter.ts";
 

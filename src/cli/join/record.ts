@@ -9,7 +9,7 @@ import { isObject, jsonOf } from "../../core/json.ts";
 import type { Wake } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import type { CliParts } from "../parts.ts";
-import { replaceFile } from "../replace-file.ts";
+import { replaceFile } from "../../config/replace-file.ts";
 import type { Change } from "./change.ts";
 import type { ProgramId } from "./programs.ts";
 

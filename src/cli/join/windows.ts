@@ -9,10 +9,10 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFile } from "../../config/replace-file.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";
-import { replaceFile } from "../replace-file.ts";
 import { WINDOW_NUMBERS } from "./record.ts";
 
 /** A process that holds the lock for longer counts as dead. */

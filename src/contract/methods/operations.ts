@@ -1,4 +1,4 @@
-// Defines the methods for operating the gateway: health, lists, metrics, log, configuration.
+// Defines the methods for operating the gateway: health, lists, metrics, log.
 
 import type { ProcessRow } from "../../core/shapes/process.ts";
 import { USAGE_GROUPS, USAGE_ORDERS, type UsageLine } from "../../core/shapes/usage.ts";
@@ -19,6 +19,7 @@ import {
   openObject,
   text,
 } from "../schema.ts";
+import { CONFIG_AGE } from "./configuration.ts";
 import { ADMIN, count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, READ } from "./parts.ts";
 
 const always = {
@@ -61,12 +62,6 @@ const ofWork = {
 export const HEALTH = named("Health", "The health and the load of the gateway.", object(always, ofWork));
 export type Health = Of<typeof HEALTH>;
 
-const configAge = {
-  ok: flag(),
-  differs: flag("True if a restart would change settings. False if the file is invalid."),
-  changed: list(text(), "Sections of the file that a restart would apply, without their values."),
-} as const;
-
 const STATUS = named(
   "Status",
   "The health of the gateway, with more details.",
@@ -84,7 +79,7 @@ const STATUS = named(
       ),
       unused: flag("True if no session has a message yet. Only for tokens that cover every session."),
       config: about(
-        object(configAge),
+        object(CONFIG_AGE),
         "Differences between the configuration file and the running settings. " +
           "Only for tokens that cover every session.",
       ),
@@ -207,20 +202,6 @@ const USAGE_REPORT = named(
 );
 export type UsageReport = Of<typeof USAGE_REPORT>;
 
-const CONFIG_CHECK = named(
-  "ConfigCheck",
-  "Result of checking the configuration file and comparing it with the running settings.",
-  object({
-    path: text(),
-    exists: flag(),
-    ...configAge,
-    errors: list(text()),
-    warnings: list(text()),
-    settings: about(mapOf(anything), "All running settings. For a secret, only whether it is set."),
-  }),
-);
-export type ConfigCheck = Of<typeof CONFIG_CHECK>;
-
 export const OVERVIEW_METHODS = {
   health: {
     scope: READ,
@@ -290,12 +271,5 @@ export const OPERATION_METHODS = {
       },
     ),
     result: USAGE_REPORT,
-  },
-  "config.check": {
-    scope: ADMIN,
-    summary: "Checks the configuration file: returns its problems, and the effects of a restart.",
-    params: NOTHING,
-    result: CONFIG_CHECK,
-    errors: ["invalid_config"],
   },
 } as const satisfies Record<string, MethodSpec>;

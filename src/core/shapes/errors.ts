@@ -139,6 +139,8 @@ export const CODES = {
   outcome_unknown: form("error", "CONFLICT", 409),
   /** The configuration is invalid, or there is none to check. */
   invalid_config: form("error", "INVALID_REQUEST", 400),
+  /** The configuration file was changed since it was read. */
+  config_changed: form("error", "CONFLICT", 409),
   /** The channel or account is not configured; the text lists the configured ones. */
   channel_unknown: form("error", "NOT_LINKED", 400),
   /** The platform, or the program that connects to it, refused or did not answer. */

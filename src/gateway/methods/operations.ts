@@ -1,10 +1,9 @@
-// Owns the methods about the gateway's operation: metrics over time, usage, its log, its configuration.
+// Owns the methods about the gateway's operation: metrics over time, usage, its log.
 // OP1: except usage, they cover every session's work, so they need a token that covers every session (I9).
 // A line of the log is returned as on stderr: redacted there, and cut if it is too long.
 
 import { seesEverything } from "../../access/token.ts";
 import {
-  type ConfigCheck,
   LOG_LEVELS,
   type LogLine,
   type LogPage,
@@ -13,7 +12,6 @@ import {
 import type { ParamsOf } from "../../contract/methods.ts";
 import { isObject } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
@@ -23,8 +21,6 @@ import { usageReport } from "../metrics/usage.ts";
 export interface OperationDeps extends BasicDeps {
   /** Metrics of the last hour. */
   readonly history: Pick<History, "after">;
-  /** Reads the configuration file again. Absent if there is no file. */
-  readonly checkConfig?: (() => ConfigCheck) | undefined;
 }
 
 const LINES = { byDefault: 200, max: 500 } as const;
@@ -95,15 +91,6 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
   return { cursor: cursorOf(ctx, last), lines, dropped, more };
 }
 
-/** Redacts values everywhere: a file may have a secret in an unexpected field. */
-function masked<T>(value: T, redactor: Redactor): T {
-  if (typeof value === "string") return redactor.mask(value) as T;
-  if (Array.isArray(value)) return value.map((one) => masked(one, redactor)) as T;
-  if (!isObject(value)) return value;
-  const fields = Object.entries(value).map(([name, inner]) => [name, masked(inner, redactor)]);
-  return Object.fromEntries(fields) as T;
-}
-
 export const operationMethods: Methods<keyof typeof OPERATION_METHODS, OperationDeps> = {
   usage: {
     handle: async (ctx, params) => ok(await usageReport(ctx, params)),
@@ -118,16 +105,6 @@ export const operationMethods: Methods<keyof typeof OPERATION_METHODS, Operation
     async handle(ctx, params) {
       const allowed = needEverySession(ctx.caller, "logs.tail");
       return allowed.ok ? ok(tail(ctx, params)) : allowed;
-    },
-  },
-  "config.check": {
-    async handle(ctx) {
-      const allowed = needEverySession(ctx.caller, "config.check");
-      if (!allowed.ok) return allowed;
-      const { checkConfig } = ctx.deps;
-      if (checkConfig === undefined)
-        return fail("invalid_config", "this gateway was started without a configuration file");
-      return ok(masked(checkConfig(), ctx.deps.world.redactor));
     },
   },
 };

@@ -20,7 +20,7 @@ import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { Demo } from "../demo.ts";
 import type { GaugeReadings } from "../metrics/metrics.ts";
 import type { ChannelDeps } from "./channels.ts";
-import type { OperationDeps } from "./operations.ts";
+import type { ConfigDeps } from "./configuration.ts";
 
 type HealthDeps = BasicDeps &
   Pick<ChannelDeps, "channelStatuses"> & {
@@ -29,7 +29,7 @@ type HealthDeps = BasicDeps &
   };
 
 export type SystemDeps = HealthDeps &
-  Pick<OperationDeps, "checkConfig"> & {
+  Pick<ConfigDeps, "checkConfig"> & {
     models(): readonly ModelRow[];
     /** Returns the number of connections that have completed `connect`. */
     connected(): number;

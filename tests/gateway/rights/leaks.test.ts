@@ -8,6 +8,7 @@ import { putPeer } from "../../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { insertBinding } from "../../../src/store/queries/channels/thread-bindings.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { configFileWith } from "../../kit/config-file.ts";
 import { endOf } from "../../kit/engine/engine.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
@@ -132,6 +133,13 @@ const ABOUT_ATTENTION = {
   "runs.dismiss": [{ runId: "a" }],
 } as const;
 
+const ABOUT_CONFIGURATION = {
+  "config.check": [{}, { text: "{}" }],
+  "config.get": [{}],
+  "config.set": [{ text: "{}", revision: "none" }],
+  "config.schema": [{}],
+} as const;
+
 const TRANSCRIPTS = {
   "sessions.search": [{ query: "velvet" }, { query: "the", sessionKey: SEEN }],
   "chat.image": [{ sessionKey: SEEN, messageId: "a", index: 0 }],
@@ -182,7 +190,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "metrics.history": [{}],
     usage: ABOUT_USAGE,
     "logs.tail": [{}],
-    "config.check": [{}],
+    ...ABOUT_CONFIGURATION,
     "cron.list": [{}, { limit: 1 }],
     "cron.runs": [{ id: jobId }],
     "cron.preview": [{ schedule: { kind: "cron", expr: "0 0 * * *" } }],
@@ -209,8 +217,9 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
 }
 
 test("I9, I14: no answer and no event gives a scoped token a secret, or a session that it does not cover", async () => {
+  const { checkConfig, configFile } = configFileWith(`// velvet\n{ commands: { owners: ["${KEY}"] } }`);
   const house = await openHouse({
-    model: talkingModel(),
+    ...{ model: talkingModel(), checkConfig, configFile },
     gateway: { tokens: [scoped] },
     choices: { session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } } },
   });

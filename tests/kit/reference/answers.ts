@@ -1,12 +1,12 @@
 // Writes the schemas of payloads as TypeScript declarations, as the protocol page shows them.
 
+import type { Schema } from "../../../src/config/schema/words.ts";
 import { BODIES } from "../../../src/contract/bodies.ts";
 import { EVENTS } from "../../../src/contract/events.ts";
 import { EVENT_FRAME, HELLO_OK, REQUEST_FRAME, RESPONSE_FRAME } from "../../../src/contract/frames.ts";
 import { METHODS } from "../../../src/contract/methods.ts";
 import { TOOLS } from "../../../src/contract/tools.ts";
 import type { Declaration } from "./declarations.ts";
-import type { Schema } from "./schema.ts";
 
 type Titled = Schema & {
   readonly title?: string;

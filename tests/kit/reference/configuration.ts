@@ -1,78 +1,7 @@
 // docs/reference/CONFIGURATION.md: every key of the configuration file.
 
-import { configJsonSchema } from "../../../src/config/schema/schema.ts";
+import { configKeys, type Key, keyWords } from "../../../src/config/schema/keys.ts";
 import { anchor, code, GENERATED, page, table, wrapped } from "./markdown.ts";
-import { bytes, type Schema, typeWords } from "./schema.ts";
-
-interface Key {
-  readonly path: string;
-  readonly schema: Schema;
-  readonly required: boolean;
-}
-
-/** Returns every key with a value; objects are replaced by their keys. */
-export function configKeys(schema: Schema = configJsonSchema() as Schema, prefix = ""): Key[] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
-    const path = `${prefix}${name}`;
-    const own = { path, schema: inner, required: isNeeded(schema, name) };
-    const inside = inner.properties !== undefined ? configKeys(inner, `${path}.`) : [];
-    const items = inner.items?.properties === undefined ? [] : configKeys(inner.items, `${path}[].`);
-    const named = typeof inner.additionalProperties === "object" ? inner.additionalProperties : {};
-    const byName = named.properties === undefined ? [] : configKeys(named, `${path}.<name>.`);
-    return [
-      ...(inner.properties === undefined || inner.description !== undefined ? [own] : []),
-      ...inside,
-      ...items,
-      ...byName,
-    ];
-  });
-}
-
-function isNeeded(schema: Schema, name: string): boolean {
-  return schema.required?.includes(name) === true && schema.properties?.[name]?.default === undefined;
-}
-
-const UNITS: readonly (readonly [RegExp, string])[] = [
-  [/Ms$/, "ms"],
-  [/Seconds$/, "s"],
-  [/Minutes$/, "minutes"],
-  [/Hours$/, "hours"],
-  [/Bytes$/, "bytes"],
-  [/Chars$/, "characters"],
-  [/Mb$/, "MiB"],
-  [/(^|\.)(dailyTokens|maxChainTokens|contextWindow|maxOutputTokens)$/, "tokens"],
-  [/(^|\.)(dailyCost|maxChainCost)$/, "USD"],
-  [/\.cost\./, "USD/M tokens"],
-  [/sampleRatio$/, "share"],
-  [/\.port$/, "port"],
-  [
-    /(^|\.)(max(Concurrent|Children|SpawnDepth|PingPongTurns|Hops|ChainRuns|Files|Retries)|queueMax|processesMax)$/,
-    "count",
-  ],
-  [/Calls$/, "count"],
-];
-
-/** Returns the unit of a number, or undefined if its name has none. */
-export function unitOf({ path, schema }: Key): string | undefined {
-  if (![schema.type].flat().some((type) => type === "integer" || type === "number")) {
-    return schema.anyOf?.some((one) => unitOf({ path, schema: one, required: false }) !== "") === true
-      ? UNITS.find(([pattern]) => pattern.test(path))?.[1]
-      : "";
-  }
-  return UNITS.find(([pattern]) => pattern.test(path))?.[1];
-}
-
-/** The notation in which a number of this key is written. */
-const written =
-  (unit: string | undefined) =>
-  (value: number): string =>
-    unit === "bytes" ? bytes(value) : String(value);
-
-function fallback(key: Key): string {
-  const { default: value } = key.schema;
-  if (value === undefined) return key.required ? "*required*" : "";
-  return code(typeof value === "number" ? written(unitOf(key))(value) : JSON.stringify(value));
-}
 
 /** Groups the keys into sections of the page: one for each first part of a path. */
 function sections(keys: readonly Key[]): Map<string, Key[]> {
@@ -130,13 +59,11 @@ export function configurationPage(): string {
         `## ${name}`,
         table(
           ["key", "type", "unit", "default", "meaning"],
-          keys.map((key) => [
-            code(within(name, key.path)),
-            typeWords(key.schema, written(unitOf(key))),
-            unitOf(key) ?? "",
-            fallback(key),
-            key.schema.description ?? "",
-          ]),
+          keys.map((key) => {
+            const { type, unit = "", required, fallback, meaning } = keyWords(key);
+            const byDefault = fallback === undefined ? "" : code(fallback);
+            return [code(within(name, key.path)), type, unit, required ? "*required*" : byDefault, meaning];
+          }),
         ),
       ).trimEnd(),
     ),

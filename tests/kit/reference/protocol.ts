@@ -1,6 +1,7 @@
 // docs/reference/PROTOCOL.md: every method with its params and answer, every event, every type of the
 // protocol.
 
+import { type Schema, typeWords } from "../../../src/config/schema/words.ts";
 import { BODIES } from "../../../src/contract/bodies.ts";
 import { EVENTS } from "../../../src/contract/events.ts";
 import { CONNECT } from "../../../src/contract/frames.ts";
@@ -12,7 +13,7 @@ import { EVERY_METHOD } from "./codes.ts";
 import { type Declaration, namedIn, readDeclarations } from "./declarations.ts";
 import { FIELD_WORDS } from "./field-words.ts";
 import { code, GENERATED, link, linkedCodes, page, prose, table, wrapped } from "./markdown.ts";
-import { type Field, fieldsOf, type Schema, typeWords } from "./schema.ts";
+import { type Field, fieldsOf } from "./schema.ts";
 
 const IDEMPOTENCY_WORDS = {
   none: "",

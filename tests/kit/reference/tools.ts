@@ -1,10 +1,11 @@
 // docs/reference/TOOLS.md: every tool, generated from its schema.
 
+import { type Schema, typeWords } from "../../../src/config/schema/words.ts";
 import type { ToolEntry } from "../../../src/contract/tools/parts.ts";
 import { TOOLS, type ToolName } from "../../../src/contract/tools.ts";
 import { typeText } from "./answers.ts";
 import { code, codes, GENERATED, link, linkedCodes, page, prose, table, wrapped } from "./markdown.ts";
-import { type Field, fieldsOf, type Schema, typeWords } from "./schema.ts";
+import { type Field, fieldsOf } from "./schema.ts";
 
 /** Codes that any tool may return. */
 const EVERY_TOOL = ["invalid_argument", "unknown_argument", "unknown_tool", "tool_denied"];

@@ -30,6 +30,7 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     connected: () => 0,
     channels: new Map(),
     version: "story",
+    token: OWNER_TOKEN,
     timeZone: () => "UTC",
     models: () => [],
     checkModel: (name) => fullModelName(settings.providers, name),

@@ -4,12 +4,15 @@
 import "./configuration.css";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
-import { ask } from "../gateway.ts";
+import { ask, has } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+
+const Editor = lazy(async () => (await import("./editor/editor.tsx")).Editor);
 
 type ConfigCheck = PayloadOf<"config.check">;
 
@@ -25,7 +28,7 @@ export function ConfigurationTab() {
         </button>
       </div>
       <Awaited {...check} words="Checking…" />
-      {value !== undefined && <Result check={value} />}
+      {value !== undefined && <Result check={value} onSaved={again} />}
     </div>
   );
 }
@@ -41,7 +44,7 @@ function verdictOf({ ok, differs, exists, errors }: ConfigCheck) {
   return { state: "ok", words };
 }
 
-function Result({ check }: { check: ConfigCheck }) {
+function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void }) {
   const { path, errors, warnings, changed, settings } = check;
   const { state, words } = verdictOf(check);
   return (
@@ -64,6 +67,7 @@ function Result({ check }: { check: ConfigCheck }) {
       </div>
       <Said title="Problems" tone="bad" lines={errors} />
       <Said title="Warnings" tone="warn" lines={warnings} />
+      {has("config.set") && <Editor onSaved={onSaved} />}
       <h2>Effective configuration</h2>
       <div class="card config-tree mono">
         <Fields value={settings} />

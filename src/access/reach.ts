@@ -1,0 +1,43 @@
+// Decides how a restart with other settings would change the way a caller reaches the gateway, so that nobody
+// is locked out by mistake.
+
+import { type Settings, storeName, type TokenSettings } from "../core/shapes/settings/settings.ts";
+import type { TokenRights } from "./token.ts";
+
+interface Callers {
+  /** The caller's rights now. */
+  readonly now: TokenRights;
+  /** The entry of the caller's token in the next settings. Undefined if it would not be valid. */
+  readonly next: Pick<TokenSettings, "role" | "scopes" | "sessions"> | undefined;
+}
+
+function ofToken({ now, next }: Callers): string[] {
+  if (next === undefined)
+    return ["The token that you use is not valid after a restart. Sign in with another one."];
+  const keeps =
+    next.scopes.includes("operator.admin") && next.role === now.role && next.sessions === undefined;
+  return keeps
+    ? []
+    : ["The token that you use has fewer rights after a restart. It can't edit this file then."];
+}
+
+const removed = (before: readonly string[], after: readonly string[]): string =>
+  before.filter((one) => !after.includes(one)).join(", ");
+
+/** Returns a sentence for each change that the caller would notice when it connects again. */
+export function reachChanges(running: Settings, next: Settings, callers: Callers): string[] {
+  const [before, after] = [running.gateway, next.gateway];
+  const changes = ofToken(callers);
+  if (before.host !== after.host || before.port !== after.port)
+    changes.push(`The gateway listens on ${after.host}:${after.port} after a restart.`);
+  for (const name of ["allowedHosts", "allowedOrigins"] as const) {
+    const gone = removed(before[name], after[name]);
+    if (gone !== "") changes.push(`The gateway refuses ${gone} after a restart (gateway.${name}).`);
+  }
+  const moved = running.store.dir !== next.store.dir || running.store.postgresUrl !== next.store.postgresUrl;
+  if (moved)
+    changes.push(
+      `The gateway uses another store after a restart, with other sessions: ${storeName(next.store)}.`,
+    );
+  return changes;
+}

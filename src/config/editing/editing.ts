@@ -1,0 +1,147 @@
+// Reads and writes the configuration file for an editor elsewhere, such as the web page.
+// ED1: a text is written only if the file is the one that the editor read, and the text is valid.
+// ED2: secrets leave and come back hidden (`hidden.ts`).
+// ED3: byte order mark and line ends stay those of the file. The editor gets `\n` only.
+
+import { mkdirSync, readFileSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { configPathOf, type LoadOptions } from "../../config.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { type Checked, checkAgain } from "../check.ts";
+import { replaceFile } from "../replace-file.ts";
+import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
+import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
+
+/** A longer file must be edited on the gateway's machine: an editor checks the whole text again and again. */
+const EDITED_BYTES_MAX = 128 * 1024;
+const BOM = "\uFEFF";
+const ELSEWHERE = "Edit it with an editor on the gateway's machine.";
+const EMPTY = "// Settings of the gateway. Every setting has a default.\n{\n}\n";
+
+/** Every setting in words. Built when it is first needed, because that takes long. */
+let words: KeyWords[] | undefined;
+
+interface OnDisk extends HiddenText {
+  readonly exists: boolean;
+  /** The bytes of the file. Empty if it does not exist. */
+  readonly bytes: Buffer;
+  readonly revision: string;
+  readonly begin: "" | typeof BOM;
+  readonly lineEnd: "\n" | "\r\n";
+}
+
+/** Returns the revision of a file: two files with the same revision have the same bytes. */
+function revisionOf(bytes: Buffer | undefined, { seal }: Sealing): string {
+  return bytes === undefined ? "none" : seal(`file\n${bytes.toString("base64")}`);
+}
+
+function readBytes(path: string): Result<Buffer | undefined> {
+  try {
+    const { size } = statSync(path);
+    if (size > EDITED_BYTES_MAX)
+      return fail("too_large", `${path} has ${size} bytes; the editor takes at most ${EDITED_BYTES_MAX}`, {
+        hint: ELSEWHERE,
+      });
+    return ok(readFileSync(path));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return ok(undefined);
+    return fail("file_problem", `${path} could not be read: ${message}`);
+  }
+}
+
+function textOf(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
+  const read = readBytes(path);
+  if (!read.ok) return read;
+  const bytes = read.value ?? Buffer.alloc(0);
+  const text = textOf(bytes);
+  if (text === undefined) return fail("file_problem", `${path} is not a text in UTF-8`, { hint: ELSEWHERE });
+  const begin = text.startsWith(BOM) ? BOM : "";
+  const ends = text.match(/\r?\n/g) ?? [];
+  const lineEnd = ends.filter((end) => end === "\r\n").length * 2 > ends.length ? "\r\n" : "\n";
+  const hidden = hideSecrets(text.slice(begin.length).replaceAll(/\r\n?/g, "\n"), sealing);
+  if (!hidden.ok) return hidden;
+  const exists = read.value !== undefined;
+  return ok({ ...hidden.value, exists, bytes, begin, lineEnd, revision: revisionOf(read.value, sealing) });
+}
+
+/** Returns the edited text as bytes for the file, with secrets, mark and line ends. */
+function toBytes(edited: string, disk: OnDisk): Result<string> {
+  const whole = revealSecrets(edited.replaceAll(/\r\n?/g, "\n"), disk);
+  return whole.ok ? ok(disk.begin + whole.value.replaceAll("\n", disk.lineEnd)) : whole;
+}
+
+/** Returns the words for a failed write. The file is unchanged then. */
+function unwritten(path: string, error: unknown): Result<never> {
+  return fail(
+    "file_problem",
+    `${path} is unchanged, because it could not be written: ${(error as Error).message}`,
+    {
+      hint: "The file is replaced as a whole, so its folder must be writable and have space.",
+    },
+  );
+}
+
+/** The result of a write, with the settings that the next start will use. */
+interface Written {
+  readonly path: string;
+  readonly revision: string;
+  readonly changed: readonly string[];
+  readonly warnings: readonly string[];
+  readonly next: Settings;
+}
+
+export function openConfigFile(options: LoadOptions, running: Settings) {
+  const path = configPathOf(options);
+  return {
+    settings: () => (words ??= configKeys().map(keyWords)),
+    /** Returns the text of the file with hidden secrets. Without a file, a first text for one. */
+    read(sealing: Sealing) {
+      const disk = readDisk(path, sealing);
+      if (!disk.ok) return disk;
+      const { exists, revision, text, values } = disk.value;
+      return ok({ path, exists, revision, text: exists ? text : EMPTY, hidden: values.size });
+    },
+    /** Checks a text as if it were the file. */
+    check(edited: string, sealing: Sealing): Result<Checked> {
+      const disk = readDisk(path, sealing);
+      if (!disk.ok) return disk;
+      const whole = toBytes(edited, disk.value);
+      const { exists } = disk.value;
+      if (whole.ok) return ok({ ...checkAgain(options, running, whole.value), exists, settings: {} });
+      const wrong = { ok: false, errors: [whole.error], warnings: [], differs: false, changed: [] };
+      return ok({ path, exists, ...wrong, settings: {} });
+    },
+    /** Writes an edited text (ED1). A text that equals the file is not written. */
+    write(edited: string, revision: string, sealing: Sealing): Result<Written> {
+      const disk = readDisk(path, sealing);
+      if (!disk.ok) return disk;
+      const whole = toBytes(edited, disk.value);
+      const isSame = disk.value.exists && whole.ok && disk.value.bytes.equals(Buffer.from(whole.value));
+      if (!isSame && disk.value.revision !== revision)
+        return fail("config_changed", "the file was changed since you read it; nothing was written");
+      if (!whole.ok) return whole;
+      const { errors, warnings, changed, next } = checkAgain(options, running, whole.value);
+      if (next === undefined) return fail("invalid_config", `nothing was written: ${errors.join("\n")}`);
+      try {
+        if (!isSame) {
+          mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+          replaceFile(path, whole.value);
+        }
+      } catch (error) {
+        return unwritten(path, error);
+      }
+      const written = revisionOf(Buffer.from(whole.value), sealing);
+      return ok({ path, revision: written, changed, warnings, next });
+    },
+  };
+}

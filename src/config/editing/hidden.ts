@@ -1,0 +1,205 @@
+// Hides the secrets in the text of a configuration file, and puts them back into an edited text.
+// HS1: a hidden secret is shown as `[hidden 0123456789]`. The digits depend on the secret and on its key, so
+//      they stay the same until the secret changes, and can't be guessed without the gateway's token.
+// HS2: a secret can only be put back under the key from which it was hidden.
+// HS3: a text in which a secret may remain is not shown at all.
+
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Json5Place, json5Places, unescaped } from "../../core/text/json5-places.ts";
+import { isSecretName, MASK } from "../../core/text/redact/shapes.ts";
+import { hasSecretWord, isSecretPath } from "../describe.ts";
+import { type Path, withoutReferences } from "../source.ts";
+
+/** The functions of the gateway that know its secrets. */
+export interface Sealing {
+  /** Returns a keyed hash, which nobody can compute without the gateway's token. */
+  readonly seal: (text: string) => string;
+  /** Redacts credentials in a text. */
+  readonly mask: (text: string) => string;
+}
+
+interface Hidden {
+  readonly raw: string;
+  /** The kind of place, with the name of its key. */
+  readonly place: string;
+}
+
+export interface HiddenText {
+  readonly text: string;
+  /** The hidden parts by what is shown in their place. */
+  readonly values: ReadonlyMap<string, Hidden>;
+}
+
+interface Span extends Hidden {
+  readonly start: number;
+  readonly end: number;
+  readonly shown: string;
+}
+
+const SHOWN = /\[hidden [0-9a-f]{10}\]/g;
+const SCHEME = /^(basic|bearer|bot|token)?\s*$/i;
+const SEAL_CHARS = 10;
+const BETWEEN = "\n\u0000\n";
+
+function nameOf(path: Path): string {
+  return String(path.findLast((part) => typeof part === "string") ?? "");
+}
+
+function placeName({ kind, path }: Pick<Json5Place, "kind" | "path">): string {
+  return kind === "text" ? `key ${nameOf(path)}` : kind;
+}
+
+/** Only the origin of such an address is shown, as in the effective configuration. */
+const showsOrigin = (path: Path): boolean =>
+  (path.includes("outgoing") && nameOf(path) === "url") || nameOf(path) === "endpoint";
+
+/** Returns the text without what redaction would change for a known reason. */
+const known = (text: string): string => withoutReferences(text.replaceAll(SHOWN, MASK), MASK);
+
+/** Whether redaction would change this text, apart from what is hidden or a reference to a variable. */
+function tells(text: string, { mask }: Sealing): boolean {
+  return mask(known(text)) !== known(text);
+}
+
+/** Returns `tells` for each text. One long text is redacted much faster than many short ones. */
+function tellingOnes(texts: readonly string[], sealing: Sealing): boolean[] {
+  const before = texts.map(known);
+  const after = sealing.mask(before.join(BETWEEN)).split(BETWEEN);
+  // A secret of several lines can swallow the end of a text.
+  if (after.length !== before.length) return texts.map((text) => tells(text, sealing));
+  return after.map((text, at) => text !== before[at]);
+}
+
+/** Returns the position of the text inside its quotes. */
+function insideOf(raw: string, { start, end }: Json5Place): [number, number] {
+  const isClosed = raw.length > 1 && raw.endsWith(raw.charAt(0));
+  return [start + 1, isClosed ? end - 1 : end];
+}
+
+/** Returns the prose of a comment, or the value of a text. */
+function contentOf(text: string, place: Json5Place): string {
+  const raw = text.slice(place.start, place.end);
+  if (place.kind === "comment") return raw.slice(2);
+  return place.kind === "text" ? unescaped(text.slice(...insideOf(raw, place))) : "";
+}
+
+/** Whether a comment is a setting with a secret that was commented out. */
+function isSecretSetting(comment: string): boolean {
+  const setting = `{${comment}`;
+  return json5Places(setting).some((place) => {
+    const isValue = place.kind === "text" || place.kind === "word";
+    return isValue && secretIn(setting, place, { before: "", isTelling: false }) !== undefined;
+  });
+}
+
+interface Around {
+  /** The text of the place before it in a list. */
+  readonly before: string;
+  /** Whether redaction would change its content. */
+  readonly isTelling: boolean;
+}
+
+/** Returns the part of a place that must be hidden. */
+function secretIn(text: string, place: Json5Place, around: Around): [number, number] | undefined {
+  const { kind, start, end, path } = place;
+  const raw = text.slice(start, end);
+  const content = contentOf(text, place);
+  const hides = around.isTelling || hasSecretWord(content, around.before);
+  if (kind === "comment") {
+    const isClosedBlock = raw.startsWith("/*") && raw.endsWith("*/") && raw.length > 3;
+    const hidesIt = hides || isSecretSetting(content);
+    return hidesIt ? [start + 2, isClosedBlock ? end - 2 : end] : undefined;
+  }
+  const isSecret = isSecretPath(path) || isSecretName(nameOf(path));
+  if (kind === "word") return isSecret && !/^(null|true|false)$/.test(raw) ? [start, end] : undefined;
+  if (kind !== "text") return undefined;
+  const inner = insideOf(raw, place);
+  if (isSecret) return SCHEME.test(withoutReferences(content)) ? undefined : inner;
+  const origin = showsOrigin(path) ? /^\w+:\/\/[^/?#@"']*[/?#]/.exec(raw.slice(1)) : null;
+  const shown = inner[0] + (origin?.[0].length ?? 0);
+  if (origin !== null && shown < inner[1]) return [shown, inner[1]];
+  return hides ? inner : undefined;
+}
+
+function spanOf(text: string, [start, end]: [number, number], place: string, { seal }: Sealing): Span {
+  const raw = text.slice(start, end);
+  const shown = `[hidden ${seal(`${place}\n${raw}`).slice(0, SEAL_CHARS)}]`;
+  return { start, end, raw, place, shown };
+}
+
+/** Returns the text with the hidden spans replaced. */
+function rendered(text: string, spans: readonly Span[]): string {
+  let [out, at] = ["", 0];
+  for (const { start, end, shown } of spans) {
+    out += text.slice(at, start) + shown;
+    at = end;
+  }
+  return out + text.slice(at);
+}
+
+/** Hides all values on lines that tell a secret only as a whole. */
+function withLines(
+  text: string,
+  places: readonly Json5Place[],
+  first: readonly Span[],
+  sealing: Sealing,
+): Span[] {
+  const spans = new Map(first.map((span) => [span.start, span]));
+  const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
+  const lines = rendered(text, first).split("\n");
+  // Hidden block comments can have several lines; then no line is at its place, and every value is hidden.
+  const fits = lines.length === starts.length;
+  const telling = fits ? tellingOnes(lines, sealing) : starts.map(() => true);
+  let line = 0;
+  for (const place of places) {
+    while ((starts[line + 1] ?? Number.POSITIVE_INFINITY) <= place.start) line += 1;
+    if (telling[line] !== true || (place.kind !== "text" && place.kind !== "word")) continue;
+    const raw = text.slice(place.start, place.end);
+    const inner = place.kind === "text" ? insideOf(raw, place) : ([place.start, place.end] as const);
+    spans.set(inner[0], spanOf(text, [...inner], placeName(place), sealing));
+  }
+  return [...spans.values()].sort((a, b) => a.start - b.start);
+}
+
+/** Returns the text with its secrets hidden (HS1). */
+export function hideSecrets(text: string, sealing: Sealing): Result<HiddenText> {
+  const places = json5Places(text);
+  const contents = places.map((place) => contentOf(text, place));
+  const telling = tellingOnes(contents, sealing);
+  let spans = places.flatMap((place, at) => {
+    const isItem = typeof place.path.at(-1) === "number" && places[at - 1]?.kind === "text";
+    const around = { before: isItem ? (contents[at - 1] ?? "") : "", isTelling: telling[at] === true };
+    const found = secretIn(text, place, around);
+    return found === undefined ? [] : [spanOf(text, found, placeName(place), sealing)];
+  });
+  if (tells(rendered(text, spans), sealing)) spans = withLines(text, places, spans, sealing);
+  const shown = rendered(text, spans);
+  if (tells(shown, sealing))
+    return fail("file_problem", "the file has a secret at a place where the page can't hide it", {
+      hint: "Edit it with an editor on the gateway's machine.",
+    });
+  return ok({ text: shown, values: new Map(spans.map((span) => [span.shown, span])) });
+}
+
+/** Returns the text with the secrets of the file put back (HS2). */
+export function revealSecrets(text: string, { values }: Pick<HiddenText, "values">): Result<string> {
+  const places = json5Places(text).filter(({ kind }) => kind === "text" || kind === "comment");
+  let next = 0;
+  let problem: { at: number; words: string } | undefined;
+  const whole = text.replaceAll(SHOWN, (shown: string, at: number) => {
+    while ((places[next]?.end ?? text.length) <= at) next += 1;
+    const near = places[next];
+    const around = near !== undefined && near.start <= at ? near : { kind: "word" as const, path: [] };
+    const hidden = values.get(shown);
+    if (hidden === undefined)
+      problem ??= {
+        at,
+        words: `${shown} is not in the file on disk. Type the value, or read the file again`,
+      };
+    else if (placeName(around) !== hidden.place)
+      problem ??= { at, words: `${shown} belongs to another ${hidden.place}. Type the value` };
+    return hidden?.raw ?? shown;
+  });
+  if (problem === undefined) return ok(whole);
+  return fail("invalid_config", `line ${text.slice(0, problem.at).split("\n").length}: ${problem.words}`);
+}

@@ -1,0 +1,94 @@
+// Lists every setting of the configuration file with its type, unit, default and meaning.
+
+import { optional } from "../../core/optional.ts";
+import { configJsonSchema } from "./schema.ts";
+import { bytes, type Schema, typeWords } from "./words.ts";
+
+export interface Key {
+  readonly path: string;
+  readonly schema: Schema;
+  readonly required: boolean;
+}
+
+/** Returns every key with a value; objects are replaced by their keys. */
+export function configKeys(schema: Schema = configJsonSchema() as Schema, prefix = ""): Key[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
+    const path = `${prefix}${name}`;
+    const own = { path, schema: inner, required: isNeeded(schema, name) };
+    const inside = inner.properties !== undefined ? configKeys(inner, `${path}.`) : [];
+    const items = inner.items?.properties === undefined ? [] : configKeys(inner.items, `${path}[].`);
+    const named = typeof inner.additionalProperties === "object" ? inner.additionalProperties : {};
+    const byName = named.properties === undefined ? [] : configKeys(named, `${path}.<name>.`);
+    return [
+      ...(inner.properties === undefined || inner.description !== undefined ? [own] : []),
+      ...inside,
+      ...items,
+      ...byName,
+    ];
+  });
+}
+
+function isNeeded(schema: Schema, name: string): boolean {
+  return schema.required?.includes(name) === true && schema.properties?.[name]?.default === undefined;
+}
+
+const UNITS: readonly (readonly [RegExp, string])[] = [
+  [/Ms$/, "ms"],
+  [/Seconds$/, "s"],
+  [/Minutes$/, "minutes"],
+  [/Hours$/, "hours"],
+  [/Bytes$/, "bytes"],
+  [/Chars$/, "characters"],
+  [/Mb$/, "MiB"],
+  [/(^|\.)(dailyTokens|maxChainTokens|contextWindow|maxOutputTokens)$/, "tokens"],
+  [/(^|\.)(dailyCost|maxChainCost)$/, "USD"],
+  [/\.cost\./, "USD/M tokens"],
+  [/sampleRatio$/, "share"],
+  [/\.port$/, "port"],
+  [/(^|\.)max(Concurrent|Children|SpawnDepth|PingPongTurns|Hops|ChainRuns|Files|Retries)$/, "count"],
+  [/(^|\.)(queueMax|processesMax)$/, "count"],
+  [/Calls$/, "count"],
+];
+
+/** Returns the unit of a number, or undefined if its name has none. */
+export function unitOf({ path, schema }: Key): string | undefined {
+  if (![schema.type].flat().some((type) => type === "integer" || type === "number")) {
+    return schema.anyOf?.some((one) => unitOf({ path, schema: one, required: false }) !== "") === true
+      ? UNITS.find(([pattern]) => pattern.test(path))?.[1]
+      : "";
+  }
+  return UNITS.find(([pattern]) => pattern.test(path))?.[1];
+}
+
+/** The notation in which a number of this key is written. */
+const written =
+  (unit: string | undefined) =>
+  (value: number): string =>
+    unit === "bytes" ? bytes(value) : String(value);
+
+/** A setting as people read it. Words in backticks are written as they stand. */
+export interface KeyWords {
+  /** Names joined by dots. `[]` stands for the items of a list, `<name>` for a name of your own. */
+  readonly path: string;
+  readonly type: string;
+  readonly unit?: string;
+  /** Absent if nothing is the default. */
+  readonly fallback?: string;
+  readonly required: boolean;
+  readonly meaning: string;
+}
+
+/** Describes a setting in words. */
+export function keyWords(key: Key): KeyWords {
+  const { path, schema, required } = key;
+  const unit = unitOf(key) || undefined;
+  const { default: value } = schema;
+  const fallback = typeof value === "number" ? written(unit)(value) : JSON.stringify(value);
+  return {
+    path,
+    type: typeWords(schema, written(unit)),
+    ...optional({ unit, fallback }),
+    required: required && value === undefined,
+    meaning: schema.description ?? "",
+  };
+}

@@ -1,0 +1,128 @@
+// Defines the methods about the configuration file: check, read, write, and the list of settings.
+
+import { about, anything, flag, integer, list, mapOf, named, type Of, object, text } from "../schema.ts";
+import { ADMIN, idempotencyKey, type MethodSpec, NAME_MAX_CHARS, NOTHING } from "./parts.ts";
+
+/** Maximum number of characters of an edited configuration file. */
+const CONFIG_MAX_CHARS = 128 * 1024;
+
+const WHOLE = "Requires a token that covers every session.";
+
+export const CONFIG_AGE = {
+  ok: flag(),
+  differs: flag("True if a restart would change settings. False if the file is invalid."),
+  changed: list(text(), "Sections of the file that a restart would apply, without their values."),
+} as const;
+
+const reach = list(
+  text(),
+  "Effects of a restart on how this caller reaches the gateway: another token, address or store.",
+);
+
+const CONFIG_CHECK = named(
+  "ConfigCheck",
+  "Result of checking the configuration file and comparing it with the running settings.",
+  object(
+    {
+      path: text(),
+      exists: flag(),
+      ...CONFIG_AGE,
+      errors: list(text()),
+      warnings: list(text()),
+      settings: about(
+        mapOf(anything),
+        "All running settings. For a secret, only whether it is set. Empty for a checked text.",
+      ),
+    },
+    { reach },
+  ),
+);
+export type ConfigCheck = Of<typeof CONFIG_CHECK>;
+
+const CONFIG_TEXT = named(
+  "ConfigText",
+  "The text of the configuration file.",
+  object({
+    path: text(),
+    exists: flag("False if there is no file. `text` then begins one."),
+    text: text("Each secret is replaced by text like `[hidden 0123456789]`. Lines end with a line feed."),
+    revision: text("Changes with the file. `config.set` needs it."),
+    hidden: integer("Number of different secrets that are hidden."),
+  }),
+);
+
+export type ConfigText = Of<typeof CONFIG_TEXT>;
+
+const CONFIG_SAVED = named(
+  "ConfigSaved",
+  "Result of saving the configuration file.",
+  object({
+    path: text(),
+    revision: text("Revision of the saved file."),
+    changed: CONFIG_AGE.changed,
+    warnings: list(text()),
+    reach,
+  }),
+);
+
+export type ConfigSaved = Of<typeof CONFIG_SAVED>;
+
+const SETTING = named(
+  "ConfigSetting",
+  "A setting of the configuration file.",
+  object(
+    {
+      path: text(
+        "Names joined by dots. `[]` stands for the items of a list, `<name>` for a name of your own.",
+      ),
+      type: text("The type with its limits, or the valid words in backticks."),
+      required: flag("True if the setting must be set when the object around it is."),
+      meaning: text("Its description. Empty if its name says everything."),
+    },
+    { unit: text(), fallback: text("The default, as JSON or with its unit.") },
+  ),
+);
+
+const edited = text(
+  "The whole text. Text like `[hidden 0123456789]` stands for the secret that `config.get` replaced by it.",
+  { maxLength: CONFIG_MAX_CHARS },
+);
+
+export const CONFIG_METHODS = {
+  "config.check": {
+    scope: ADMIN,
+    summary: "Checks the configuration file: returns its problems, and the effects of a restart.",
+    params: object({}, { text: about(edited, "Checks this text instead, as `config.set` would.") }),
+    result: CONFIG_CHECK,
+    errors: ["invalid_config", "file_problem", "too_large"],
+  },
+  "config.get": {
+    scope: ADMIN,
+    summary: `Returns the text of the configuration file without its secrets. ${WHOLE}`,
+    params: NOTHING,
+    result: CONFIG_TEXT,
+    errors: ["invalid_config", "file_problem", "too_large"],
+  },
+  "config.set": {
+    scope: ADMIN,
+    summary: `Replaces the configuration file, if the text is valid. It applies at the next start. ${WHOLE}`,
+    params: object(
+      {
+        text: edited,
+        revision: text("`revision` of the file that was edited. Another file is not replaced.", {
+          maxLength: NAME_MAX_CHARS,
+        }),
+      },
+      { idempotencyKey },
+    ),
+    result: CONFIG_SAVED,
+    errors: ["invalid_config", "config_changed", "file_problem", "too_large"],
+  },
+  "config.schema": {
+    scope: ADMIN,
+    summary: "Lists every setting of the configuration file with its type, default and meaning.",
+    params: NOTHING,
+    result: object({ settings: list(SETTING) }),
+    errors: ["invalid_config"],
+  },
+} as const satisfies Record<string, MethodSpec>;

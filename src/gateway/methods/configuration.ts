@@ -1,0 +1,129 @@
+// Owns the methods about the configuration file. They need a token that covers every session, because the
+// file is about all of them (I9). Secrets are hidden in every answer (I14).
+
+import { createHmac } from "node:crypto";
+import { reachChanges } from "../../access/reach.ts";
+import type {
+  CONFIG_METHODS,
+  ConfigCheck,
+  ConfigSaved,
+  ConfigText,
+} from "../../contract/methods/configuration.ts";
+import type { PayloadOf } from "../../contract/methods.ts";
+import { isObject } from "../../core/json.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { tokenId } from "../../triggers/creator.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import { needEverySession } from "./operations.ts";
+
+/** The functions with which the configuration hides secrets. */
+interface Sealing {
+  readonly seal: (text: string) => string;
+  readonly mask: (text: string) => string;
+}
+
+type Checked = ConfigCheck & { readonly next?: Settings };
+
+/** The configuration file of this process. */
+interface ConfigFile {
+  read(sealing: Sealing): Result<ConfigText>;
+  check(text: string, sealing: Sealing): Result<Checked>;
+  write(
+    text: string,
+    revision: string,
+    sealing: Sealing,
+  ): Result<Omit<ConfigSaved, "reach"> & { readonly next: Settings }>;
+  settings(): PayloadOf<"config.schema">["settings"];
+}
+
+export interface ConfigDeps extends BasicDeps {
+  /** The gateway's own token. */
+  readonly token: string;
+  /** Reads the configuration file again. Absent if there is no file. */
+  readonly checkConfig?: (() => Checked) | undefined;
+  /** Loads the code that edits the file. Absent if there is no file. */
+  readonly configFile?: (() => Promise<ConfigFile>) | undefined;
+}
+
+/** Redacts values everywhere: a file may have a secret in an unexpected field. */
+function masked<T>(value: T, redactor: Redactor): T {
+  if (typeof value === "string") return redactor.mask(value) as T;
+  if (Array.isArray(value)) return value.map((one) => masked(one, redactor)) as T;
+  if (!isObject(value)) return value;
+  const fields = Object.entries(value).map(([name, inner]) => [name, masked(inner, redactor)]);
+  return Object.fromEntries(fields) as T;
+}
+
+function sealingOf({ deps }: CallContext<ConfigDeps>): Sealing {
+  const { token, world } = deps;
+  return {
+    seal: (text) => createHmac("sha256", token).update(`config:${text}`).digest("hex"),
+    mask: (text) => world.redactor.mask(text),
+  };
+}
+
+/** Returns what a restart with these settings would change for this caller. */
+function reachOf({ deps, caller }: CallContext<ConfigDeps>, next: Settings): string[] {
+  const { settings, token } = deps;
+  // A generated token belongs to the store.
+  const generated = settings.gateway.token === undefined && settings.store.dir === next.store.dir;
+  const main = next.gateway.token ?? (generated ? token : undefined);
+  const own = main !== undefined && tokenId(main) === caller.id;
+  const admin = { role: "operator", scopes: ["operator.admin"] } as const;
+  const listed = next.gateway.tokens.find((one) => tokenId(one.token) === caller.id);
+  return reachChanges(settings, next, { now: caller, next: own ? admin : listed });
+}
+
+async function editor(ctx: CallContext<ConfigDeps>, what: string): Promise<Result<ConfigFile>> {
+  const allowed = needEverySession(ctx.caller, what);
+  if (!allowed.ok) return allowed;
+  const file = await ctx.deps.configFile?.();
+  return file === undefined ? noFile : ok(file);
+}
+
+const noFile = fail("invalid_config", "this gateway was started without a configuration file");
+
+async function check(ctx: CallContext<ConfigDeps>, text: string | undefined): Promise<Result<Checked>> {
+  const { checkConfig, configFile } = ctx.deps;
+  if (text !== undefined) return (await configFile?.())?.check(text, sealingOf(ctx)) ?? noFile;
+  return checkConfig === undefined ? noFile : ok(checkConfig());
+}
+
+export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
+  "config.check": {
+    async handle(ctx, { text }) {
+      const allowed = needEverySession(ctx.caller, "config.check");
+      if (!allowed.ok) return allowed;
+      const found = await check(ctx, text);
+      if (!found.ok) return found;
+      const { next, ...shown } = found.value;
+      const reach = next === undefined ? {} : { reach: reachOf(ctx, next) };
+      return ok(masked({ ...shown, ...reach }, ctx.deps.world.redactor));
+    },
+  },
+  "config.get": {
+    async handle(ctx) {
+      const file = await editor(ctx, "config.get");
+      return file.ok ? file.value.read(sealingOf(ctx)) : file;
+    },
+  },
+  "config.set": {
+    async handle(ctx, { text, revision }) {
+      const file = await editor(ctx, "config.set");
+      if (!file.ok) return file;
+      const written = file.value.write(text, revision, sealingOf(ctx));
+      if (!written.ok) return written;
+      const { next, ...saved } = written.value;
+      ctx.deps.world.log.info({ what: saved.changed.join(", ") }, "the configuration file was saved");
+      return ok(masked({ ...saved, reach: reachOf(ctx, next) }, ctx.deps.world.redactor));
+    },
+  },
+  "config.schema": {
+    async handle(ctx) {
+      const file = await editor(ctx, "config.schema");
+      return file.ok ? ok({ settings: file.value.settings() }) : file;
+    },
+  },
+};

@@ -1,0 +1,234 @@
+// The editor of the configuration file, in a real browser with a real file.
+
+import { rmSync, writeFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { openHouse, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, type PHONE, sideways, visit } from "../kit/browser.ts";
+import { configFileWith } from "../kit/config-file.ts";
+import { test } from "../kit/deep.ts";
+
+const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
+const FILE = `// Our gateway.
+{
+  session: {
+    queueMax: 200, // enough
+  },
+  models: {
+    providers: {
+      local: { api: "openai-completions", baseUrl: "http://127.0.0.1:9/v1", apiKey: "${KEY}", models: [{ id: "m" }] },
+    },
+  },
+  agents: { defaults: { model: "local/m" } },
+}
+`;
+const NARROW = { width: 360, height: 740 };
+
+async function opened(text: string | undefined = FILE, viewport?: typeof PHONE) {
+  const file = configFileWith(text);
+  const house = await openHouse({ checkConfig: file.checkConfig, configFile: file.configFile });
+  const more = viewport === undefined ? {} : { viewport };
+  const { page, context } = await visit(house.http, {
+    token: TOKEN,
+    at: "operations/configuration",
+    ...more,
+  });
+  await box(page).waitFor();
+  return { file, house, page, context };
+}
+
+const box = (page: Page) => page.getByRole("textbox", { name: "Text of the configuration file" });
+const button = (page: Page, name: string) => page.getByRole("button", { name });
+
+/** Replaces a part of the text as one who types would. */
+async function type(page: Page, part: string, by: string): Promise<void> {
+  const text = await box(page).inputValue();
+  await box(page).fill(text.replace(part, by));
+}
+
+async function save(page: Page): Promise<void> {
+  await button(page, "Review and save").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+}
+
+const selected = (page: Page) =>
+  box(page).evaluate((one: HTMLTextAreaElement) => one.value.slice(one.selectionStart, one.selectionEnd));
+
+/** Puts the caret before a part of the text. */
+async function caretAt(page: Page, part: string): Promise<void> {
+  await box(page).focus();
+  await box(page).evaluate((one: HTMLTextAreaElement, wanted) => {
+    const at = one.value.indexOf(wanted);
+    one.setSelectionRange(at, at);
+  }, part);
+}
+
+const dialog = (page: Page) => page.getByRole("dialog", { name: "Save these changes?" });
+
+describeInBrowser("the editor of the configuration", () => {
+  test("shows problems with their lines while one types, then the changes, and saves them without touching the rest", async () => {
+    const { page, file } = await opened();
+    expect(await box(page).inputValue()).not.toContain(KEY);
+    expect(await button(page, "Review and save").isDisabled()).toBe(true);
+    await type(page, "queueMax: 200", "queueMx: 7");
+    await page.getByText("1 problem: this text can't be saved.").waitFor();
+    expect(await page.getByLabel("Problems of this text").innerText()).toContain("session.queueMax");
+    expect(await page.locator(".editor-lines .wrong").allInnerTexts()).toEqual(["4"]);
+    await button(page, "Line 4").click();
+    expect(await selected(page)).toBe("    queueMx: 7, // enough");
+    await button(page, "Review and save").click();
+    await dialog(page).getByText("An invalid text is not saved:").waitFor();
+    expect(await dialog(page).getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
+    await page.keyboard.press("Escape");
+    await type(page, "queueMx: 7", "queueMax: 8");
+    await page.getByText("No problems", { exact: true }).waitFor();
+    await button(page, "Review and save").click();
+    const changes = dialog(page).getByRole("region", { name: "Changes" });
+    expect(await changes.locator(".diff-removed, .diff-added").allInnerTexts()).toEqual([
+      expect.stringContaining("queueMax: 200, // enough"),
+      expect.stringContaining("queueMax: 8, // enough"),
+    ]);
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.", { exact: true }).waitFor();
+    expect(await page.locator(".editor-done .chip").allInnerTexts()).toContain("session");
+    expect(file.read()).toBe(FILE.replace("queueMax: 200", "queueMax: 8"));
+    expect(await button(page, "Review and save").isDisabled()).toBe(true);
+  });
+
+  test("explains the setting at the caret, and finds settings by name and by meaning", async () => {
+    const { page } = await opened();
+    const here = page.getByRole("region", { name: "Setting at the caret" });
+    await here.getByText("Groups of settings: gateway, store").waitFor();
+    await caretAt(page, "200");
+    await here.getByText("Maximum number of runs that wait for one session.").waitFor();
+    expect(await here.innerText()).toContain("integer 1 to 100000 · count · default 200");
+    await caretAt(page, "apiKey");
+    await here.getByText("models.providers.<name>.apiKey", { exact: true }).waitFor();
+    await page.getByRole("searchbox", { name: "Search all settings" }).fill("wait one session");
+    await page.getByText("1 setting found").waitFor();
+    expect(await page.getByRole("region", { name: "Settings found" }).innerText()).toContain(
+      "session.queueMax",
+    );
+  });
+
+  test("works with the keyboard: Tab leaves the text, Ctrl+S reviews, Escape returns to the text", async () => {
+    const { page, file } = await opened();
+    await box(page).focus();
+    await page.keyboard.press("Tab");
+    expect(await box(page).evaluate((one) => one === document.activeElement)).toBe(false);
+    await page.keyboard.press("Shift+Tab");
+    expect(await box(page).evaluate((one) => one === document.activeElement)).toBe(true);
+    expect(await box(page).inputValue()).not.toContain("\t");
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.type("// by keyboard");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Control+s");
+    await dialog(page)
+      .getByText("No setting changes")
+      .or(dialog(page).getByText("Nothing takes effect at once"))
+      .waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => box(page).evaluate((one) => one === document.activeElement)).toBe(true);
+    await page.keyboard.press("Control+s");
+    await expect.poll(() => dialog(page).getByRole("button", { name: "Save" }).isEnabled()).toBe(true);
+    await dialog(page).getByRole("button", { name: "Cancel" }).focus();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.getByText("Saved.", { exact: true }).waitFor();
+    expect(file.read()).toBe(`// by keyboard\n${FILE}`);
+  });
+
+  test("ES1: of two pages that edit, the second sees both changes and chooses, and nothing is lost before", async () => {
+    const first = await opened();
+    const { page: second } = await visit(first.house.http, { token: TOKEN, at: "operations/configuration" });
+    await box(second).waitFor();
+    await type(first.page, "// enough", "// from the first page");
+    await type(second, "Our gateway", "Their gateway");
+    await save(first.page);
+    await first.page.getByText("Saved.", { exact: true }).waitFor();
+    await save(second);
+    await second.getByText("The file was changed since you began").waitFor();
+    expect(await second.getByRole("region", { name: "Changes in the file" }).innerText()).toContain(
+      "from the first page",
+    );
+    expect(await second.getByRole("region", { name: "Your changes" }).innerText()).toContain("Their gateway");
+    expect(first.file.read()).toBe(FILE.replace("// enough", "// from the first page"));
+    expect(await accessibilityProblems(second)).toEqual([]);
+    await button(second, "Keep mine, review again").click();
+    await button(second, "Review and save").click();
+    await dialog(second).getByText("Their gateway").waitFor();
+    await dialog(second).getByRole("button", { name: "Save" }).click();
+    await second.getByText("Saved.", { exact: true }).waitFor();
+    expect(first.file.read()).toBe(FILE.replace("Our", "Their"));
+    await type(first.page, "// Our", "// My");
+    await save(first.page);
+    await button(first.page, "Take the file, drop mine").click();
+    expect(await box(first.page).inputValue()).toContain("Their gateway");
+    expect(first.file.read()).toBe(FILE.replace("Our", "Their"));
+  });
+
+  test("edits survive a look at another view, and can be discarded", async () => {
+    const { page, file } = await opened();
+    await type(page, "// enough", "// not enough");
+    await page.getByRole("navigation", { name: "Operations" }).getByText("Log").click();
+    await page.getByRole("heading", { name: "Log" }).waitFor();
+    await page.getByRole("navigation", { name: "Operations" }).getByText("Configuration").click();
+    await expect.poll(() => box(page).inputValue()).toContain("// not enough");
+    await button(page, "Discard").click();
+    expect(await box(page).inputValue()).toContain("// enough");
+    expect(file.read()).toBe(FILE);
+  });
+
+  test("without a file the editor begins one, and saving creates it", async () => {
+    const { page, file } = await opened("");
+    rmSync(file.path);
+    await page.reload();
+    await page.getByText("There is no file yet: saving creates it.").waitFor();
+    await type(page, "{\n", "{\n  session: { queueMax: 9 },\n");
+    await save(page);
+    await page.getByText("Saved.", { exact: true }).waitFor();
+    expect(file.read()).toContain("queueMax: 9");
+  });
+
+  test("NM1: hostile text in the file stays text, and a file that can't be edited says why", async () => {
+    const hostile = `// </textarea><img src=x onerror="document.title=1">\u202Egpj.exe\n${FILE}`;
+    const { page, file } = await opened(hostile);
+    await type(page, "// enough", "// <b>enough</b>");
+    await button(page, "Review and save").click();
+    await dialog(page).getByText("<b>enough</b>").waitFor();
+    expect(await page.locator(".config b, .config img").count()).toBe(0);
+    expect(await dialog(page).innerText()).not.toContain("\u202E");
+    await page.keyboard.press("Escape");
+    await button(page, "Discard").click();
+    writeFileSync(file.path, `{}${" ".repeat(300_000)}`);
+    await page.reload();
+    await page.getByText(/the editor takes at most 131072/).waitFor();
+    expect(await page.getByText("Effective configuration").count()).toBe(1);
+  });
+
+  test.deep(
+    "fits a telephone of 360 px, and axe-core finds no problem in text, problems, review and result",
+    async () => {
+      for (const viewport of [undefined, NARROW]) {
+        const { page } = await opened(FILE, viewport);
+        const whole = async (what: string): Promise<void> => {
+          expect(await accessibilityProblems(page), what).toEqual([]);
+          expect(await sideways(page), what).toBe(0);
+        };
+        await page.locator(".editor-found li").first().waitFor();
+        await whole("text");
+        await type(page, "queueMax: 200", "queueMx: 7");
+        await page.getByText("1 problem: this text can't be saved.").waitFor();
+        await whole("problems");
+        await type(page, "queueMx: 7", "queueMax: 7");
+        await button(page, "Review and save").click();
+        await dialog(page).getByText("Nothing takes effect at once").waitFor();
+        await whole("review");
+        await dialog(page).getByRole("button", { name: "Save" }).click();
+        await page.getByText("Saved.", { exact: true }).waitFor();
+        await whole("result");
+      }
+    },
+    120_000,
+  );
+});

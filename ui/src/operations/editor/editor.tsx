@@ -1,0 +1,300 @@
+// Edits the configuration file: its text with line numbers, problems while one types, help about settings.
+// The Tab key leaves the text, as in every field. Ctrl+S or ⌘S opens the review of the changes.
+
+import "./editor.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { GatewayError } from "../../../../src/contract/client/web.ts";
+import { json5Places, pathAt } from "../../../../src/core/text/json5-places.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
+import { settled } from "../../clock.ts";
+import { ask } from "../../gateway.ts";
+import { Awaited, Failed } from "../../parts/failure.tsx";
+import { counted } from "../../parts/format.ts";
+import { useReading } from "../../parts/reading.ts";
+import { State } from "../../parts/state.tsx";
+import { Help } from "./help.tsx";
+import { type PlacedProblem, placedProblems, type Setting, settingPath } from "./places.ts";
+import { type Checked, Diff, Effect, Review, type Saved, Warnings } from "./review.tsx";
+import { base, type ConfigText, discard, draft, edit, fileRead, keepMine, newer } from "./state.ts";
+
+const TYPING_MS = 400;
+const CARET_MS = 150;
+const LINES_ABOVE = 4;
+
+/** Checks the edited text when the reader stops typing. Only the answer about the latest text counts. */
+function useCheck(text: string, isEdited: boolean) {
+  const [checked, setChecked] = useState<{ text: string; result?: Checked; problem?: unknown }>();
+  const latest = useRef("");
+  const [soon] = useState(() =>
+    settled<string>(TYPING_MS, (wanted) => {
+      const done = (found: { result?: Checked; problem?: unknown }): void => {
+        if (latest.current === wanted) setChecked({ text: wanted, ...found });
+      };
+      ask("config.check", { text: wanted }).then(
+        (result) => done({ result }),
+        (problem) => done({ problem }),
+      );
+    }),
+  );
+  useEffect(() => {
+    latest.current = isEdited ? text : "";
+    if (isEdited) soon(text);
+  }, [text, isEdited]);
+  return isEdited && checked?.text === text ? checked : undefined;
+}
+
+/** Asks before the page is left with edits. */
+function useGuard(isEdited: boolean): void {
+  useEffect(() => {
+    if (!isEdited) return;
+    const stop = (event: Event): void => event.preventDefault();
+    window.addEventListener("beforeunload", stop);
+    return () => window.removeEventListener("beforeunload", stop);
+  }, [isEdited]);
+}
+
+export function Editor({ onSaved }: { onSaved: () => void }) {
+  const file = useReading("config.get", () => ask("config.get"));
+  const schema = useReading("config.schema", () => ask("config.schema"));
+  useEffect(() => {
+    if (file.value !== undefined) fileRead(file.value);
+  }, [file.value]);
+  const { problem } = file;
+  // This gateway has no configuration file: the check above says so.
+  if (problem instanceof GatewayError && problem.reason === "invalid_config") return null;
+  const shown = base.value;
+  return (
+    <section class="editor" aria-labelledby="editor-title">
+      <Awaited value={shown} problem={problem} again={file.again} words="Reading the file…" />
+      {shown !== undefined && (
+        <Text
+          file={shown}
+          settings={schema.value?.settings ?? []}
+          onSaved={() => {
+            void file.again();
+            onSaved();
+          }}
+        />
+      )}
+      {shown === undefined && (
+        <h2 id="editor-title" class="visually-hidden">
+          File
+        </h2>
+      )}
+    </section>
+  );
+}
+
+function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: () => void }) {
+  const { file, settings, onSaved } = props;
+  const text = draft.value ?? file.text;
+  const isEdited = draft.value !== undefined;
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [reviewed, setReviewed] = useState(false);
+  const [done, setDone] = useState<Saved>();
+  const checked = useCheck(text, isEdited);
+  useGuard(isEdited);
+  const problems = placedProblems(checked?.result?.errors ?? [], text);
+  const at = useCaret(area, text);
+  const review = (): void => setReviewed(isEdited && newer.value === undefined);
+  return (
+    <>
+      <div class="bar">
+        <h2 id="editor-title">File</h2>
+        <button type="button" disabled={!isEdited} onClick={discard}>
+          Discard
+        </button>
+        <button
+          type="button"
+          class="primary"
+          disabled={!isEdited || newer.value !== undefined}
+          onClick={review}
+        >
+          Review and save
+        </button>
+      </div>
+      <p class="soft">
+        {file.exists ? "" : "There is no file yet: saving creates it. "}
+        {file.hidden > 0 &&
+          `${counted(file.hidden, "secret")} shown as [hidden …]. Leave that text, and the secret stays. `}
+        The gateway reads the file when it starts.
+      </p>
+      <Verdict checked={checked} isEdited={isEdited} done={done} />
+      {newer.value !== undefined && <Conflict base={file} newest={newer.value} mine={text} />}
+      <div class="editor-columns">
+        <div class="editor-main">
+          <TextBox
+            area={area}
+            text={text}
+            problems={problems}
+            onEdit={(changed) => {
+              setDone(undefined);
+              edit(changed);
+            }}
+            onReview={review}
+          />
+          <Problems problems={problems} onGo={(line) => goTo(area.current, line)} />
+        </div>
+        <Help settings={settings} at={settingPath(at, settings)} />
+      </div>
+      {reviewed && isEdited && (
+        <Review
+          base={file}
+          text={text}
+          onSaved={(result) => {
+            setDone(result);
+            onSaved();
+          }}
+          onClose={() => setReviewed(false)}
+        />
+      )}
+    </>
+  );
+}
+
+/** Returns the path of the setting at the caret, soon after the caret has moved. */
+function useCaret(area: { readonly current: HTMLTextAreaElement | null }, text: string) {
+  const [path, setPath] = useState<ReturnType<typeof pathAt>>([]);
+  const [soon] = useState(() =>
+    settled<undefined>(CARET_MS, () => {
+      const box = area.current;
+      if (box !== null) setPath(pathAt(box.value, json5Places(box.value), box.selectionStart));
+    }),
+  );
+  useEffect(() => {
+    const look = (): void => soon(undefined);
+    document.addEventListener("selectionchange", look);
+    return () => document.removeEventListener("selectionchange", look);
+  }, []);
+  useEffect(() => soon(undefined), [text]);
+  return path;
+}
+
+/** Moves the caret to the start of a line, and shows it. */
+function goTo(area: HTMLTextAreaElement | null, line: number): void {
+  if (area === null) return;
+  const lines = area.value.split("\n");
+  const start = lines.slice(0, line - 1).reduce((sum, { length }) => sum + length + 1, 0);
+  area.focus();
+  area.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
+  area.scrollTop = (area.scrollHeight / lines.length) * Math.max(0, line - 1 - LINES_ABOVE);
+}
+
+function TextBox(props: {
+  area: { current: HTMLTextAreaElement | null };
+  text: string;
+  problems: readonly PlacedProblem[];
+  onEdit: (text: string) => void;
+  onReview: () => void;
+}) {
+  const { area, text, problems, onEdit, onReview } = props;
+  const numbers = useRef<HTMLPreElement>(null);
+  const wrong = new Set(problems.map(({ line }) => line));
+  const count = text.split("\n").length;
+  return (
+    <div class="editor-box card">
+      <pre ref={numbers} class="editor-lines" aria-hidden="true">
+        {Array.from({ length: count }, (_, at) =>
+          wrong.has(at + 1) ? <span class="wrong">{at + 1}</span> : `${at + 1}\n`,
+        )}
+      </pre>
+      <textarea
+        ref={area}
+        class="mono"
+        aria-label="Text of the configuration file"
+        aria-invalid={problems.length > 0}
+        spellcheck={false}
+        autocapitalize="off"
+        autocomplete="off"
+        wrap="off"
+        value={text}
+        onInput={({ currentTarget }) => onEdit(currentTarget.value)}
+        onScroll={({ currentTarget }) => {
+          if (numbers.current !== null) numbers.current.scrollTop = currentTarget.scrollTop;
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== "s" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          onReview();
+        }}
+      />
+    </div>
+  );
+}
+
+function Verdict(props: {
+  checked: ReturnType<typeof useCheck>;
+  isEdited: boolean;
+  done: Saved | undefined;
+}) {
+  const { checked, isEdited, done } = props;
+  const { result, problem } = checked ?? {};
+  if (problem !== undefined) return <Failed problem={problem} />;
+  if (done !== undefined && !isEdited)
+    return (
+      <div class="editor-done" role="status">
+        <State state="ok" text="Saved." />
+        <Effect changed={done.changed} />
+        <Warnings lines={done.reach} title="After a restart:" />
+      </div>
+    );
+  const word = !isEdited ? "Not edited" : result === undefined ? "Checking…" : "No problems";
+  return (
+    <p class="editor-verdict" role="status">
+      {result?.ok === false ? (
+        <State
+          state="error"
+          text={`${counted(result.errors.length, "problem")}: this text can't be saved.`}
+        />
+      ) : (
+        <State state={result === undefined ? "idle" : "ok"} text={word} />
+      )}
+    </p>
+  );
+}
+
+function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo: (line: number) => void }) {
+  if (problems.length === 0) return null;
+  return (
+    <ul class="editor-problems" aria-label="Problems of this text">
+      {problems.map(({ text, line }) => (
+        <li key={text}>
+          {line !== undefined && (
+            <button type="button" onClick={() => onGo(line)}>
+              Line {line}
+            </button>
+          )}
+          <bdi>{safeText(text)}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Shows the file that somebody else saved beside the edits, and asks which to keep (ES1). */
+function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: ConfigText; mine: string }) {
+  return (
+    <section class="editor-conflict card" aria-labelledby="conflict-title">
+      <h3 id="conflict-title">The file was changed since you began</h3>
+      <p>Nothing was saved. Compare both changes, then choose.</p>
+      <div class="editor-both">
+        <div>
+          <h4>In the file now</h4>
+          <Diff before={from.text} after={newest.text} title="Changes in the file" />
+        </div>
+        <div>
+          <h4>Yours, compared with the file now</h4>
+          <Diff before={newest.text} after={mine} title="Your changes" />
+        </div>
+      </div>
+      <div class="actions">
+        <button type="button" onClick={discard}>
+          Take the file, drop mine
+        </button>
+        <button type="button" onClick={keepMine}>
+          Keep mine, review again
+        </button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,97 @@
+// Explains the setting at the caret, and lists the settings that match a search.
+
+import { useState } from "preact/hooks";
+import { counted } from "../../parts/format.ts";
+import { groupsIn, type Setting, settingsIn } from "./places.ts";
+
+const FOUND_MAX = 40;
+
+/** Shows a text whose parts in backticks are code. */
+function Ticked({ text }: { text: string }) {
+  return (
+    <>
+      {text.split("`").map((part, at) => (at % 2 === 1 ? <code key={`${at} ${part}`}>{part}</code> : part))}
+    </>
+  );
+}
+
+function About({ setting }: { setting: Setting }) {
+  const { path, type, unit, fallback, required, meaning } = setting;
+  return (
+    <>
+      <p class="editor-name mono">{path}</p>
+      {meaning !== "" && (
+        <p>
+          <Ticked text={meaning} />
+        </p>
+      )}
+      <p class="soft">
+        <Ticked text={type} />
+        {unit !== undefined && ` · ${unit}`}
+        {fallback !== undefined && (
+          <>
+            {" · default "}
+            <code>{fallback}</code>
+          </>
+        )}
+        {required && " · required"}
+      </p>
+    </>
+  );
+}
+
+/** Returns the settings that have each word of the search in their path or meaning. Paths come first. */
+function matching(settings: readonly Setting[], search: string): Setting[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const inPath = ({ path }: Setting) => words.every((word) => path.toLowerCase().includes(word));
+  const inAll = ({ path, meaning }: Setting) =>
+    words.every((word) => `${path} ${meaning}`.toLowerCase().includes(word));
+  return [...settings.filter(inPath), ...settings.filter((one) => !inPath(one) && inAll(one))];
+}
+
+/** `at`: the path of the setting at the caret, as in the list of settings. */
+export function Help({ settings, at }: { settings: readonly Setting[]; at: string }) {
+  const [search, setSearch] = useState("");
+  const here = settings.find(({ path }) => path === at);
+  const groups = groupsIn(at, settings);
+  const inside = settingsIn(at, settings);
+  const found = search.trim() === "" ? inside : matching(settings, search);
+  const title = search.trim() === "" ? `Settings in ${at === "" ? "the file" : at}` : "Settings found";
+  return (
+    <aside class="editor-help" aria-label="Help">
+      <section class="card" aria-label="Setting at the caret">
+        <h3>At the caret</h3>
+        {here !== undefined ? (
+          <About setting={here} />
+        ) : (
+          <p class="editor-name mono">{at === "" ? "the whole file" : at}</p>
+        )}
+        {groups.length > 0 && <p class="soft">Groups of settings: {groups.join(", ")}</p>}
+      </section>
+      <section class="card" aria-label="All settings">
+        <input
+          type="search"
+          placeholder="Search all settings"
+          aria-label="Search all settings"
+          onInput={({ currentTarget }) => setSearch(currentTarget.value)}
+        />
+        <p class="soft" role="status">
+          {search.trim() === "" ? "" : `${counted(found.length, "setting")} found`}
+        </p>
+        {found.length > 0 && (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
+          <section class="editor-found" aria-label={title} tabIndex={0}>
+            <ul>
+              {found.slice(0, FOUND_MAX).map((setting) => (
+                <li key={setting.path}>
+                  <About setting={setting} />
+                </li>
+              ))}
+            </ul>
+            {found.length > FOUND_MAX && <p class="soft">and {found.length - FOUND_MAX} more</p>}
+          </section>
+        )}
+      </section>
+    </aside>
+  );
+}

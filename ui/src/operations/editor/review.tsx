@@ -1,0 +1,120 @@
+// Shows what saving would change, and saves. If somebody else saved meanwhile, shows both changes instead.
+
+import { useEffect, useState } from "preact/hooks";
+import { GatewayError } from "../../../../src/contract/client/web.ts";
+import type { PayloadOf } from "../../../../src/contract/methods.ts";
+import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { ask } from "../../gateway.ts";
+import { Dialog, Form } from "../../parts/dialog.tsx";
+import { Failed } from "../../parts/failure.tsx";
+import { counted } from "../../parts/format.ts";
+import { type DiffLine, diffLines, folded } from "./diff.ts";
+import { type ConfigText, fileRead, saved } from "./state.ts";
+
+export type Saved = PayloadOf<"config.set">;
+export type Checked = PayloadOf<"config.check">;
+
+const CONTEXT_LINES = 3;
+const LINES_MAX = 600;
+
+const MARKS: Readonly<Record<DiffLine["kind"], readonly [string, string]>> = {
+  same: [" ", ""],
+  removed: ["−", "removed: "],
+  added: ["+", "added: "],
+  skipped: ["⋯", ""],
+};
+
+/** Shows the changed lines between two texts. */
+export function Diff({ before, after, title }: { before: string; after: string; title: string }) {
+  const lines = folded(diffLines(before, after), CONTEXT_LINES);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
+    <section class="diff card mono" aria-label={title} tabIndex={0}>
+      <ol>
+        {lines.slice(0, LINES_MAX).map(({ kind, text }, at) => (
+          <li key={`${at} ${kind}`} class={`diff-${kind}`}>
+            <span aria-hidden="true">{MARKS[kind][0]}</span>
+            <span class="visually-hidden">{MARKS[kind][1]}</span>
+            <bdi>{kind === "skipped" ? `${counted(Number(text), "unchanged line")}` : safeLine(text)}</bdi>
+          </li>
+        ))}
+      </ol>
+      {lines.length > LINES_MAX && <p class="soft">and {lines.length - LINES_MAX} more lines</p>}
+    </section>
+  );
+}
+
+/** Says when the changes apply. */
+export function Effect({ changed }: { changed: readonly string[] }) {
+  if (changed.length === 0)
+    return <p>No setting changes compared with the running gateway: no restart needed.</p>;
+  return (
+    <ul class="config-changed">
+      <li>Nothing takes effect at once. The next start applies:</li>
+      {changed.map((part) => (
+        <li key={part} class="chip tone-warn mono">
+          {part}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function Warnings({ lines, title }: { lines: readonly string[]; title: string }) {
+  if (lines.length === 0) return null;
+  return (
+    <div class="review-warning" role="note">
+      <p>
+        <strong>{title}</strong>
+      </p>
+      <ul>
+        {lines.map((line) => (
+          <li key={line}>
+            <bdi>{safeLine(line)}</bdi>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Asks whether to save these edits. The gateway checks them again, so that the effect is the current one. */
+export function Review(props: {
+  base: ConfigText;
+  text: string;
+  onSaved: (saved: Saved) => void;
+  onClose: () => void;
+}) {
+  const { base, text, onSaved, onClose } = props;
+  const [checked, setChecked] = useState<Checked>();
+  const [problem, setProblem] = useState<unknown>();
+  useEffect(() => {
+    ask("config.check", { text }).then(setChecked, setProblem);
+  }, [text]);
+  const save = async (): Promise<void> => {
+    try {
+      const done = await ask("config.set", { text, revision: base.revision });
+      saved(text, done.revision);
+      onSaved(done);
+    } catch (error) {
+      const isNewer = error instanceof GatewayError && error.reason === "config_changed";
+      // The editor shows both versions.
+      if (isNewer) fileRead(await ask("config.get"));
+      if (!isNewer) throw error;
+    }
+    onClose();
+  };
+  return (
+    <Dialog title="Save these changes?" onClose={onClose}>
+      <Form class="review" action="Save" disabled={checked?.ok !== true} onSubmit={save} onClose={onClose}>
+        <Diff before={base.exists ? base.text : ""} after={text} title="Changes" />
+        {problem !== undefined && <Failed problem={problem} />}
+        {checked === undefined && problem === undefined && <p class="soft">Checking…</p>}
+        {checked?.ok === true && <Effect changed={checked.changed} />}
+        {checked?.ok === true && <Warnings lines={checked.reach ?? []} title="You may lose your access:" />}
+        {checked?.ok === true && <Warnings lines={checked.warnings} title="Warnings" />}
+        {checked?.ok === false && <Warnings lines={checked.errors} title="An invalid text is not saved:" />}
+      </Form>
+    </Dialog>
+  );
+}

@@ -24,6 +24,7 @@ import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { isSubagentKey } from "./core/shapes/session-key.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
 import { dailyBudgets, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
+import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import type { AcpHost } from "./execute/acp.ts";
@@ -68,6 +69,7 @@ export interface AppOptions {
   readonly world: World;
   readonly version: string;
   readonly configPath?: string;
+  readonly agentSources?: AgentSources;
   /** Reads the configuration file again. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** Reads and writes the configuration file. */
@@ -300,9 +302,31 @@ async function tokenOf({ settings, world }: AppOptions): Promise<string> {
 }
 
 function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
-  return listModels(providers).map(({ ref, settings: { id, name = id, contextWindow, reasoning } }) => {
-    return { id, name, provider: ref.slice(0, ref.indexOf("/")), contextWindow, reasoning };
+  return listModels(providers).map(({ ref, settings }) => {
+    const { id, name = id, contextWindow, maxOutputTokens, reasoning, images, cost } = settings;
+    const provider = ref.slice(0, ref.indexOf("/"));
+    return { id, name, provider, contextWindow, maxOutputTokens, reasoning, images, cost };
   });
+}
+
+/** A test call that takes longer fails. */
+const MODEL_TEST_MAX_MS = 20_000;
+/** Maximum number of test calls in progress. */
+const MODEL_TESTS_MAX = 4;
+
+function modelTester({ settings, world }: Pick<AppOptions, "settings" | "world">): GatewayDeps["tryModel"] {
+  let testing = 0;
+  return async (ref, signal) => {
+    if (testing >= MODEL_TESTS_MAX)
+      return fail("rate_limited", `${MODEL_TESTS_MAX} models are being tested; wait for their answers`);
+    testing += 1;
+    try {
+      const { tryModel } = await import("./agent/model/try-model.ts");
+      return ok(await tryModel(world, settings.providers, ref, MODEL_TEST_MAX_MS, signal));
+    } finally {
+      testing -= 1;
+    }
+  };
 }
 
 /** Removes attachments that no session needs any longer. */
@@ -348,7 +372,7 @@ async function openRecords(options: AppOptions, undo: (() => Promise<void>)[]) {
 }
 
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
-  const { settings, version } = options;
+  const { settings, version, configPath, openDemo, agentSources } = options;
   const { store, world, jsonlCopies } = await openRecords(options, undo);
   const token = await tokenOf(options);
   const { sandboxFor, refusesPeer } = sandboxing(options);
@@ -393,7 +417,8 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     metrics: watching.metrics,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
-    ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
+    tryModel: modelTester({ ...options, world: asPart(world, "agent") }),
+    ...optional({ configPath, openDemo, agentSources }),
     checkConfig: options.checkConfig,
     configFile: options.configFile,
   });

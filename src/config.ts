@@ -9,6 +9,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve, sep } from "node:path";
+import { agentSourcesOf } from "./config/agent-sources.ts";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
 import { isSecretPath } from "./config/describe.ts";
@@ -43,6 +44,7 @@ import {
   THINKING_LEVELS,
   thinkingNamed,
 } from "./core/shapes/settings/settings.ts";
+import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
@@ -64,6 +66,7 @@ export interface Loaded {
   /** Path of the configuration file, which may not exist. */
   readonly path: string;
   readonly exists: boolean;
+  readonly agentSources: AgentSources;
 }
 
 /** Returns the environment and home folder of this process, for `loadSettings`. */
@@ -82,7 +85,8 @@ export function loadSettings(options: LoadOptions, text?: string): Result<Loaded
   const { settings, problems, warnings, literals } = read.value;
   if (settings === undefined || problems.length > 0) return refuse(problems, path);
   warnings.push(...(file.value === undefined ? nameWarnings(path) : modeWarnings(path, literals)));
-  return ok({ settings: freeze(settings), warnings, path, exists: file.value !== undefined });
+  const exists = file.value !== undefined;
+  return ok({ settings: freeze(settings), warnings, path, exists, agentSources: agentSourcesOf(literals) });
 }
 
 interface Reading {

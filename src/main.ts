@@ -95,7 +95,7 @@ async function openGateway(
   };
   const loaded = loadSettings(wanted);
   if (!loaded.ok) return loaded;
-  const { settings, warnings, path } = loaded.value;
+  const { settings, warnings, path, agentSources } = loaded.value;
   const { openApp } = await import("./app.ts");
   const { checkAgain } = await import("./config/check.ts");
   parts.hidden.learn(secretsOf(settings));
@@ -106,6 +106,7 @@ async function openGateway(
     world,
     version: versionOf(),
     configPath: path,
+    agentSources,
     checkConfig: () => checkAgain(wanted, settings),
     configFile: async () => (await import("./config/editing/editing.ts")).openConfigFile(wanted, settings),
     environment: parts.env,

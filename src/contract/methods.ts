@@ -5,6 +5,7 @@
 // accepted and never read.
 
 import { ACCESS_METHODS } from "./methods/access.ts";
+import { AGENT_METHODS } from "./methods/agents.ts";
 import { ATTENTION_METHODS } from "./methods/attention.ts";
 import { CHAIN_METHODS } from "./methods/chains.ts";
 import { CHANNEL_METHODS } from "./methods/channels.ts";
@@ -18,11 +19,13 @@ import { OPERATION_METHODS, OVERVIEW_METHODS } from "./methods/operations.ts";
 import type { MethodSpec } from "./methods/parts.ts";
 import { SESSION_METHODS } from "./methods/sessions.ts";
 import { TALK_METHODS } from "./methods/talk.ts";
+import { TOKEN_METHODS } from "./methods/tokens.ts";
 import { TOOL_METHODS } from "./methods/tools.ts";
 import type { Of } from "./schema.ts";
 
 export const METHODS = {
   ...OVERVIEW_METHODS,
+  ...AGENT_METHODS,
   ...ATTENTION_METHODS,
   ...SESSION_METHODS,
   ...TALK_METHODS,
@@ -36,6 +39,7 @@ export const METHODS = {
   ...CONFIG_METHODS,
   ...CRON_METHODS,
   ...DEVICE_METHODS,
+  ...TOKEN_METHODS,
   ...NODE_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 

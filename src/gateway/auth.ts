@@ -9,6 +9,8 @@
 // AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
 //      external session (`contract/session-token.ts`) is valid for MCP requests of that session only;
 //      `mcp/client.ts` refuses it once its series was revoked.
+// AU6: an access token, which an operator created, has the rights in its row, within the current rights of
+//      the token that it was derived from. It creates no tokens, jobs or nodes, which could outlive it.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -17,10 +19,11 @@ import type { TokenRights } from "../access/token.ts";
 import { TOKEN_FILE } from "../contract/protocol.ts";
 import { readSessionToken, type SessionGrant } from "../contract/session-token.ts";
 import { isObject } from "../core/json.ts";
-import { expandScopes, SCOPES } from "../core/rules/scopes.ts";
+import { expandScopes, limitedTo, SCOPES } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenSettings } from "../core/shapes/settings/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
+import type { AccessTokenRow } from "../store/queries/access-tokens.ts";
 import { tokenId } from "../triggers/creator.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock, World } from "../world.ts";
@@ -37,6 +40,8 @@ export interface Caller extends TokenRights {
   readonly actsAs?: string;
   /** Set for the token of an external session: the only session as which it may make MCP requests. */
   readonly onlyAs?: Pick<SessionGrant, "sessionKey" | "series">;
+  /** Id of the access token, if the caller uses one. */
+  readonly accessToken?: string;
   /** The device that signed this connection's challenge. */
   readonly deviceId?: string;
   /** The paired device, if this connection is a node's. */
@@ -63,7 +68,7 @@ export interface Claim {
 
 export interface Authority {
   /** Authenticates a caller. `remote`: the address that wrong tokens are counted against. */
-  admit(remote: string, claim: Claim): Result<Caller>;
+  admit(remote: string, claim: Claim): Promise<Result<Caller>>;
   /**
    * Creates a token for this device with these rights. Returns undefined if the caller's token was removed.
    */
@@ -71,14 +76,20 @@ export interface Authority {
     caller: Caller,
     given: { readonly deviceId: string; readonly series: string; readonly until: number },
   ): string | undefined;
+  /** Derives an access token from the caller's token. Undefined if the caller may create none (AU6). */
+  accessToken(caller: Caller, id: string): string | undefined;
+  /** Returns the current rights of an access token. Undefined if its parent token was removed. */
+  accessRights(row: AccessTokenRow): TokenRights | undefined;
 }
 
 /** Limits for wrong tokens: an address may send `max` of them, and then one more every `everyMs`. */
 const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
+const ACCESS_TOKEN_PREFIX = "pat1";
 /** Lifetime of a device token. Each connection gives the device a new one. */
 export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
+const NEW_TOKEN = "Ask an operator for a new one: Operations, Tokens on the gateway's page.";
 export const JOIN_AGAIN = "Join again in the project's folder: parley join PROGRAM";
 const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
 /** Pattern of a token in a file. The generated token is much longer. */
@@ -139,6 +150,21 @@ interface DeviceGrant {
 
 function seal(grant: string, key: string): string {
   return createHmac("sha256", key).update(`device:${grant}`).digest("base64url");
+}
+
+function accessSeal(id: string, parent: string): string {
+  return createHmac("sha256", parent).update(`access:${id}`).digest("base64url");
+}
+
+/** Returns the id of an access token and the token that sealed it, if that is one of these tokens. */
+function readAccessToken(
+  tokens: readonly TokenSettings[],
+  given: string,
+): { readonly id: string; readonly sealedBy: string } | undefined {
+  const [prefix, id, mark, ...rest] = given.split(".");
+  if (prefix !== ACCESS_TOKEN_PREFIX || id === undefined || mark === undefined || rest.length > 0) return;
+  const parent = tokens.find(({ token }) => isSameToken(accessSeal(id, token), mark));
+  return parent === undefined ? undefined : { id, sealedBy: tokenId(parent.token) };
 }
 
 function readGrant(token: string): { grant: DeviceGrant; body: string; mark: string } | undefined {
@@ -237,6 +263,9 @@ function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller
   return { id: tokenId(given), role: "operator", scopes: SCOPES, patterns, actsAs: key };
 }
 
+/** Finds an access token that is in use. Returns undefined if it was revoked. */
+type FindAccessToken = (id: string) => Promise<AccessTokenRow | undefined>;
+
 /** Returns the session of a pass. */
 type SessionOfPass = (token: string) => string | undefined;
 
@@ -244,10 +273,35 @@ export function createAuthority(
   clock: Clock,
   tokens: readonly TokenSettings[],
   passes?: SessionOfPass,
+  findAccessToken?: FindAccessToken,
 ): Authority {
   const guesses = createGuessLimit(clock);
+  const accessRights: Authority["accessRights"] = (row) => {
+    const parent = tokens.find(({ token, role }) => role === "operator" && tokenId(token) === row.tokenId);
+    if (parent === undefined) return undefined;
+    return { role: "operator", ...limitedTo({ ...row, scopes: expandScopes(row.scopes) }, callerOf(parent)) };
+  };
+  const admitAccess = async (
+    given: string,
+    { id, sealedBy }: { readonly id: string; readonly sealedBy: string },
+  ): Promise<Result<Caller>> => {
+    const row = await findAccessToken?.(id);
+    // The holder of another token of the configuration can seal any id.
+    const rights = row?.tokenId === sealedBy ? accessRights(row) : undefined;
+    if (row === undefined || rights === undefined)
+      return fail("unauthorized", "the access token was revoked", { hint: NEW_TOKEN });
+    if (clock.now() >= row.expiresAt)
+      return fail("unauthorized", "the access token has expired", { hint: NEW_TOKEN });
+    return ok({ ...rights, id: tokenId(given), accessToken: id });
+  };
   return {
-    admit(remote, claim) {
+    accessRights,
+    accessToken(caller, id) {
+      const parent = tokens.find(({ token, role }) => role === "operator" && tokenId(token) === caller.id);
+      if (parent === undefined) return undefined;
+      return `${ACCESS_TOKEN_PREFIX}.${id}.${accessSeal(id, parent.token)}`;
+    },
+    async admit(remote, claim) {
       if (claim.token === undefined || claim.token === "") {
         return fail("unauthorized", "a token is required", { hint: WHICH_TOKEN });
       }
@@ -256,6 +310,11 @@ export function createAuthority(
       if (caller !== undefined) return narrow(caller, claim);
       const session = sessionRights(tokens, token, clock.now());
       if (session !== undefined) return session.ok ? narrow(session.value, claim) : session;
+      const sealed = readAccessToken(tokens, token);
+      if (sealed !== undefined) {
+        const access = await admitAccess(token, sealed);
+        return access.ok ? narrow(access.value, claim) : access;
+      }
       const device = deviceRights(tokens, claim.token);
       if (device !== undefined) return admitDevice(device, claim, clock.now());
       const allowed = guesses.check(remote);

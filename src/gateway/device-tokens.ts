@@ -16,8 +16,8 @@ export async function renewDeviceToken(
   caller: Caller,
   at: { readonly deviceId: string; readonly client: ConnectParams["client"] },
 ): Promise<Result<string | undefined>> {
-  // A session's pass creates no device tokens (AU5 of src/gateway/auth.ts).
-  if (caller.actsAs !== undefined) return ok(undefined);
+  // A session's pass and an access token create no device tokens (AU5 and AU6 of src/gateway/auth.ts).
+  if (caller.actsAs !== undefined || caller.accessToken !== undefined) return ok(undefined);
   const { deviceId, client } = at;
   const { displayName = client.id, platform } = client;
   return engine.commit(async (unit) => {

@@ -39,6 +39,7 @@ import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { BasicDeps, CallContext, Method, SendingDeps } from "./call.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
+import { agentSettingsMethods, type DescribeDeps } from "./methods/agents.ts";
 import { chainMethods } from "./methods/chains/chains.ts";
 import { type ChannelDeps, channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
@@ -54,12 +55,14 @@ import { type OperationDeps, operationMethods } from "./methods/operations.ts";
 import { permissionMethods } from "./methods/permissions.ts";
 import { type SessionDeps, sessionMethods } from "./methods/sessions.ts";
 import { type SystemDeps, systemMethods } from "./methods/system.ts";
+import { type TokenDeps, tokenMethods } from "./methods/tokens.ts";
 import { type ToolDeps, toolMethods } from "./methods/tools.ts";
 import { sessionTokenMethods } from "./session-tokens.ts";
 import type { Answer } from "./socket/connection.ts";
 
 /** Dependencies of all methods together. */
-export type MethodDeps = ChannelDeps &
+export type MethodDeps = DescribeDeps &
+  ChannelDeps &
   CommandDeps &
   ConfigDeps &
   CronDeps &
@@ -70,10 +73,12 @@ export type MethodDeps = ChannelDeps &
   SendingDeps &
   SessionDeps &
   SystemDeps &
+  TokenDeps &
   ToolDeps;
 
 const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...systemMethods,
+  ...agentSettingsMethods,
   ...sessionMethods,
   ...chatMethods,
   ...historyMethods,
@@ -90,12 +95,16 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...configMethods,
   ...cronMethods,
   ...deviceMethods,
+  ...tokenMethods,
   ...sessionTokenMethods,
   ...nodeMethods,
 };
 
 /** Methods that a pass may call, over WebSocket and HTTP: about its session, and the session's tools. */
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
+
+/** Methods whose effect keeps the rights of the caller's token after its end (AU6 of auth.ts). */
+const LASTING_METHODS: readonly string[] = ["cron.add", "cron.update", "node.pair.approve"];
 
 /** A request that is not a protocol method, such as an HTTP route. The same rules apply. */
 interface DoorRequest<T> {
@@ -151,6 +160,11 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
   if (caller.actsAs !== undefined && !PASS_METHODS.includes(name)) {
     const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;
     return fail("missing_scope", text);
+  }
+  if (caller.accessToken !== undefined && LASTING_METHODS.includes(name)) {
+    return fail("missing_scope", `an access token cannot call "${name}": jobs and nodes outlive it`, {
+      hint: "Use a token of the configuration (gateway.auth.tokens).",
+    });
   }
   if (hasScope(caller.scopes, needed)) return ok(undefined);
   return fail("missing_scope", `missing scope: ${needed}`, {

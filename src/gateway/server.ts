@@ -15,11 +15,12 @@ import { CLOSE } from "../contract/protocol.ts";
 import { once } from "../core/once.ts";
 import { type Failure, fail } from "../core/shapes/errors.ts";
 import { mainKeyOf } from "../core/shapes/session-key.ts";
-import { defaultAgent, type TokenSettings } from "../core/shapes/settings/settings.ts";
+import { defaultAgent } from "../core/shapes/settings/settings.ts";
 import { pruneAnswers } from "../store/queries/idempotency.ts";
 import type { Passes } from "../tools/passes.ts";
 import { plainHttp } from "../world/http.ts";
 import type { Timer } from "../world.ts";
+import { AccessTokenUsers, useAccessToken } from "./access-tokens.ts";
 import { type Caller, createAuthority } from "./auth.ts";
 import { DEMO_PATH, Demo, type OpenDemo } from "./demo.ts";
 import { renewDeviceToken } from "./device-tokens.ts";
@@ -29,6 +30,7 @@ import { checkHeaders } from "./http/host.ts";
 import type { HttpDeps } from "./http/http.ts";
 import { createListener } from "./http/listener.ts";
 import { health, readGauges } from "./methods/system.ts";
+import type { TokenDeps } from "./methods/tokens.ts";
 import { History } from "./metrics/history.ts";
 import type { GaugeReadings, Metrics } from "./metrics/metrics.ts";
 import type { NodeHub } from "./nodes/nodes.ts";
@@ -84,7 +86,7 @@ interface ServerDeps {
 }
 
 /** Dependencies of methods that the server itself provides. */
-type OwnParts = "startedAt" | "connected" | "demo" | "history" | "endDevice";
+type OwnParts = "startedAt" | "connected" | "demo" | "history" | "endDevice" | "accessTokens";
 
 /** Everything that the composition root gives the gateway. */
 export type GatewayDeps = Omit<MethodDeps, OwnParts> & HttpDeps & ServerDeps;
@@ -95,6 +97,15 @@ export interface Gateway {
   announce(shutdown: EventPayloads["shutdown"]): void;
   /** Announces the stop, unless that was done, and closes every connection. */
   close(shutdown?: EventPayloads["shutdown"]): Promise<void>;
+}
+
+/** Returns the gateway's own token and those of the configuration, each with its setting. */
+function tokensOf({ settings, token }: GatewayDeps): TokenDeps["accessTokens"]["configured"] {
+  const { gateway } = settings;
+  const setting = gateway.token === undefined ? "generated" : "gateway.auth.token";
+  const main = { token, role: "operator", scopes: ["operator.admin"], setting } as const;
+  const others = gateway.tokens.map((one, at) => ({ ...one, setting: `gateway.auth.tokens[${at}]` }));
+  return [main, ...others];
 }
 
 class GatewayServer implements Gateway {
@@ -116,6 +127,7 @@ class GatewayServer implements Gateway {
   /** Connections that are still being checked for a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
   readonly #byDeviceToken = new Set<Member>();
+  readonly #accessUsers: AccessTokenUsers;
   /** Sockets without a `connect` request, and when they opened. Oldest first. */
   readonly #strangers = new Map<Connection, number>();
   #trimTimer: Timer | undefined;
@@ -137,6 +149,14 @@ class GatewayServer implements Gateway {
       shared: engine.store.shared !== undefined,
     });
     this.#presence = createPresence(world, () => this.#tellPresence());
+    const configured = tokensOf(deps);
+    const authority = createAuthority(
+      clock,
+      configured,
+      (token) => this.#deps.passes?.sessionOf(token),
+      (id) => useAccessToken(engine, id),
+    );
+    this.#accessUsers = new AccessTokenUsers(engine, authority);
     const { openDemo } = deps;
     this.#demo = openDemo === undefined ? undefined : new Demo(openDemo, world);
     const demo = this.#demo === undefined ? {} : { demo: this.#demo };
@@ -149,12 +169,9 @@ class GatewayServer implements Gateway {
       connected: () => this.#presence.count(),
       history: this.#history,
       endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
+      accessTokens: { configured, authority, end: (id) => this.#accessUsers.end(id) },
       ...demo,
     };
-    const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };
-    const authority = createAuthority(clock, [main, ...settings.gateway.tokens], (token) =>
-      this.#deps.passes?.sessionOf(token),
-    );
     const dispatcher = createDispatcher(this.#methodDeps);
     this.#dispatcher = dispatcher;
     const listener = createListener({
@@ -387,6 +404,7 @@ class GatewayServer implements Gateway {
   #join(member: Member): () => void {
     this.#presence.add(member);
     if (member.caller.device !== undefined) this.#byDeviceToken.add(member);
+    const forget = this.#accessUsers.join(member);
     const stop = this.#fanout.add(member);
     const { node } = member;
     const leave = node === undefined ? undefined : this.#deps.nodes?.join(member, node);
@@ -395,6 +413,7 @@ class GatewayServer implements Gateway {
       stop();
       this.#presence.remove(member);
       this.#byDeviceToken.delete(member);
+      forget();
     };
   }
 
@@ -452,6 +471,7 @@ class GatewayServer implements Gateway {
     this.#ticks++;
     this.#fanout.broadcast(encodeEvent("tick", { ts: this.#deps.world.clock.now() }, { replaces: "tick" }));
     if (this.#ticks % HEALTH_EVERY_TICKS === 0) void this.#tellHealth();
+    void this.#checkAccessTokens();
     if (this.#ticks % FORGET_EVERY_TICKS === 1) void this.#forget();
     this.#scheduleTick();
   }
@@ -462,6 +482,14 @@ class GatewayServer implements Gateway {
       await engine.commit((unit) => pruneAnswers(unit.tx, unit.now - ANSWERS_KEPT_MS));
     } catch (error) {
       world.log.warn({ err: error }, "could not delete old answers");
+    }
+  }
+
+  async #checkAccessTokens(): Promise<void> {
+    try {
+      await this.#accessUsers.check();
+    } catch (error) {
+      this.#deps.world.log.warn({ err: error }, "could not check the access tokens of connections");
     }
   }
 

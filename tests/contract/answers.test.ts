@@ -41,6 +41,8 @@ const CHECKED = {
 };
 
 interface Scene {
+  /** Id of an access token. */
+  readonly tokenId: string;
   /** Id of a run in the main session that has ended. */
   readonly runId: string;
   readonly messageId: string;
@@ -61,6 +63,12 @@ const nothing = () => ({});
 /** Params for each method, in this order: the last methods delete the rows that the others read. */
 const EXAMPLES: Examples = {
   "sessions.create": () => ({ key: NOTES, label: "notes", idempotencyKey: "create" }),
+  "agents.describe": nothing,
+  "models.test": () => ({ model: "offline/rehearsal" }),
+  "tokens.create": () => ({ name: "laptop", scopes: ["operator.read"], sessions: ["agent:main:*"], idempotencyKey: "token" }),
+  "tokens.list": nothing,
+  "tokens.narrow": ({ tokenId }) => ({ id: tokenId, scopes: ["operator.read"] }),
+  "tokens.revoke": ({ tokenId }) => ({ id: tokenId }),
   "chat.send": () => ({ sessionKey: MAIN, message: "good evening", idempotencyKey: "chat" }),
   agent: () => ({ sessionKey: NOTES, message: "hello", idempotencyKey: "agent" }),
   "agent.wait": ({ runId }) => ({ runId }),
@@ -193,7 +201,9 @@ async function openScene() {
     const { permissions } = await admin.request("permissions.list", {});
     return permissions[0]?.id;
   });
-  const ids = { jobId: job.id, nodeId, codes, runId, messageId, chainId, failed, permissionId };
+  const made = await admin.request("tokens.create", { name: "tablet", scopes: ["operator.write"] });
+  const tokenId = made.entry.id;
+  const ids = { tokenId, jobId: job.id, nodeId, codes, runId, messageId, chainId, failed, permissionId };
   return { house, seen, admin, node, scene: ids };
 }
 

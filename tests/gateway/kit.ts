@@ -77,6 +77,10 @@ export interface HouseOptions {
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** Reads and writes the configuration file. */
   readonly configFile?: GatewayDeps["configFile"];
+  /** The configured models. Default: the offline one. */
+  readonly models?: ReturnType<GatewayDeps["models"]>;
+  readonly tryModel?: GatewayDeps["tryModel"];
+  readonly agentSources?: GatewayDeps["agentSources"];
   /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
   /** The test simulates a killed process: the clean-up only closes its sockets. */
@@ -169,11 +173,22 @@ async function openWorkers(
 /** The configuration of the only model. */
 const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
   models: () => [
-    { id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
+    {
+      ...{ id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
+      ...{ maxOutputTokens: 100, images: false, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } },
+    },
   ],
   checkModel: (name) =>
     name === "offline/rehearsal" ? ok(name) : fail("invalid_model", `unknown model "${name}"`),
 };
+
+function modelsOf({ models }: HouseOptions): typeof ONE_MODEL {
+  if (models === undefined) return ONE_MODEL;
+  const names = models.map(({ provider, id }) => `${provider}/${id}`);
+  const checkModel = (name: string) =>
+    names.includes(name) ? ok(name) : fail("invalid_model", `unknown model "${name}"`);
+  return { models: () => models, checkModel };
+}
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
@@ -201,7 +216,9 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
-    ...ONE_MODEL,
+    ...modelsOf(options),
+    tryModel: options.tryModel ?? (async () => ok({ usable: true, text: "built in", durationMs: 0 })),
+    ...optional({ agentSources: options.agentSources }),
     sandboxFor: async () => ok(undefined),
     ...{ outside, nodes },
     pageDir: PAGE_DIR,

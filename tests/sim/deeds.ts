@@ -38,7 +38,7 @@ async function write(story: Story, process: GatewayProcess): Promise<void> {
 
 /** Sends the request of a client program in this process: without a socket, but through the same checks. */
 async function ask(story: Story, process: GatewayProcess, token: string, request: Request): Promise<void> {
-  const caller = process.authority.admit("a program", { token });
+  const caller = await process.authority.admit("a program", { token });
   if (!caller.ok) return story.wrong("door", caller.error);
   const asked = noteAsked(story, token, request);
   const { method, params } = request;

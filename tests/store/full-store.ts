@@ -16,7 +16,16 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
   ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
-  ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests", "device_tokens", "permissions"],
+  ...[
+    "refusals",
+    "cron_jobs",
+    "cron_runs",
+    "nodes",
+    "node_requests",
+    "device_tokens",
+    "permissions",
+    "access_tokens",
+  ],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
 /** Columns that the database numbers in the order of the rows. */
@@ -71,6 +80,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   node_requests: ["node_id", "request_id", "code"],
   device_tokens: ["device_id"],
   permissions: ["id"],
+  access_tokens: ["id"],
 };
 
 interface Column {

@@ -1,10 +1,14 @@
 // Tests a model with one tiny call, like a run's call but without retries. It ends within the given time;
 // nothing is stored. The answer reports the cost, and contains no key.
 
+import { optional } from "../../core/optional.ts";
+import type { Usage } from "../../core/shapes/message.ts";
 import type { ProviderSettings, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
+import { cut } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
 import { resolveModel } from "./model.ts";
-import { requestOnce } from "./provider-request.ts";
+import { type RequestOutcome, requestOnce } from "./provider-request.ts";
+import type { RequestFailure } from "./retry.ts";
 
 /** Output limit of the test call: the smallest one that every provider accepts. */
 const OUTPUT_MAX_TOKENS = 16;
@@ -15,6 +19,63 @@ export interface ModelTrial {
   readonly usable: boolean;
   /** Message for people. */
   readonly text: string;
+  readonly durationMs: number;
+  /** Advice after a failure. */
+  readonly hint?: string;
+  /** Beginning of the model's answer. */
+  readonly answer?: string;
+  readonly usage?: Usage;
+}
+
+const ANSWER_SHOWN_MAX_CHARS = 200;
+const UNAUTHORIZED = [401, 403];
+const NOT_FOUND = 404;
+const TOO_MANY = 429;
+const SERVER_FAILED = 500;
+
+/** Returns what a person can do about a failed request. */
+function hintFor({ status }: RequestFailure, { id }: ProviderSettings): string {
+  const setting = `models.providers.${id}`;
+  if (status === undefined)
+    return `Check ${setting}.baseUrl, and whether the server runs and can be reached.`;
+  if (UNAUTHORIZED.includes(status)) return `Check the key (${setting}.apiKey) and its rights.`;
+  if (status === NOT_FOUND) return `Check the id of the model, and ${setting}.baseUrl.`;
+  if (status === TOO_MANY) return "Wait and try again. If it stays, check limits and credit of the account.";
+  if (status >= SERVER_FAILED) return "Try again later: the provider has a problem.";
+  return `Check ${setting}.`;
+}
+
+/** Returns the result of the one request. `seconds`: its time limit. */
+function trialOf(
+  outcome: RequestOutcome,
+  provider: ProviderSettings,
+  { durationMs, seconds }: { readonly durationMs: number; readonly seconds: number },
+): ModelTrial {
+  switch (outcome.kind) {
+    case "aborted": {
+      const hint = "Try again. A local server may have to load the model first.";
+      return { usable: false, text: `no answer within ${seconds} s`, durationMs, hint };
+    }
+    case "failed": {
+      const { failure, partial } = outcome;
+      const hint = hintFor(failure, provider);
+      return { usable: false, text: failure.error, durationMs, hint, ...optional({ usage: partial?.usage }) };
+    }
+    case "too large":
+      return {
+        usable: false,
+        text: outcome.error,
+        durationMs,
+        ...optional({ usage: outcome.partial?.usage }),
+      };
+    case "message": {
+      const { usage, content } = outcome.message;
+      const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
+      const took = (durationMs / 1000).toFixed(1);
+      const text = `answered in ${took} s (${usage.totalTokens} tokens${usd(usage.cost.total)})`;
+      return { usable: true, text, durationMs, usage, answer: cut(said.trim(), ANSWER_SHOWN_MAX_CHARS) };
+    }
+  }
 }
 
 const usd = (cost: number): string => (cost > 0 ? `, $${cost.toFixed(6)}` : "");
@@ -25,11 +86,12 @@ export async function tryModel(
   providers: readonly ProviderSettings[],
   ref: string,
   timeoutMs: number,
+  signal?: AbortSignal,
 ): Promise<ModelTrial> {
   const found = resolveModel(providers, ref);
-  if (!found.ok) return { usable: false, text: found.error };
-  if (found.value.kind === "offline") return { usable: true, text: "built in" };
-  const { settings } = found.value;
+  if (!found.ok) return { usable: false, text: found.error, durationMs: 0 };
+  if (found.value.kind === "offline") return { usable: true, text: "built in", durationMs: 0 };
+  const { settings, provider } = found.value;
   const model = { ...found.value, settings: { ...settings, maxOutputTokens: OUTPUT_MAX_TOKENS } };
   const late = new AbortController();
   const { clock, ids } = world;
@@ -46,16 +108,10 @@ export async function tryModel(
       limits: { maxAnswerBytes: ANSWER_MAX_BYTES, maxAnswerToolCalls: 1 },
       sessionId: ids.uuid(),
     };
-    const outcome = await requestOnce(world, model, request, () => {}, late.signal);
-    if (outcome.kind === "aborted") return { usable: false, text: `no answer within ${timeoutMs / 1000} s` };
-    if (outcome.kind === "failed") return { usable: false, text: outcome.failure.error };
-    if (outcome.kind === "too large") return { usable: false, text: outcome.error };
-    const { usage } = outcome.message;
-    const seconds = ((clock.monotonic() - begun) / 1000).toFixed(1);
-    return {
-      usable: true,
-      text: `answered in ${seconds} s (${usage.totalTokens} tokens${usd(usage.cost.total)})`,
-    };
+    const stopped = signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]);
+    const outcome = await requestOnce(world, model, request, () => {}, stopped);
+    const durationMs = Math.round(clock.monotonic() - begun);
+    return trialOf(outcome, provider, { durationMs, seconds: timeoutMs / 1000 });
   } finally {
     timer.cancel();
   }

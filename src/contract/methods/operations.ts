@@ -102,7 +102,13 @@ const MODEL = named(
     name: text(),
     provider: text(),
     contextWindow: number(),
+    maxOutputTokens: number("Maximum number of tokens of one answer."),
     reasoning: flag(),
+    images: flag("Whether the model accepts images."),
+    cost: about(
+      object({ input: number(), output: number(), cacheRead: number(), cacheWrite: number() }),
+      "Price in USD per million tokens.",
+    ),
   }),
 );
 export type ModelRow = Of<typeof MODEL>;

@@ -1,6 +1,8 @@
-// Decides which scopes a token has. Each scope includes the smaller ones.
+// Decides which scopes a token has, and whether its rights are within those of another token. Each scope
+// includes the smaller ones.
 
 import type { TokenScope } from "../shapes/settings/settings.ts";
+import { matchesPattern } from "../text/pattern.ts";
 
 /** All scopes, the most powerful first. */
 export const SCOPES: readonly TokenScope[] = ["operator.admin", "operator.write", "operator.read"];
@@ -13,4 +15,33 @@ export function hasScope(scopes: readonly string[], needed: TokenScope): boolean
 /** Returns these scopes and all that they include, the most powerful first. Drops unknown names. */
 export function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
   return SCOPES.filter((scope) => hasScope(scopes, scope));
+}
+
+/** The rights of a token. */
+export interface Rights {
+  readonly scopes: readonly TokenScope[];
+  /** Session key patterns. Absent: every session. */
+  readonly patterns?: readonly string[];
+}
+
+/**
+ * Whether one of `outer` matches every key that `inner` matches. A `*` of `inner` stands for any text, and
+ * only a `*` of `outer` matches it.
+ */
+function isCovered(inner: string, outer: readonly string[] | undefined): boolean {
+  return outer === undefined || outer.some((pattern) => matchesPattern(pattern, inner));
+}
+
+/** Whether `inner` includes no right that `outer` lacks. */
+export function isWithin(inner: Rights, outer: Rights): boolean {
+  if (!inner.scopes.every((scope) => hasScope(outer.scopes, scope))) return false;
+  if (inner.patterns === undefined) return outer.patterns === undefined;
+  return inner.patterns.every((pattern) => isCovered(pattern, outer.patterns));
+}
+
+/** Returns the part of `rights` that `outer` includes. Drops a pattern that is covered only in part. */
+export function limitedTo(rights: Rights, outer: Rights): Rights {
+  const scopes = rights.scopes.filter((scope) => hasScope(outer.scopes, scope));
+  if (rights.patterns === undefined) return { ...outer, scopes };
+  return { scopes, patterns: rights.patterns.filter((pattern) => isCovered(pattern, outer.patterns)) };
 }

@@ -81,7 +81,7 @@ export function authenticate({
   readonly shares: GatewayShares;
 }): MiddlewareHandler<Env> {
   return async (c, next) => {
-    const admitted = authority.admit(remoteOf(c), { token: bearer(c) });
+    const admitted = await authority.admit(remoteOf(c), { token: bearer(c) });
     if (!admitted.ok) return refuse(c, admitted);
     const { id } = admitted.value;
     if (!calls.take(id)) return refuse(c, tooMuch("this token has too many unanswered requests"));

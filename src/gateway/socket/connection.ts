@@ -147,7 +147,7 @@ function readFrame(text: string): { request: RequestFrame } | { bad: BadFrame } 
 }
 
 /** Methods that may wait for a long time. */
-const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke"];
+const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke", "models.test"];
 
 /** Returns the queue of a method. Methods that may wait for a long time use none. */
 function queueOf(method: string): RequestQueue | undefined {
@@ -387,7 +387,8 @@ export class Connection {
       const proven = prove();
       return proven.ok ? ok(signerOf(proven.value)) : proven;
     };
-    const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes, device });
+    const claim = { token, role, scopes, device };
+    const admitted = await this.#parts.authority.admit(this.#peer.remote, claim);
     if (!admitted.ok) return admitted;
     if (admitted.value.onlyAs !== undefined) {
       return fail("missing_scope", "the token of a session is valid for MCP requests only");

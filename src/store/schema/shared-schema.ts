@@ -6,6 +6,20 @@ export const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
+/** Tokens that operators create. `time` is the type of a time, `strict` the options of a table. */
+export const accessTokens = (text: string, time: string, strict = ""): string => `
+create table access_tokens (
+  id ${text} primary key,
+  token_id ${text} not null,
+  name ${text} not null,
+  scopes_json ${text} not null,
+  patterns_json ${text},
+  created_at ${time} not null,
+  used_at ${time},
+  expires_at ${time} not null
+)${strict};
+`;
+
 /**
  * Links a session to its last turn if that failed, and indexes the sessions that a caller wrote to. `text` is
  * the type of a text column.

@@ -443,6 +443,19 @@ export interface PermissionTable {
   decided_by: string | null;
 }
 
+/** Tokens that operators created. The token itself is never stored. */
+export interface AccessTokenTable {
+  id: string;
+  token_id: string;
+  name: string;
+  scopes_json: string;
+  /** Null: every session. */
+  patterns_json: string | null;
+  created_at: number;
+  used_at: number | null;
+  expires_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -471,4 +484,5 @@ export interface Tables {
   node_requests: NodeRequestTable;
   device_tokens: DeviceTokenTable;
   permissions: PermissionTable;
+  access_tokens: AccessTokenTable;
 }

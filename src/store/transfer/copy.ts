@@ -54,6 +54,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   node_requests: { order: ["node_id"] },
   device_tokens: { order: ["device_id", "role"] },
   permissions: { order: ["id"] },
+  access_tokens: { order: ["id"] },
 };
 
 /** All copied tables. */

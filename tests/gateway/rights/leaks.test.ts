@@ -27,6 +27,15 @@ const scoped = {
   sessions: ["agent:research:*", "cron:*"],
 };
 
+const TOKEN_QUESTIONS = {
+  "agents.describe": [{}],
+  "models.test": [{ model: "offline/rehearsal" }],
+  "tokens.list": [{}],
+  "tokens.create": [{ name: KEY, scopes: ["operator.read"], idempotencyKey: "token" }],
+  "tokens.narrow": [{ id: "none", scopes: ["operator.read"] }],
+  "tokens.revoke": [{ id: "none" }],
+} as const;
+
 async function tell(house: House, sessionKey: string, text: string, senderName = "she"): Promise<string> {
   const accepted = await house.engine.accept({ sessionKey, input: { text, senderName } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -205,6 +214,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "node.list": [{}],
     "node.describe": [{ nodeId }],
     "node.rename": [{ nodeId, displayName: "mine" }],
+    ...TOKEN_QUESTIONS,
     "node.invoke": [{ nodeId, command: "exec", params: {}, idempotencyKey: "n" }],
     "node.pair.approve": [{ code: pairingCode }],
     "node.pair.reject": [{ code: pairingCode }],

@@ -1,6 +1,7 @@
 // Connects the clients of a story to a gateway without sockets: authorization, requests, answers, events.
 
 import { fullModelName } from "../../../src/agent/model/model.ts";
+import { ok } from "../../../src/core/shapes/errors.ts";
 import { createAuthority } from "../../../src/gateway/auth.ts";
 import { createDispatcher, type MethodDeps } from "../../../src/gateway/dispatch.ts";
 import { History } from "../../../src/gateway/metrics/history.ts";
@@ -22,6 +23,8 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
   const { clock, redactor } = world;
   const metrics = new Metrics({ clock, redactor, process: NO_MACHINE, version: "story", servers: [] });
   const history = new History(world, metrics, async () => ({ connections: 0 }));
+  const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
+  const authority = createAuthority(clock, [owner, ...settings.gateway.tokens]);
   const deps: MethodDeps = {
     ...given,
     metrics,
@@ -34,10 +37,11 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     timeZone: () => "UTC",
     models: () => [],
     checkModel: (name) => fullModelName(settings.providers, name),
+    tryModel: async () => ok({ usable: true, text: "built in", durationMs: 0 }),
+    accessTokens: { configured: [], authority, end: () => {} },
   };
-  const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
   return {
-    authority: createAuthority(clock, [owner, ...settings.gateway.tokens]),
+    authority,
     dispatcher: createDispatcher(deps),
     fanout: createFanout({
       bus: engine.bus,

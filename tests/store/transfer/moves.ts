@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "drop table access_tokens;",
   "drop table permissions;",
   "alter table runs drop column dismissed_at;",
   `drop index sessions_failed; drop index sessions_failed_below; drop index runs_asked;

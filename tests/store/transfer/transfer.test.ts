@@ -175,7 +175,7 @@ test("a file of an older version is moved in the current format, and stays uncha
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
-  old.exec(`${undoMigrations(17)} pragma journal_mode = delete`);
+  old.exec(`${undoMigrations(18)} pragma journal_mode = delete`);
   old.close();
   const before = readFileSync(file);
   const url = await freshUrl();

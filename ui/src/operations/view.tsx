@@ -5,15 +5,18 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { coversAll, has, may } from "../gateway.ts";
 import { hrefOf, route } from "../route.ts";
+import { AgentsTab } from "./agents/tab.tsx";
 import { ChannelsTab } from "./channels.tsx";
 import { ConfigurationTab } from "./configuration.tsx";
 import { DeliveriesTab } from "./deliveries.tsx";
 import { LogTab } from "./log.tsx";
+import { NodesTab } from "./nodes/tab.tsx";
 import { PermissionsTab } from "./permissions.tsx";
 import { RightsTab } from "./rights.tsx";
 import { RunsTab } from "./running/tab.tsx";
 import { SchedulesTab } from "./schedules/tab.tsx";
 import { StatusTab } from "./status.tsx";
+import { TokensTab } from "./tokens/tab.tsx";
 import { UsageTab } from "./usage/tab.tsx";
 
 interface Tab {
@@ -31,11 +34,14 @@ const TABS: readonly Tab[] = [
   { title: "Status", scope: "operator.read", method: "status", component: StatusTab },
   { title: "Runs", scope: "operator.read", method: "runs.list", component: RunsTab },
   { title: "Usage", scope: "operator.read", method: "usage", component: UsageTab },
+  { title: "Agents", scope: "operator.read", method: "agents.describe", component: AgentsTab },
   { title: "Schedules", scope: "operator.read", method: "cron.list", component: SchedulesTab },
   { title: "Deliveries", scope: "operator.admin", method: "deliveries.list", component: DeliveriesTab },
   { title: "Channels", scope: "operator.read", method: "channels.status", component: ChannelsTab },
   { title: "Rights", scope: "operator.read", method: "tools.catalog", component: RightsTab },
   { title: "Permissions", scope: "operator.read", method: "permissions.list", component: PermissionsTab },
+  { title: "Tokens", scope: "operator.admin", method: "tokens.list", component: TokensTab },
+  { title: "Nodes", scope: "operator.admin", method: "node.pair.list", component: NodesTab },
   { title: "Log", scope: "operator.admin", method: "logs.tail", whole: true, component: LogTab },
   {
     title: "Configuration",

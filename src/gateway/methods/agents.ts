@@ -1,0 +1,141 @@
+// Owns the methods about the settings of agents, and the test of a model.
+// AG1: folders, programs, usage and work of agents are returned only to callers whose token covers every
+//      session (I9).
+// AG2: a test call is limited in time and number; its usage is in the ledger; its error shows no key (I14).
+
+import { keyRulesOf } from "../../access/access.ts";
+import { agentsFor, coversAgent, seesEverything } from "../../access/token.ts";
+import type { AGENT_METHODS, AgentDetails, ModelTest } from "../../contract/methods/agents.ts";
+import { optional } from "../../core/optional.ts";
+import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
+import { ok, type Result } from "../../core/shapes/errors.ts";
+import type { Usage } from "../../core/shapes/message.ts";
+import { mainKeyOf } from "../../core/shapes/session-key.ts";
+import type { AgentSettings } from "../../core/shapes/settings/settings.ts";
+import type { AgentSources } from "../../core/shapes/settings/sources.ts";
+import { type AgentWork, workByAgent } from "../../store/queries/agent-work.ts";
+import { addUsageRow, dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
+import { describeTools, withheldOutside } from "../../tools/catalog.ts";
+import { nodesIn } from "../../tools/nodes.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import { needEverySession } from "./operations.ts";
+import type { ToolDeps } from "./tools.ts";
+
+/** The outcome of a test call. */
+interface Trial {
+  readonly usable: boolean;
+  /** Message for people. */
+  readonly text: string;
+  readonly durationMs: number;
+  readonly hint?: string;
+  readonly answer?: string;
+  readonly usage?: Usage;
+}
+
+export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "nodes"> {
+  /** Absent if unknown. */
+  readonly agentSources?: AgentSources;
+  checkModel(name: string): Result<string>;
+  /** Makes a short test call. Refuses it if too many are in progress. */
+  tryModel(ref: string, signal: AbortSignal): Promise<Result<Trial>>;
+}
+
+type Context = CallContext<DescribeDeps>;
+
+/** Name under which test calls are in the ledger. No agent and no session has it. */
+const TESTER = "models.test";
+
+async function toolsOf({ deps }: Context, agent: AgentSettings) {
+  const { settings, outside } = deps;
+  const key = mainKeyOf(agent.id, keyRulesOf(settings));
+  const chain: SpawnChain = [{ key, agentId: agent.id, kind: "main", spawnDepth: 0 }];
+  const policy = { settings, chain, nodes: await nodesIn(deps.nodes) };
+  const known = outside?.knownNames() ?? [];
+  const outer = withheldOutside(policy, known);
+  const ours = describeTools(policy);
+  const allowed = ours.filter((tool) => tool.allowed).map(({ name }) => name);
+  const isWithheld = new Set(outer.map(({ name }) => name));
+  return {
+    tools: [...allowed, ...known.filter((name) => !isWithheld.has(name))],
+    withheld: [
+      ...ours.filter((tool) => !tool.allowed).map(({ name, reason }) => ({ name, reason })),
+      ...outer,
+    ],
+  };
+}
+
+/** Returns the fields for callers whose token covers every session (AG1). */
+async function insightOf(ctx: Context, agent: AgentSettings, work: ReadonlyMap<string, AgentWork>) {
+  const { deps } = ctx;
+  const today = await usageSince(ctx.access.db, agent.id, dayStart(deps.engine.now()));
+  return {
+    workspace: agent.workspace,
+    today,
+    work: work.get(agent.id) ?? { sessions: 0, running: 0, waiting: 0, queued: 0 },
+    ...optional({ program: agent.runtime?.command[0] }),
+  };
+}
+
+async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetails> {
+  const { id, name, model, fallbackModels, thinking, maxModelCalls, sandbox, subagents, budget } = agent;
+  const { mode, backend, network } = sandbox;
+  return {
+    id,
+    default: agent.default,
+    model,
+    fallbackModels,
+    thinking,
+    maxModelCalls,
+    sandbox: { mode, backend, network },
+    spawns: subagents.allowAgents.filter((other) => other === "*" || coversAgent(ctx.caller, other)),
+    ...(await toolsOf(ctx, agent)),
+    runtime: agent.runtime === undefined ? "built-in" : "acp",
+    ...optional({ name, subagentModel: subagents.model, budget, sources: ctx.deps.agentSources?.[id] }),
+  };
+}
+
+async function describeAll(ctx: Context): Promise<AgentDetails[]> {
+  const all = seesEverything(ctx.caller);
+  const work = all ? await workByAgent(ctx.access.db) : new Map<string, AgentWork>();
+  const rows: AgentDetails[] = [];
+  for (const agent of agentsFor(ctx.deps.settings, ctx.caller)) {
+    const more = all ? await insightOf(ctx, agent, work) : {};
+    rows.push({ ...(await describe(ctx, agent)), ...more });
+  }
+  return rows;
+}
+
+async function test(ctx: Context, model: string): Promise<Result<ModelTest>> {
+  const { engine, world } = ctx.deps;
+  const trial = await ctx.deps.tryModel(model, ctx.signal);
+  if (!trial.ok) return trial;
+  const { usable, text, durationMs, hint, answer, usage } = trial.value;
+  if (usage !== undefined) {
+    const slash = model.indexOf("/");
+    const [provider, id] = [model.slice(0, slash), model.slice(slash + 1)];
+    await engine.commit((unit) => {
+      const row = { runId: unit.newId(), sessionKey: TESTER, agentId: TESTER, provider, model: id, usage };
+      return addUsageRow(unit.tx, { ...row, at: unit.now });
+    });
+  }
+  const mask = (shown: string): string => world.redactor.mask(shown);
+  const told = usable
+    ? optional({ text: answer && mask(answer) })
+    : { error: mask(text), ...optional({ hint }) };
+  const spent = { totalTokens: usage?.totalTokens ?? 0, cost: usage?.cost.total ?? 0 };
+  return ok({ model, ok: usable, durationMs, ...spent, ...told });
+}
+
+export const agentSettingsMethods: Methods<keyof typeof AGENT_METHODS, DescribeDeps> = {
+  "agents.describe": {
+    handle: async (ctx) => ok({ ts: ctx.deps.engine.now(), agents: await describeAll(ctx) }),
+  },
+  "models.test": {
+    async handle(ctx, params) {
+      const may = needEverySession(ctx.caller, "models.test");
+      if (!may.ok) return may;
+      const model = ctx.deps.checkModel(params.model);
+      return model.ok ? test(ctx, model.value) : model;
+    },
+  },
+};

@@ -1,0 +1,188 @@
+// Owns the methods about access tokens: lists, creates, narrows and revokes them.
+// TK1: a caller creates no token with rights that its own token lacks, and sees, narrows and revokes only
+//      tokens whose rights are within its own (I9).
+// TK2: the text of a token is in the first answer only: it is neither stored nor logged.
+
+import type { TokenRights } from "../../access/token.ts";
+import type { AccessTokenEntry, ConfiguredTokenEntry, TOKEN_METHODS } from "../../contract/methods/tokens.ts";
+import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import { optional } from "../../core/optional.ts";
+import { expandScopes, isWithin, type Rights } from "../../core/rules/scopes.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { TokenSettings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
+import { isPlainLine } from "../../core/text/label.ts";
+import {
+  type AccessTokenRow,
+  addAccessToken,
+  deleteAccessToken,
+  dropExpiredAccessTokens,
+  getAccessToken,
+  listAccessTokens,
+  setAccessTokenRights,
+} from "../../store/queries/access-tokens.ts";
+import type { Db } from "../../store/sql.ts";
+import { tokenId } from "../../triggers/creator.ts";
+import type { Authority } from "../auth.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
+
+export interface TokenDeps extends BasicDeps {
+  readonly accessTokens: {
+    /** The gateway's own token, and those of the configuration. */
+    readonly configured: readonly (TokenSettings & Pick<ConfiguredTokenEntry, "setting">)[];
+    readonly authority: Pick<Authority, "accessToken" | "accessRights">;
+    /** Closes the connections that this token opened. */
+    end(id: string): void;
+  };
+}
+
+type Context = CallContext<TokenDeps>;
+
+const DAY_MS = 86_400_000;
+const DAYS_DEFAULT = 90;
+/** Maximum number of access tokens in a store. */
+const TOKENS_MAX = 500;
+const NAME_MAX_CHARS = 64;
+
+const rightsOf = ({ scopes, patterns }: TokenRights): Rights => ({ scopes, ...optional({ patterns }) });
+
+/** Returns the rights of an access token: those stored, if the token that it was derived from was removed. */
+function rightsNow({ deps }: Context, row: AccessTokenRow): Rights {
+  return rightsOf(deps.accessTokens.authority.accessRights(row) ?? { role: "operator", ...row });
+}
+
+function entryOf(ctx: Context, row: AccessTokenRow): AccessTokenEntry {
+  const { id, name, createdAt, usedAt, expiresAt } = row;
+  const { scopes, patterns } = rightsNow(ctx, row);
+  const parent = ctx.deps.accessTokens.configured.find(({ token }) => tokenId(token) === row.tokenId);
+  return {
+    id,
+    name: ctx.deps.world.redactor.mask(name),
+    scopes: expandScopes(scopes),
+    createdAtMs: createdAt,
+    expiresAtMs: expiresAt,
+    current: ctx.caller.accessToken === id,
+    ...optional({ sessions: patterns, lastUsedAtMs: usedAt, createdFrom: parent?.setting }),
+  };
+}
+
+const isCoveredBy = (ctx: Context, rights: Rights): boolean => isWithin(rights, rightsOf(ctx.caller));
+
+function configured(ctx: Context): ConfiguredTokenEntry[] {
+  return ctx.deps.accessTokens.configured
+    .map(({ token, setting, role, scopes, sessions }) => ({
+      setting,
+      role,
+      scopes: role === "node" ? [] : expandScopes(scopes),
+      current: tokenId(token) === ctx.caller.id,
+      ...optional({ sessions }),
+    }))
+    .filter(({ scopes, sessions, current }) => {
+      return current || isCoveredBy(ctx, { scopes, ...optional({ patterns: sessions }) });
+    });
+}
+
+/** Refuses rights that the caller's token lacks (TK1). */
+function checkWithin(ctx: Context, rights: Rights): Result<void> {
+  if (isCoveredBy(ctx, rights)) return ok(undefined);
+  const { scopes, patterns } = ctx.caller;
+  const sessions = patterns === undefined ? "every session" : patterns.join(", ");
+  return fail("missing_scope", "a token cannot give rights that your own token lacks", {
+    hint: `Yours has ${scopes.join(", ")} for ${sessions}.`,
+  });
+}
+
+/** Finds a token that the caller may change. Others are answered as if they did not exist. */
+async function find(ctx: Context, db: Db, id: string): Promise<Result<AccessTokenRow>> {
+  const row = await getAccessToken(db, id);
+  if (row !== undefined && row.expiresAt > ctx.deps.engine.now() && isCoveredBy(ctx, rightsNow(ctx, row)))
+    return ok(row);
+  return fail("invalid_argument", `there is no access token ${quoted(id, 80)}`, {
+    hint: "tokens.list lists the access tokens.",
+  });
+}
+
+async function create(
+  ctx: Context,
+  { name, scopes, sessions, days = DAYS_DEFAULT }: ParamsOf<"tokens.create">,
+): Promise<Result<PayloadOf<"tokens.create">>> {
+  const { deps, caller } = ctx;
+  if (caller.accessToken !== undefined)
+    return fail("missing_scope", "an access token cannot create others", {
+      hint: "Use a token of the configuration.",
+    });
+  const label = name.trim();
+  if (label === "" || label.length > NAME_MAX_CHARS || !isPlainLine(label))
+    return fail("invalid_argument", `name must be one line of 1 to ${NAME_MAX_CHARS} characters`);
+  const rights: Rights = { scopes, ...optional({ patterns: sessions ?? caller.patterns }) };
+  const allowed = checkWithin(ctx, rights);
+  if (!allowed.ok) return allowed;
+  return deps.engine.commit(async (unit) => {
+    await dropExpiredAccessTokens(unit.tx, unit.now);
+    if ((await listAccessTokens(unit.tx, unit.now)).length >= TOKENS_MAX)
+      return fail("invalid_argument", `there are ${TOKENS_MAX} access tokens, the maximum`, {
+        hint: "Revoke one that is no longer used.",
+      });
+    const id = unit.newId();
+    const token = deps.accessTokens.authority.accessToken(caller, id);
+    if (token === undefined) return fail("missing_scope", "this token cannot create access tokens");
+    const expiresAt = unit.now + days * DAY_MS;
+    const row = { id, tokenId: caller.id, name: label, ...rights, createdAt: unit.now, expiresAt };
+    await addAccessToken(unit.tx, row);
+    const answer = { ok: true, entry: entryOf(ctx, row) } as const;
+    await ctx.remember(unit, answer);
+    return ok({ ...answer, token });
+  });
+}
+
+async function narrow(
+  ctx: Context,
+  { id, scopes, sessions }: ParamsOf<"tokens.narrow">,
+): Promise<Result<PayloadOf<"tokens.narrow">>> {
+  return ctx.deps.engine.commit(async (unit) => {
+    const found = await find(ctx, unit.tx, id);
+    if (!found.ok) return found;
+    const before = rightsNow(ctx, found.value);
+    const rights: Rights = {
+      scopes: scopes ?? before.scopes,
+      ...optional({ patterns: sessions ?? before.patterns }),
+    };
+    if (!isWithin(rights, before))
+      return fail("invalid_argument", "this would give the token rights that it does not have", {
+        hint: "Create a new token for more rights.",
+      });
+    await setAccessTokenRights(unit.tx, id, rights);
+    unit.after(() => ctx.deps.accessTokens.end(id));
+    const answer = { ok: true, entry: entryOf(ctx, { ...found.value, ...rights }) } as const;
+    await ctx.remember(unit, answer);
+    return ok(answer);
+  });
+}
+
+export const tokenMethods: Methods<keyof typeof TOKEN_METHODS, TokenDeps> = {
+  "tokens.list": {
+    async handle(ctx) {
+      const ts = ctx.deps.engine.now();
+      const rows = await listAccessTokens(ctx.access.db, ts);
+      const tokens = rows
+        .filter((row) => isCoveredBy(ctx, rightsNow(ctx, row)))
+        .map((row) => entryOf(ctx, row));
+      return ok({ ts, mayCreate: ctx.caller.accessToken === undefined, tokens, configured: configured(ctx) });
+    },
+  },
+  "tokens.create": { handle: create },
+  "tokens.narrow": { handle: narrow },
+  "tokens.revoke": {
+    async handle(ctx, { id }) {
+      return ctx.deps.engine.commit(async (unit) => {
+        const found = await find(ctx, unit.tx, id);
+        if (!found.ok) return found;
+        await deleteAccessToken(unit.tx, id);
+        unit.after(() => ctx.deps.accessTokens.end(id));
+        const answer = { ok: true, id, revokedAtMs: unit.now } as const;
+        await ctx.remember(unit, answer);
+        return ok(answer);
+      });
+    },
+  },
+};

@@ -1,0 +1,80 @@
+// Owns the table of access tokens, which operators create for programs and people. It stores their rights,
+// and nothing from which a token could be made. Without its row, an access token is invalid.
+
+import type { Selectable } from "kysely";
+import type { TokenScope } from "../../core/shapes/settings/settings.ts";
+import type { AccessTokenTable } from "../schema/tables.ts";
+import type { Db, Tx } from "../sql.ts";
+
+export interface AccessTokenRow {
+  readonly id: string;
+  /** `tokenId` of the gateway token from which it was derived. */
+  readonly tokenId: string;
+  readonly name: string;
+  readonly scopes: readonly TokenScope[];
+  /** Session key patterns. Absent: every session. */
+  readonly patterns?: readonly string[];
+  readonly createdAt: number;
+  /** Absent before the first use. */
+  readonly usedAt?: number;
+  readonly expiresAt: number;
+}
+
+function toRow(row: Selectable<AccessTokenTable>): AccessTokenRow {
+  const patterns = row.patterns_json === null ? {} : { patterns: JSON.parse(row.patterns_json) as string[] };
+  return {
+    id: row.id,
+    tokenId: row.token_id,
+    name: row.name,
+    scopes: JSON.parse(row.scopes_json) as TokenScope[],
+    ...patterns,
+    createdAt: row.created_at,
+    ...(row.used_at === null ? {} : { usedAt: row.used_at }),
+    expiresAt: row.expires_at,
+  };
+}
+
+const rightsOf = ({ scopes, patterns }: Pick<AccessTokenRow, "scopes" | "patterns">) => ({
+  scopes_json: JSON.stringify(scopes),
+  patterns_json: patterns === undefined ? null : JSON.stringify(patterns),
+});
+
+export async function addAccessToken(tx: Tx, row: AccessTokenRow): Promise<void> {
+  const { id, tokenId, name, createdAt, expiresAt } = row;
+  const values = { id, token_id: tokenId, name, created_at: createdAt, expires_at: expiresAt };
+  await tx
+    .insertInto("access_tokens")
+    .values({ ...values, ...rightsOf(row), used_at: null })
+    .execute();
+}
+
+export async function getAccessToken(db: Db, id: string): Promise<AccessTokenRow | undefined> {
+  const row = await db.selectFrom("access_tokens").selectAll().where("id", "=", id).executeTakeFirst();
+  return row === undefined ? undefined : toRow(row);
+}
+
+/** Lists all access tokens that have not expired, the newest first. */
+export async function listAccessTokens(db: Db, nowMs: number): Promise<AccessTokenRow[]> {
+  const query = db.selectFrom("access_tokens").selectAll().where("expires_at", ">", nowMs);
+  return (await query.orderBy("created_at", "desc").orderBy("id").execute()).map(toRow);
+}
+
+export async function setAccessTokenRights(
+  tx: Tx,
+  id: string,
+  rights: Pick<AccessTokenRow, "scopes" | "patterns">,
+): Promise<void> {
+  await tx.updateTable("access_tokens").set(rightsOf(rights)).where("id", "=", id).execute();
+}
+
+export async function noteAccessTokenUse(tx: Tx, id: string, usedAt: number): Promise<void> {
+  await tx.updateTable("access_tokens").set({ used_at: usedAt }).where("id", "=", id).execute();
+}
+
+export async function deleteAccessToken(tx: Tx, id: string): Promise<void> {
+  await tx.deleteFrom("access_tokens").where("id", "=", id).execute();
+}
+
+export async function dropExpiredAccessTokens(tx: Tx, nowMs: number): Promise<void> {
+  await tx.deleteFrom("access_tokens").where("expires_at", "<=", nowMs).execute();
+}

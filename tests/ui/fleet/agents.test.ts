@@ -1,0 +1,127 @@
+// Agents and models on the page, in a real browser with a real gateway.
+
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { ok } from "../../../src/core/shapes/errors.ts";
+import { TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
+import { openLine } from "../line.ts";
+import { fleet, PARTIAL, READER } from "./house.ts";
+
+const AT = "operations/agents";
+const NARROWEST = { width: 360, height: 740 };
+
+const row = (page: Page, list: string, text: string) =>
+  page.getByRole("list", { name: list, exact: true }).locator(":scope > li", { hasText: text });
+const test1 = (page: Page, model: string) => page.getByRole("button", { name: `Test ${model}` });
+
+describeInBrowser("agents and models", () => {
+  test("an agent shows its effective settings with their sources, its tools, and its running sessions as they change", async () => {
+    const held = Promise.withResolvers<void>();
+    const house = await fleet({
+      play: async () => {
+        await held.promise;
+        return "done";
+      },
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    const main = row(page, "Agents", "Assistant");
+    await main.getByText("idle", { exact: true }).waitFor();
+    await page.clock.install();
+    const client = await house.client();
+    const { runId } = await client.request("chat.send", { sessionKey: "agent:main:main", message: "wait" });
+    await page.clock.runFor(6_000);
+    await main.getByText("1 running").waitFor();
+    await main.getByRole("button", { name: "Assistant" }).press("Enter");
+    const words = (await main.locator("dl").innerText()).replaceAll(/\s+/g, " ");
+    expect(words).toContain("Thinking high · agents.defaults");
+    expect(words).toContain("Fallbacks local/qwen3-32b · default");
+    expect(words).toContain("0 of 100k tokens today; $0 of $2.50 today");
+    expect(await main.locator(".chips code").allInnerTexts()).toContain("sessions_send");
+    await main.getByText("other tool withheld").or(main.getByText("other tools withheld")).click();
+    expect(await main.locator(".withheld").innerText()).toContain("tools.deny");
+    const link = main.getByRole("link", { name: "All running sessions" });
+    expect(await link.getAttribute("href")).toBe("#/sessions?agent=main&only=running");
+    expect(await main.locator(".running-sessions").innerText()).toContain("running");
+    held.resolve();
+    await client.request("agent.wait", { runId });
+    await page.clock.runFor(6_000);
+    await main.getByText("idle", { exact: true }).waitFor();
+    await expect.poll(() => main.locator(".running-sessions li").count()).toBe(0);
+  });
+
+  test("a test shows the answer with time, tokens and cost, or the error with what to do, by keyboard alone", async () => {
+    const house = await fleet();
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await test1(page, "offline/rehearsal").focus();
+    await page.keyboard.press("Enter");
+    const good = row(page, "Models", "offline/rehearsal").getByRole("status");
+    await expect.poll(() => good.innerText()).toMatch(/answered “OK”\s+812 ms · 16 tokens · \$0\.00030/);
+    await test1(page, "anthropic/claude-sonnet-4-5").press("Enter");
+    const bad = row(page, "Models", "anthropic/").getByRole("status");
+    await expect.poll(() => bad.innerText()).toContain("invalid x-api-key (HTTP 401)");
+    expect(await bad.innerText()).toContain("Check the key (models.providers.anthropic.apiKey)");
+    expect(await row(page, "Models", "anthropic/").innerText()).toContain(
+      "$3.00 in, $0.30 cached, $15.00 out",
+    );
+    expect(await accessibilityProblems(page)).toEqual([]);
+    const client = await house.client();
+    expect((await client.request("usage", { by: "agent" })).lines).toMatchObject([{ name: "models.test" }]);
+  });
+
+  test("a model that answers slowly keeps nothing else waiting, and the outcome arrives after a lost connection", async () => {
+    const held = Promise.withResolvers<void>();
+    const house = await fleet({
+      tryModel: async () => {
+        await held.promise;
+        return ok({ usable: true, text: "answered", durationMs: 9_000, answer: "at last" });
+      },
+    });
+    const line = await openLine(house.port);
+    const allow = /WebSocket|ERR_CONNECTION/;
+    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow });
+    await test1(page, "offline/rehearsal").click();
+    const shown = row(page, "Models", "offline/").getByRole("status");
+    await expect.poll(() => shown.innerText()).toContain("Waiting for an answer");
+    await page.getByRole("link", { name: "Status", exact: true }).click();
+    await page.locator(".plot").first().waitFor();
+    await page.getByRole("link", { name: "Agents", exact: true }).click();
+    await test1(page, "offline/rehearsal").click();
+    line.cut();
+    held.resolve();
+    await expect.poll(() => shown.innerText()).toContain("answered “at last”");
+  });
+
+  test("a reader and a token for some sessions see what they may, and no test", async () => {
+    const house = await fleet();
+    for (const [token, names] of [
+      [READER, ["Assistant", "research", "writer"]],
+      [PARTIAL, ["research"]],
+    ] as const) {
+      const { page } = await visit(house.http, { token, at: AT });
+      const list = page.getByRole("list", { name: "Agents", exact: true });
+      await list.locator(".agent-name").first().waitFor();
+      expect(await list.locator(".agent-name").allInnerTexts()).toEqual(names);
+      await page.getByText("sign in with an admin token that covers every session").waitFor();
+      expect(await page.getByRole("button", { name: /^Test / }).count()).toBe(0);
+    }
+  });
+
+  test("the view fits a phone, dark and light", async () => {
+    const house = await fleet();
+    const { page } = await visit(house.http, {
+      token: TOKEN,
+      at: `${AT}/main`,
+      viewport: NARROWEST,
+      dark: true,
+    });
+    await page.locator(".settings").waitFor();
+    await test1(page, "anthropic/claude-sonnet-4-5").click();
+    await page.getByText("HTTP 401").waitFor();
+    expect(await sideways(page)).toBeLessThanOrEqual(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.setViewportSize(PHONE);
+    expect(await sideways(page)).toBeLessThanOrEqual(0);
+  });
+});

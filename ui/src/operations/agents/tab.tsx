@@ -1,0 +1,45 @@
+// The tab that shows each agent with its effective settings and current work, and each model with a test.
+
+import type { AgentDetails } from "../../../../src/contract/methods/agents.ts";
+import { ask } from "../../gateway.ts";
+import { Awaited } from "../../parts/failure.tsx";
+import { useReading } from "../../parts/reading.ts";
+import { usePolling } from "../polling.ts";
+import "../rows.css";
+import { AgentRow } from "./agent.tsx";
+import "./agents.css";
+import { Models } from "./models.tsx";
+
+/** Polling interval of the agents' work. */
+const EVERY_MS = 5_000;
+
+/** Returns the ids of the agents that use each model. */
+function usersOf(agents: readonly AgentDetails[]): ReadonlyMap<string, readonly string[]> {
+  const users = new Map<string, string[]>();
+  for (const { id, model, fallbackModels, subagentModel } of agents) {
+    for (const used of new Set([model, ...fallbackModels, subagentModel ?? model]))
+      users.set(used, [...(users.get(used) ?? []), id]);
+  }
+  return users;
+}
+
+export function AgentsTab({ about }: { about: string | undefined }) {
+  const read = useReading("agents", () => ask("agents.describe"));
+  usePolling(EVERY_MS, read.again);
+  const agents = read.value?.agents ?? [];
+  return (
+    <>
+      <h2>Agents</h2>
+      <p class="soft">The settings with which each agent runs, where they come from, and its work.</p>
+      <Awaited {...read} />
+      {read.value !== undefined && (
+        <ul class="out-rows card" aria-label="Agents">
+          {agents.map((agent) => (
+            <AgentRow key={agent.id} agent={agent} opens={agent.id === about || agents.length === 1} />
+          ))}
+        </ul>
+      )}
+      {read.value !== undefined && <Models users={usersOf(agents)} />}
+    </>
+  );
+}

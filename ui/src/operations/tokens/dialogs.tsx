@@ -1,0 +1,188 @@
+// The dialogs that create, narrow and revoke an access token. A new token is shown once: only its own button
+// closes that dialog, because Escape or a click beside it would lose the token.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.ts";
+import { SCOPES } from "../../../../src/core/rules/scopes.ts";
+import type { TokenScope } from "../../../../src/core/shapes/settings/settings.ts";
+import { Copy } from "../../conversation/text/copy.tsx";
+import { ask, may } from "../../gateway.ts";
+import { Confirm, Dialog, Form } from "../../parts/dialog.tsx";
+import { Name } from "../../parts/name.tsx";
+import { complain, say } from "../../parts/notices.tsx";
+import { Select } from "../../parts/select.tsx";
+import { highest, patternsIn, scopeOptions } from "./words.ts";
+
+const NAME_MAX_CHARS = 64;
+const DAYS = [
+  ["1", "1 day"],
+  ["7", "7 days"],
+  ["30", "30 days"],
+  ["90", "90 days"],
+  ["366", "1 year"],
+] as const;
+
+function Sessions(props: { value: string; placeholder: string; onInput: (text: string) => void }) {
+  return (
+    <label>
+      Sessions
+      <input
+        value={props.value}
+        placeholder={props.placeholder}
+        autocomplete="off"
+        spellcheck={false}
+        aria-describedby="token-sessions-help"
+        onInput={(event) => props.onInput(event.currentTarget.value)}
+      />
+      <span id="token-sessions-help" class="soft token-help">
+        Session keys, with * for any text, like agent:research:*. Empty: {props.placeholder.toLowerCase()}.
+      </span>
+    </label>
+  );
+}
+
+function Rights(props: { scope: TokenScope; most: TokenScope; onPick: (scope: TokenScope) => void }) {
+  return (
+    <label>
+      Rights
+      <Select value={props.scope} options={scopeOptions(props.most)} onPick={props.onPick} />
+    </label>
+  );
+}
+
+/** A created token. Without `token`, its text was lost on the way. */
+interface Made {
+  readonly entry: AccessTokenEntry;
+  readonly token?: string;
+}
+
+function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () => void }) {
+  const first = useRef<HTMLDivElement>(null);
+  useEffect(() => first.current?.querySelector("button")?.focus(), []);
+  if (token === undefined)
+    return (
+      <Dialog title="The token was lost" onClose={onClose}>
+        <p>
+          The gateway created <Name text={entry.name} />, but the connection broke before its answer arrived.
+          Revoke it, and create another.
+        </p>
+        <div class="actions" ref={first}>
+          <button type="button" class="primary" onClick={onClose}>
+            Close
+          </button>
+        </div>
+      </Dialog>
+    );
+  return (
+    <Dialog title="Copy the new token" onClose={() => {}}>
+      <p>
+        This is the only time that the token of <Name text={entry.name} /> is shown.
+      </p>
+      <div class="token-text" ref={first}>
+        <code>{token}</code>
+        <Copy text={() => token} name="the token" />
+      </div>
+      <div class="actions">
+        <button type="button" class="primary" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
+  const most = SCOPES.find((one) => may(one)) ?? "operator.read";
+  const [name, setName] = useState("");
+  const [scope, setScope] = useState<TokenScope>("operator.read");
+  const [sessions, setSessions] = useState("");
+  const [days, setDays] = useState<(typeof DAYS)[number][0]>("90");
+  const [made, setMade] = useState<Made>();
+  const isOpen = useRef(true);
+  useEffect(
+    () => () => {
+      isOpen.current = false;
+    },
+    [],
+  );
+  const create = async (): Promise<void> => {
+    const patterns = patternsIn(sessions);
+    const limits = patterns.length === 0 ? {} : { sessions: patterns };
+    const wanted = { name: name.trim(), scopes: [scope], days: Number(days), ...limits };
+    const answer = await ask("tokens.create", wanted);
+    onDone();
+    if (isOpen.current) setMade(answer);
+    else complain(`The token ${answer.entry.name} was created after its dialog was closed: revoke it.`);
+  };
+  if (made !== undefined) return <Shown made={made} onClose={onClose} />;
+  return (
+    <Dialog title="New access token" onClose={onClose}>
+      <Form action="Create" disabled={name.trim() === ""} onSubmit={create} onClose={onClose}>
+        <label>
+          Name
+          <input
+            value={name}
+            maxLength={NAME_MAX_CHARS}
+            placeholder="The person or program"
+            autocomplete="off"
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </label>
+        <Rights scope={scope} most={most} onPick={setScope} />
+        <Sessions value={sessions} placeholder="All that your token covers" onInput={setSessions} />
+        <label>
+          Expires after
+          <Select value={days} options={DAYS} onPick={setDays} />
+        </label>
+      </Form>
+    </Dialog>
+  );
+}
+
+interface TokenDialogProps {
+  readonly token: AccessTokenEntry;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+export function NarrowToken({ token, onClose, onDone }: TokenDialogProps) {
+  const most = highest(token.scopes) ?? "operator.read";
+  const [scope, setScope] = useState<TokenScope>(most);
+  const [sessions, setSessions] = useState((token.sessions ?? []).join(", "));
+  const narrow = async (): Promise<void> => {
+    const patterns = patternsIn(sessions);
+    const limits = patterns.length === 0 ? {} : { sessions: patterns };
+    await ask("tokens.narrow", { id: token.id, scopes: [scope], ...limits });
+    say("Narrowed.");
+    onDone();
+    onClose();
+  };
+  return (
+    <Dialog title="Narrow this token" onClose={onClose}>
+      <Form action="Narrow" onSubmit={narrow} onClose={onClose}>
+        <p>
+          Programs that use <Name text={token.name} /> must connect again. Rights that you take away cannot be
+          given back.
+        </p>
+        <Rights scope={scope} most={most} onPick={setScope} />
+        <Sessions value={sessions} placeholder="As before" onInput={setSessions} />
+      </Form>
+    </Dialog>
+  );
+}
+
+export function RevokeToken({ token, onClose, onDone }: TokenDialogProps) {
+  const revoke = (): void => {
+    ask("tokens.revoke", { id: token.id })
+      .then(() => say("Revoked."), complain)
+      .finally(onDone);
+  };
+  return (
+    <Confirm title="Revoke this token?" action="Revoke" onConfirm={revoke} onClose={onClose}>
+      <p>
+        <Name text={token.name} /> loses its access at once, on every connection.
+      </p>
+      {token.current && <p>You signed in with this token: this page signs out.</p>}
+    </Confirm>
+  );
+}

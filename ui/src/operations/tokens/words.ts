@@ -1,0 +1,31 @@
+// Words for the rights of tokens.
+
+import { SCOPES } from "../../../../src/core/rules/scopes.ts";
+import type { TokenScope } from "../../../../src/core/shapes/settings/settings.ts";
+
+const WORDS: Readonly<Record<TokenScope, string>> = {
+  "operator.read": "Reads",
+  "operator.write": "Reads and sends messages",
+  "operator.admin": "Administers",
+};
+
+/** Returns the most powerful of the scopes, which includes the others. */
+export function highest(scopes: readonly TokenScope[]): TokenScope | undefined {
+  return SCOPES.find((scope) => scopes.includes(scope));
+}
+
+export function scopeWords(scopes: readonly TokenScope[]): string {
+  const scope = highest(scopes);
+  return scope === undefined ? "No rights" : WORDS[scope];
+}
+
+/** Returns the options for a token with at most this scope, the least powerful first. */
+export function scopeOptions(most: TokenScope): (readonly [TokenScope, string])[] {
+  const allowed = SCOPES.slice(SCOPES.indexOf(most)).toReversed();
+  return allowed.map((scope) => [scope, `${WORDS[scope]} (${scope})`] as const);
+}
+
+/** Splits what a person typed into patterns. */
+export function patternsIn(text: string): string[] {
+  return text.split(/[\s,]+/).filter((one) => one !== "");
+}

@@ -25,7 +25,7 @@ export function objectsOf(value: unknown, max: number): readonly Fields[] {
   return listOf(value).slice(0, max).filter(isObject);
 }
 
-/** Returns the items of a list; empty if it is none. */
+/** Returns the value if it is a list, otherwise an empty list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

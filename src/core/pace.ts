@@ -1,7 +1,7 @@
 // Lets other work run during long work on the event loop.
-// PC1: a caller must check often enough: the pace cannot interrupt a step between two checks.
+// PC1: long work must check its pace often, because the pace cannot interrupt a step between two checks.
 
-/** The only clock method that is needed. */
+/** The only method of the clock that a pace needs. */
 interface Ticking {
   monotonic(): number;
 }
@@ -10,13 +10,13 @@ interface Ticking {
 const WORK_MAX_MS = 8;
 
 /**
- * Call this between two steps of long work. If a pause is due, it lets other work run, and then resolves.
- * Undefined means that no pause is due.
+ * Call this between two steps of long work. If a pause is due, the promise resolves after other work has run.
+ * Returns undefined if no pause is due.
  */
 export type Pace = () => Promise<void> | undefined;
 
 /**
- * Creates the pace of one piece of work. Pass `begins` if the work starts with this step. Without it, earlier
+ * Creates the pace of one piece of work. Pass `begins` if the work starts with this step. Otherwise earlier
  * steps may already have taken long, so the first call pauses.
  */
 export type PaceOf = (begins?: "with this step") => Pace;

@@ -1,7 +1,7 @@
 // Delivers live events inside the process and forwards them to other processes. An event is only a hint: a
 // listener that misses one finds the change in the store's rows. A listener that throws affects no other
 // listener and no run. Events from other processes are never forwarded.
-// B3: the end of a run is published once, also if it arrives by two routes, and no event of its execution
+// B3: the end of a run is published once, even if it arrives by two routes, and no event of its execution
 //     follows it.
 
 import { evictOldest } from "../core/bounded.ts";
@@ -17,7 +17,9 @@ type Listener = (event: LiveEvent, here: boolean) => void;
 export interface Bus {
   /** Publishes to all listeners in every process. */
   publish(event: LiveEvent): void;
-  /** Whether the end of this run was published here. Only the last `ENDED_MAX` runs are remembered. */
+  /**
+   * Whether the end of this run was published in this process. Only the last `ENDED_MAX` runs are remembered.
+   */
   hasEnded(runId: string): boolean;
   /** Returns a function that removes the listener. */
   subscribe(listener: Listener): () => void;
@@ -30,7 +32,10 @@ export interface SharedBus extends Bus {
 
 type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "tool" | "run_ended" }>;
 
-/** Events that must not follow the end of a run. Notes, flows and deliveries may. */
+/**
+ * Whether an event must not follow the end of its run. Notes, and events of flows and deliveries, may follow
+ * it.
+ */
 function isOfExecution(event: LiveEvent): event is OfExecution {
   const { kind } = event;
   return kind === "run_started" || kind === "text" || kind === "tool" || kind === "run_ended";

@@ -1,6 +1,6 @@
 // Calls the handler of a stored deadline when it falls due. The row is deleted or moved in the transaction of
-// its handler, so a crash in between repeats the handler. One timer is set for the nearest row, and updated
-// when a transaction that sets a row commits.
+// its handler, so after a crash the handler is called again. One timer is set for the nearest row, and
+// updated when a transaction that sets a row commits.
 // DD2: a row whose handler fails is postponed, and does not delay the rows behind it.
 
 import {
@@ -96,7 +96,7 @@ export class Deadlines {
     }
   }
 
-  /** Moves a row whose handler failed, so that rows behind it are handled. */
+  /** Postpones a row whose handler failed, so that the rows behind it are handled. */
   async #postpone(deadline: Deadline, error: unknown): Promise<void> {
     const { kind, key } = deadline;
     this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");

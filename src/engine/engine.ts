@@ -55,15 +55,15 @@ import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts"
 
 /** Interval at which a run that waits for a slot of the deployment tries again. */
 const SLOT_POLL_MS = 250;
-/** The pool of runs that crashed twice. It executes one at a time. */
+/** Pool of the runs that crashed twice. Only one of them executes at a time. */
 const CRASHED = "crashed";
-/** Time for parked runs to release their lanes at a stop. */
+/** At a stop, the time that parked runs have to release their lanes. */
 const PARK_MS = 1_500;
 
 export interface EngineSettings extends AcceptLimits {
-  /** Maximum number of runs that execute at once. */
+  /** Maximum number of runs that execute at the same time. */
   readonly maxConcurrent: number;
-  /** Maximum for each pool, within `maxConcurrent`. */
+  /** Maximum number of runs of each pool, within `maxConcurrent`. */
   readonly pools?: Readonly<Record<string, number>>;
 }
 
@@ -73,7 +73,10 @@ export interface AbortRequest {
   readonly runId?: string;
   /** Default `run_aborted`. */
   readonly reason?: AbortReason;
-  /** True: sub-agents that these runs started continue. Default false: their work is cancelled, too. */
+  /**
+   * True if the sub-agents that these runs started continue. Default false: the sub-agents' work is
+   * cancelled, too.
+   */
   readonly keepChildren?: boolean;
 }
 
@@ -98,7 +101,7 @@ export interface EngineParts extends UnitWatch {
   readonly executor: Executor;
   /** Handlers of stored deadlines, by kind. */
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
-  /** Facts about this process for the others. */
+  /** Facts about this process for the other processes. */
   readonly facts?: Partial<Pick<ProcessFacts, "host" | "version">>;
   /** Returns the pool of slots that a run belongs to. Default: none. */
   readonly poolOf?: (run: Run) => Pool;
@@ -134,13 +137,13 @@ export class Engine {
   readonly bus: SharedBus;
   /** The id of this process among those that share the store. */
   readonly processId: string;
-  /** Returns when this process's lease ends, by the monotonic clock. Embedded: never. */
+  /** Returns when this process's lease ends, by the monotonic clock. With an embedded store it never ends. */
   readonly leaseUntil: () => number;
   /** Runs `work` in one transaction; see `Unit`. */
   readonly commit: Commit;
   /** Records failures of secondary work, which must not fail a run. */
   readonly log: Log;
-  /** Redacts text of one session that is shown to others. */
+  /** Redacts text of one session that is shown in other sessions. */
   readonly redactor: Redactor;
   readonly #world: World;
   readonly #settings: EngineSettings;
@@ -159,7 +162,7 @@ export class Engine {
   #slotCameFree = new AbortController();
   /** Whether lanes of other processes wait for a slot. */
   #isWantedElsewhere = false;
-  /** Whether this process kept the last slot that was freed here. */
+  /** Whether this process kept the last slot that it freed. */
   #keptLast = false;
   #state: "new" | "running" | "stopping" = "new";
 
@@ -272,7 +275,7 @@ export class Engine {
     for (const look of this.#lookers) look();
   }
 
-  /** Frees a slot. While lanes of other processes wait, they get every second one. */
+  /** Passes a free slot on. While other processes wait for slots, every other free slot goes to them. */
   #passSlot(hints: HintTransport): void {
     const isOurTurn = !(this.#isWantedElsewhere && this.#keptLast);
     this.#keptLast = isOurTurn && this.#slotFree();
@@ -282,7 +285,7 @@ export class Engine {
     hints.send({ kind: "slot" });
   }
 
-  /** Wakes lanes here that wait for a slot of the deployment. Returns false if none wait. */
+  /** Wakes lanes of this process that wait for a slot of the deployment. Returns false if none waits. */
   #slotFree(): boolean {
     this.#slotCameFree.abort();
     this.#slotCameFree = new AbortController();
@@ -294,14 +297,14 @@ export class Engine {
   }
 
   /**
-   * Calls `look` in every sweep and after a commit without an answer, to find work that other processes left.
-   * Embedded: only after a commit without an answer.
+   * Calls `look` after a commit whose answer was lost and, if processes share the store, in every sweep, to
+   * find work that is due.
    */
   everySweep(look: () => void): void {
     this.#lookers.add(look);
   }
 
-  /** Sends a message to another process. It may be lost. */
+  /** Sends a message, which may be lost, to another process. */
   writeTo(processId: string, body: unknown): void {
     this.#hints?.send({ kind: "letter", to: processId, body });
   }
@@ -356,7 +359,7 @@ export class Engine {
     });
   }
 
-  /** Accepts a run on its own. */
+  /** Accepts a run in a new transaction. */
   async accept(request: AcceptRequest): Promise<Result<Accepted>> {
     const open = this.accepting();
     return open.ok ? this.commit((unit) => this.acceptIn(unit, request)) : open;
@@ -370,7 +373,7 @@ export class Engine {
       const head = queuedBehind === 0 && run.kind === "turn" ? run : undefined;
       unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey, head));
     }
-    // For every other caller, the failure rolls back the caller's transaction and names the reason.
+    // A refused successor is reported here. Any other caller reports the failure itself and rolls back.
     if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
       await this.#successorRefused(unit, request);
     }
@@ -401,7 +404,7 @@ export class Engine {
   }
 
   /**
-   * Records that a caller waits which is not a run. The wait ends if this process exits. `clientKey`: the
+   * Records the wait of a caller that is not a run. The wait ends if this process exits. `clientKey`: the
    * session of a client that calls `confirmAnswer` or `loseAnswer` for each of its calls; if that session is
    * external, the wait adds an edge to the wait graph.
    */
@@ -414,7 +417,7 @@ export class Engine {
     try {
       return await settleWait(parts, callId, signal, gaveUp);
     } catch (error) {
-      // If the gateway is stopping, the awaited run may have ended just before.
+      // The wait can also fail because the gateway stops. If the run ended before that, returns its answer.
       const end = await answeredBefore(this.store, callId);
       if (end !== undefined) return end;
       // The caller has disconnected, so its wait must not count as answered.
@@ -429,7 +432,8 @@ export class Engine {
   }
 
   /**
-   * Records that the client of this call left before its answer: its session gets the outcome as a message.
+   * Records that the client of this call left before its answer, so that its session gets the outcome as a
+   * message.
    */
   async loseAnswer(callId: string): Promise<void> {
     await this.commit(async (unit) => {
@@ -447,7 +451,8 @@ export class Engine {
   }
 
   /**
-   * Returns the run when it has ended, or its state at the deadline (ms since 1970). Undefined: unknown run.
+   * Returns the run when it has ended, or its state at the deadline (ms since 1970). Returns undefined for an
+   * unknown run.
    */
   waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
     return this.#watch.until(runId, deadlineAt, signal);
@@ -519,7 +524,10 @@ export class Engine {
     return { ...counts, slots: { max: this.#slots.max, taken } };
   }
 
-  /** Gives executing runs `graceMs` to finish, then parks them: they continue at the next start. */
+  /**
+   * Gives executing runs `graceMs` to finish, then parks the unfinished ones, which continue at the next
+   * start.
+   */
   async stop(graceMs: number): Promise<void> {
     if (this.#state !== "running") return;
     this.#state = "stopping";

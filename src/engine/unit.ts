@@ -2,8 +2,8 @@
 // `Failure` or throws), no row is stored and nothing is published. Actions at the end join the same
 // transaction, so a run can be accepted and claimed in one commit. A `Recorder` writes events in the same
 // transaction, after all other work.
-// U3: a transaction that conflicts with another one and is certainly rolled back is retried, a bounded number
-//     of times. Then the store is `busy`, which is temporary.
+// U3: if a transaction conflicts with another one and was certainly rolled back, it is retried, a limited
+//     number of times. After the last attempt it fails with `busy`, which is a temporary problem.
 // U4: after the commit, events and wake-ups are published in the order in which they were added. If one
 //      fails, the others are still published, and the transaction has still succeeded.
 
@@ -25,7 +25,7 @@ export interface Unit {
   /** The runs that this transaction has ended. */
   readonly ended: Set<string>;
   newId(): string;
-  /** Makes an id for rows of a large table that are never looked up by an id's prefix. */
+  /** Makes an ordered id, for rows of a large table that are never looked up by a prefix of the id. */
   newOrderedId(): string;
   /** Publishes an event after the commit. */
   publish(event: LiveEvent): void;
@@ -62,7 +62,7 @@ function isFailure(value: unknown): value is Failure {
   return typeof value === "object" && value !== null && "ok" in value && value.ok === false;
 }
 
-/** Actions that a transaction has noted for later. */
+/** Actions to perform at the end of a transaction or after it. */
 interface Notes {
   readonly events: LiveEvent[];
   readonly after: (() => void)[];
@@ -95,8 +95,8 @@ export interface UnitWatch {
   /** Called after each commit with the duration of its transaction, including the wait for a connection. */
   readonly committed?: ((ms: number) => void) | undefined;
   /**
-   * Called for each transaction whose commit got no answer and which may therefore be stored. Gets the time
-   * at which the transaction began.
+   * Called for each transaction whose commit got no answer, because it may be stored all the same. `sinceMs`:
+   * the time at which the transaction began.
    */
   readonly inDoubt?: ((sinceMs: number) => void) | undefined;
 }

@@ -28,7 +28,7 @@ const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
 /** Maximum length of the arguments in the note to a chat. The page and the command line show them in full. */
 const NOTE_DETAIL_MAX_CHARS = 400;
-/** Characters of an id that are enough to answer in a chat. */
+/** Number of characters of an id that people write to answer in a chat. */
 const SHORT_ID_CHARS = 8;
 
 export interface PermissionRequest {
@@ -63,8 +63,8 @@ function minutes(ms: number): string {
 }
 
 /**
- * Writes a note to the chat that the work came from, if it came from a chat. Other chats may have written to
- * the sessions of the work since.
+ * Writes a note to the chat that the work came from, if it came from a chat, even if other chats have written
+ * to its sessions since.
  */
 async function noteInChat(
   ports: { readonly outbound: OutboxListener },
@@ -119,7 +119,10 @@ export async function expirePermission(unit: Unit, id: string): Promise<void> {
   await decidePermission(unit.tx, id, { decision: "deny", by: "", atMs: unit.now });
 }
 
-/** Deletes a request whose agent has its decision. A row that stays is not open, and is deleted later. */
+/**
+ * Deletes a request whose agent has received the decision. If this fails, the row stays, but it is not an
+ * open request, and it is deleted later.
+ */
 export async function closePermission(
   unit: Unit,
   { id, sessionKey }: Pick<PermissionQuestion, "id" | "sessionKey">,

@@ -50,7 +50,8 @@ export function createSuccessors(parts: JobParts): Successors {
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);
-      // Comes before the end of the jobs below, because nobody needs their outcome.
+      // Ends the job of this session before the jobs below it, so that no outcome from below is reported to
+      // it.
       if (session !== undefined && aborted.runId === undefined) {
         await jobStopped(parts, acceptor, unit, session);
       }

@@ -1,11 +1,11 @@
-// A token bucket per user: at most `max` uses at once, and one more after each interval.
+// A token bucket per user: a burst of at most `max` uses, and one more use after each interval.
 // The number of remembered users is limited; the least recently active one is forgotten first.
 
 import { evictOldest } from "../core/bounded.ts";
 import type { Clock } from "../world.ts";
 
 interface Bounds {
-  /** Number of uses that a user may make at once. */
+  /** Maximum number of uses in one burst. */
   readonly max: number;
   /** Time after which one more use is available. */
   readonly everyMs: number;

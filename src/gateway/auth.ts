@@ -1,11 +1,11 @@
 // Owns authentication: tokens and their rights, the rate limit on wrong tokens, device tokens, the generated
 // token.
-// Every token is compared with every configured one in constant time. Loopback connections need a token, too.
-// A caller never has more rights than its token: a client's request can only narrow them.
+// A given token is compared with every configured token in constant time. Loopback connections need a token,
+// too. A caller never has more rights than its token: a client's request can only narrow them.
 // An address that sent too many wrong tokens has to wait, but a right token is always admitted: a token is
 // too long to be guessed, and others may share the address.
 // A device token is valid for 90 days, while its parent token exists, and only with the device's signature
-// over the connection's challenge. So it cannot be used over HTTP.
+// over the connection's challenge. A device token therefore cannot be used over HTTP.
 // AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
 //      external session (`contract/session-token.ts`) is valid for MCP requests of that session only;
 //      `mcp/client.ts` refuses it once its series was revoked.
@@ -34,11 +34,11 @@ export interface Caller extends TokenRights {
   /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
   /**
-   * Set if the caller is an ACP agent's program, which authenticates with a pass: the only session whose
-   * tools it may call. A pass gives no other rights.
+   * For an ACP agent's program, which authenticates with a pass: the only session whose tools it may call. A
+   * pass gives no other rights.
    */
   readonly actsAs?: string;
-  /** Set for the token of an external session: the only session as which it may make MCP requests. */
+  /** For the token of an external session: the only session as which the caller may make MCP requests. */
   readonly onlyAs?: Pick<SessionGrant, "sessionKey" | "series">;
   /** Id of the access token, if the caller uses one. */
   readonly accessToken?: string;
@@ -92,7 +92,7 @@ export const CONNECT_ANEW = "Connect with the gateway's token and the device's s
 const NEW_TOKEN = "Ask an operator for a new one: Operations, Tokens on the gateway's page.";
 export const JOIN_AGAIN = "Join again in the project's folder: parley join PROGRAM";
 const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
-/** Pattern of a token in a file. The generated token is much longer. */
+/** Matches a usable token in a file. The generated token is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
 
 function digest(text: string): Buffer {
@@ -187,7 +187,7 @@ function rightsOf(tokens: readonly TokenSettings[], given: string): Caller | und
   const hash = digest(given);
   let found: Caller | undefined;
   for (const known of tokens) {
-    // Compares every token, so that the time does not reveal how similar a token was.
+    // Compares every token, so that the duration does not reveal which token is similar.
     if (timingSafeEqual(hash, digest(known.token))) found ??= callerOf(known);
   }
   return found;
@@ -359,7 +359,7 @@ export async function ensureToken(dir: string, world: World): Promise<string> {
     throw asStoreProblem(error, dir);
   });
   const token = `${world.ids.uuid()}${world.ids.uuid()}`.replaceAll("-", "");
-  // Never overwrites: if two processes start at once, one token wins and both use it.
+  // Never overwrites: if two processes start at the same time, one token wins and both use it.
   await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw asStoreProblem(error, file);
   });

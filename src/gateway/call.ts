@@ -32,11 +32,14 @@ export interface CallContext<Deps extends BasicDeps = BasicDeps> {
   readonly viewer: Viewer;
   readonly access: AccessContext;
   /**
-   * Aborted when the caller disconnects. A request with an idempotency key is not aborted then, because its
-   * caller may retry it; it is aborted when the gateway stops.
+   * Aborted when the caller disconnects. A request with an idempotency key is aborted only when the gateway
+   * stops, because its caller may retry it.
    */
   readonly signal: AbortSignal;
-  /** Identifies this request to the tools: the same for the same key and params, also after a restart. */
+  /**
+   * Id of this request for the tools. A retry with the same key and params has the same id, also after a
+   * restart.
+   */
   readonly callId: string;
   /**
    * Stores the answer under the caller's idempotency key, in the transaction that did the work. Does nothing

@@ -80,7 +80,7 @@ export class Demo {
     return this.#open();
   }
 
-  /** Awaits a start. Meanwhile the demo may have been stopped and another one started. */
+  /** Awaits a start. During this wait, the demo may have been stopped and another one started. */
   async #opened(place: Promise<Result<DemoPlace>>): Promise<Result<DemoPlace>> {
     let opened: Result<DemoPlace> | undefined;
     try {

@@ -9,7 +9,7 @@ import { fail, ok, type Result } from "../core/shapes/errors.ts";
 /** DER prefix of a raw Ed25519 public key. */
 const SPKI_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
 const RAW_KEY_BYTES = 32;
-/** Maximum age of `signedAt`, in either direction, if the signature has no nonce. */
+/** Maximum difference between `signedAt` and the gateway's clock, if the signature has no nonce. */
 const SKEW_MAX_MS = 600_000;
 
 function publicKeyOf(text: string): KeyObject | undefined {

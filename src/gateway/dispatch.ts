@@ -100,13 +100,15 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...nodeMethods,
 };
 
-/** Methods that a pass may call, over WebSocket and HTTP: about its session, and the session's tools. */
+/**
+ * Methods that a pass may call, over WebSocket and HTTP. They concern its session and the session's tools.
+ */
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
 /** Methods whose effect keeps the rights of the caller's token after its end (AU6 of auth.ts). */
 const LASTING_METHODS: readonly string[] = ["cron.add", "cron.update", "node.pair.approve"];
 
-/** A request that is not a protocol method, such as an HTTP route. The same rules apply. */
+/** A request that is not a protocol method, such as an HTTP route. It follows the rules of a method. */
 interface DoorRequest<T> {
   /** The name under which the request's idempotency key is stored. */
   readonly name: string;
@@ -125,7 +127,7 @@ export interface Dispatcher {
   close(): void;
 }
 
-/** JSON with sorted property names: equal params give equal text. */
+/** Formats params as JSON with sorted property names, so that equal params give equal text. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
@@ -197,7 +199,7 @@ const NO_KEY = { remember: async () => {}, reserve: async () => {} };
 /** Interval for polling a key that another process works on. */
 const ELSEWHERE_PAUSE_MS = 200;
 
-/** Thrown to roll back the work of this process, because another one has answered or reserved the key. */
+/** Thrown to roll back the work of this process, because another process has answered or reserved the key. */
 class AnsweredElsewhere extends Error {}
 
 /**
@@ -240,7 +242,7 @@ async function settledAnswer(
   return fail("shutting_down", "the gateway is stopping; try again in a moment");
 }
 
-/** Does the work of a keyed call once: a retry, at once or later, gets the stored answer. */
+/** Does the work of a keyed call once: a concurrent or later retry gets the stored answer. */
 function createOnce(
   deps: Pick<BasicDeps, "engine" | "world">,
   signal: AbortSignal,

@@ -16,7 +16,7 @@ import type { ActiveRun, Passes } from "../tools/passes.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { Caller } from "./auth.ts";
 
-/** Returns the session of a pass. `named`: the session in the call; another one is refused. */
+/** Returns the session of a pass. `named`: the session in the call, which must be the session of the pass. */
 export async function sessionOfPass(
   db: Db,
   actsAs: string,

@@ -1,6 +1,7 @@
 // Owns the port: an HTTP server, its WebSockets, the connections, the tick, and the planned stop.
 // The port opens after everything behind it is ready; `close` notifies every client first.
-// Headers are checked before a socket is upgraded; sockets that have not connected are limited.
+// Headers are checked before a socket is upgraded; the number of sockets without a `connect` request is
+// limited.
 // Work for all connections (ticks, presence) is done at intervals, whatever their number.
 
 import type { IncomingMessage, Server } from "node:http";
@@ -48,7 +49,7 @@ import { openSockets, pathOf, refuseUpgrade } from "./socket/upgrade.ts";
 const STRANGERS_MAX = 1_024;
 const SILENT_MAX = 128;
 const SILENT_AFTER_MS = 3_000;
-/** Connections that the system queues until they are accepted. */
+/** Maximum number of connections that the system queues until they are accepted. */
 const BACKLOG = 1_024;
 /** Time limits that close sockets of slow requests. */
 const HTTP_OPTIONS = {
@@ -95,7 +96,7 @@ export interface Gateway {
   readonly port: number;
   /** Announces a stop and refuses new clients; connected ones are still answered. */
   announce(shutdown: EventPayloads["shutdown"]): void;
-  /** Announces the stop, unless that was done, and closes every connection. */
+  /** Announces the stop, unless it was announced before, and closes every connection. */
   close(shutdown?: EventPayloads["shutdown"]): Promise<void>;
 }
 
@@ -124,7 +125,7 @@ class GatewayServer implements Gateway {
   /** Stops counting the event bus's events. */
   readonly #unfollow: () => void;
   readonly #open = new Set<Connection>();
-  /** Connections that are still being checked for a sandbox. */
+  /** Connections for which the check for a sandbox is still in progress. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
   readonly #byDeviceToken = new Set<Member>();
   readonly #accessUsers: AccessTokenUsers;
@@ -381,7 +382,7 @@ class GatewayServer implements Gateway {
     if (this.#strangers.size > SILENT_MAX) this.#trimTimer ??= clock.at(clock.now(), () => this.#trim());
   }
 
-  /** Clients send `connect` at once: silent sockets must not keep others out. */
+  /** Clients send `connect` immediately, so silent sockets must not keep other clients out. */
   #trim(): void {
     this.#trimTimer = undefined;
     const now = this.#deps.world.clock.monotonic();
@@ -503,7 +504,7 @@ class GatewayServer implements Gateway {
         seesEverything,
       );
     } catch (error) {
-      this.#deps.world.log.error({ err: error }, "could not send health");
+      this.#deps.world.log.error({ err: error }, "could not send the health event");
     }
   }
 }

@@ -136,7 +136,10 @@ function readUser(message: Fields, origin: Provenance | undefined): SourceEntry 
   };
 }
 
-/** Converts the source's typed provenance. An unreadable one counts as the runtime's, not as a person's. */
+/**
+ * Converts the source's typed provenance. A message with unreadable provenance counts as the runtime's, not
+ * as a person's.
+ */
 function sourceOf(provenance: Fields): Provenance | undefined {
   const { kind } = provenance;
   if (kind === "external_user") return undefined;

@@ -28,7 +28,7 @@ export function priceIn(value: unknown): number {
   return Math.max(0, numberOf(value) ?? 0);
 }
 
-/** Returns a time in ms since 1970 from a number or a date text. It is never later than `now`. */
+/** Returns a time in ms since 1970 from a number or a date text, at most `now`. */
 export function timeIn(value: unknown, now: number): number | undefined {
   const at = typeof value === "string" ? Date.parse(value) : numberOf(value);
   return at === undefined || Number.isNaN(at) || at <= 0 ? undefined : Math.min(Math.round(at), now);

@@ -26,8 +26,8 @@ export function derivedUuid(...source: readonly string[]): string {
 }
 
 /**
- * Returns a transcript's id: the source's own if it is a UUID, which is neither a path nor a session key;
- * else a derived one.
+ * Returns a transcript's id. Keeps the source's id if it is a UUID, because a UUID is neither a path nor a
+ * session key. Otherwise derives an id.
  */
 export function sessionIdOf(source: string, agentId: string): string {
   const id = source.toLowerCase();

@@ -26,7 +26,7 @@ const LEFT_ALONE_MAX = 50;
 
 export interface ImportOptions extends LoadOptions {
   readonly dir: string;
-  /** Reports without writing anything. */
+  /** True to report what the import would do, without writing anything. */
   readonly dryRun: boolean;
   /** Names of accepted settings, or `all`. Default: none. */
   readonly accept?: readonly string[];
@@ -147,7 +147,8 @@ function isInside(root: string, path: string): boolean {
 }
 
 /**
- * Returns the source's session stores: one for each agent, and the one of older versions with only one agent.
+ * Returns the source's session stores: one for each agent, and the store of older versions, which have only
+ * one agent.
  */
 async function readStores(
   source: SourceDir,

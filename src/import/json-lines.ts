@@ -24,7 +24,7 @@ function endOfString(text: Buffer, from: number): number {
   for (let at = text.indexOf(QUOTE, from + 1); at !== -1; at = text.indexOf(QUOTE, at + 1)) {
     let before = at - 1;
     while (text[before] === BACKSLASH) before -= 1;
-    // After an even number of backslashes the quote is not escaped.
+    // A quote after an even number of backslashes is not escaped.
     if ((at - before) % 2 === 1) return at;
   }
   return text.length;

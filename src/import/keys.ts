@@ -32,7 +32,7 @@ export type KeyVerdict =
       readonly key: string;
       readonly agentId: string;
       readonly accountId?: string;
-      /** The key that older versions created, which did not support colons in names and ids. */
+      /** The key that older versions created, when names and ids could not contain colons. */
       readonly formerKey?: string;
     }
   /** A key of any other form. */

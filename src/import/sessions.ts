@@ -46,7 +46,7 @@ export interface SessionsJob {
   readonly nowMs: number;
   /** Counts of repaired transcript entries. */
   readonly repairs: Repairs;
-  /** When this signal fires, the import of no further session begins. */
+  /** When this signal fires, no further session is imported. */
   readonly signal: AbortSignal;
   /** Called after each session. */
   done(key: string, outcome: SessionOutcome): void;
@@ -63,7 +63,7 @@ interface MappedSession {
   readonly session: SourceSession;
 }
 
-/** Returns a source session's key in Parley: the one of an earlier import, else the current form. */
+/** Returns a source session's key in Parley: the key from an earlier import, else the current form. */
 async function keyHere(
   sourceKey: string,
   hints: KeyHints,
@@ -77,7 +77,7 @@ async function keyHere(
   return former === undefined ? verdict : { ...verdict, key: verdict.formerKey };
 }
 
-/** Assigns keys. Of sessions with the same key, the newest is kept. */
+/** Assigns keys. If several sessions get the same key, keeps the newest. */
 async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, MappedSession>> {
   const placed = new Map<string, MappedSession>();
   for (const { agentId, folder, sessions } of stores) {
@@ -169,7 +169,10 @@ function sessionOf(
   const { model } = session;
   const hasModel = model !== undefined && modelNames(settings.providers).includes(model);
   if (model !== undefined && !hasModel) {
-    remarks.note("sessions whose model is not configured here: they use their agent's", `${key}: ${model}`);
+    remarks.note(
+      "sessions whose model is not configured here: they use the model of their agent",
+      `${key}: ${model}`,
+    );
   }
   const label = session.label ?? (isConversation ? session.sourceKey.slice(0, 200) : undefined);
   const { displayName, thinkingLevel, verboseLevel, sendPolicy, archivedAt } = session;
@@ -287,7 +290,7 @@ async function importOne(
   }
 }
 
-/** Imports every session of the source. Spawners come first. */
+/** Imports every session of the source, spawners first. */
 export async function importSessions(stores: readonly AgentStore[], job: SessionsJob): Promise<void> {
   const placed = await place(stores, job);
   const spawners = new Map<string, string>();

@@ -104,7 +104,7 @@ function oneOf(
 ): string | undefined {
   const value = textIn(entry[name], 40);
   if (value === undefined || valid.includes(value)) return value;
-  remarks.note(`sessions whose ${name} is invalid here, skipped`, `${key}: ${value}`);
+  remarks.note(`values of ${name} that are invalid here, skipped`, `${key}: ${value}`);
   return undefined;
 }
 

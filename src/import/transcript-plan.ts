@@ -21,7 +21,7 @@ export interface TranscriptPlan {
   readonly startedAt?: number;
   /** Whether a line is part of the conversation. */
   includes(line: number): boolean;
-  /** Returns the name from which a line's id is derived. It is the same at every import. */
+  /** Returns the name from which a line's id is derived, the same at every import. */
   nameOf(line: number, id: string | undefined): string;
   /**
    * Returns the name of the first message that the compaction on this line kept, or undefined if that message

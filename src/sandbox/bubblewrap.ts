@@ -10,7 +10,7 @@
 // before it is stopped. The kernel's own limit applies to each process and is generous, because it counts
 // reserved memory. Memory that is neither resident nor private (a shared mapping given back page by page) and
 // kernel buffers are not counted: unread data in pipes and sockets is limited only by the number of open
-// files. Sandboxed processes are the kernel's first choice when memory runs out, but they can revoke that.
+// files. When memory runs out, the kernel kills sandboxed processes first, but a process can revoke this.
 // - Processes: the kernel's limit on a user's processes does not apply to root (process/wall.ts replaces it),
 // nor to a single sandbox on kernels before 5.14. If neither applies, only the watch remains, and a fork bomb
 // may create thousands of processes before it is killed.
@@ -62,16 +62,16 @@ const OPEN_FILES_MAX = 1_024;
 const KILL_AGAIN_MS = 5;
 const KILL_TRIES_MAX = 20;
 /**
- * Matches errors from before a script starts, from bubblewrap or from Parley's shells. A script reports its
- * own errors.
+ * Matches errors of bubblewrap or of Parley's shells, which occur before a script starts. A script reports
+ * its own errors.
  */
 const SETUP_FAILED = /^(?:bwrap|sandbox): /;
 /** The first file descriptor through which a child may get data. */
 const FIRST_DATA = 3;
 
 /**
- * Sets ulimits for everything inside, then runs the program. Errors of a shell command are part of its
- * output.
+ * Sets the limits (ulimit) of all processes inside, then runs the program. Errors of a shell command are part
+ * of its output.
  */
 const FIRST_PROCESS = [
   // Closes descriptors inherited from the gateway: through an open folder a program could leave the sandbox.
@@ -121,10 +121,7 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   else world.clock.at(world.clock.now() + KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
-/**
- * Measures twice, because during an exec a process briefly shares its parent's memory, which then counts
- * double.
- */
+/** Measures twice, because a new process briefly shares its parent's memory, which then counts twice. */
 async function weighsMore(processes: Tree["processes"], bytesMax: number): Promise<boolean> {
   if ((await exactMemory(processes, bytesMax)) <= bytesMax) return false;
   return (await exactMemory(processes, bytesMax)) > bytesMax;

@@ -14,7 +14,7 @@ import { statfsSync } from "node:fs";
 import { SEARCH_PATH } from "../world/programs.ts";
 import type { Clock } from "../world.ts";
 
-/** After this time, other programs may have changed the free space. */
+/** Age at which a measurement is stale, because other programs may have changed the free space. */
 const MEASURED_FRESH_MS = 60_000;
 const MEGABYTE = 1024 * 1024;
 const FILE_LEAST_BYTES = 4 * 1024;
@@ -86,7 +86,8 @@ export class DiskBook {
   }
 
   /**
-   * Estimates the size without reading the folder: the last size plus the decrease of the free space since.
+   * Estimates the size without reading the folder: the last measured size plus the decrease of the free space
+   * since then.
    */
   estimate(): number {
     const free = this.free();

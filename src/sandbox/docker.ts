@@ -31,7 +31,10 @@ export const DOCKER_IMAGE_DEFAULT = "node:24-bookworm-slim";
 const MEGABYTE = 1024 * 1024;
 const OPEN_FILES_MAX = 1_024;
 const SHARED_MEMORY_MB = 64;
-/** Exit code of docker's own failures. A program may also use it, but then the client writes no errors. */
+/**
+ * Exit code of docker's own failures. A program may exit with the same code, but then the client writes no
+ * errors.
+ */
 const DOCKER_FAILED = 125;
 const KILL_AGAIN_MS = 200;
 const KILL_TRIES_MAX = 25;
@@ -91,7 +94,7 @@ export function dockerArguments(
   ].flat();
 }
 
-/** Kills the container, whereupon the client exits. Tries again while the container does not exist yet. */
+/** Kills the container, which makes the client exit. Tries again while the container does not exist yet. */
 function killContainer(name: string, child: ChildProcess, ground: SandboxInputs): void {
   const { clock } = ground.world;
   const env = ground.environment;

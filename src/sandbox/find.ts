@@ -28,7 +28,7 @@ import type { CodeCache, SandboxInputs } from "./watch.ts";
 
 type Backend = Sandbox["kind"];
 
-/** Whether a backend works here. `why`: the reason, as the end of a sentence. */
+/** Whether a backend works on this machine. `why`: the reason, as the end of a sentence. */
 export type Probe =
   | { readonly usable: true; readonly carrier?: Carrier }
   | { readonly usable: false; readonly why: string; readonly hint?: string };
@@ -42,7 +42,7 @@ export interface SandboxFinder {
 
 export interface FinderParts extends Pick<Surroundings, "keepOut" | "workspaces"> {
   readonly world: World;
-  /** Folder for the compiled code of Parley's scripts. If absent, it is not cached. */
+  /** Folder for the compiled code of Parley's scripts. If absent, the code is not cached. */
   readonly cacheDir?: string;
   /** Notified of every program that carries network traffic. */
   readonly peers?: NetworkPeers;
@@ -292,7 +292,7 @@ async function openCodeCache(
 }
 
 async function prepareWorkspace(workspace: string, around: Surroundings): Promise<Result<string>> {
-  // Checks the path before creating the folder, so that none is created in a forbidden location.
+  // Checks the path before creating the folder, so that no folder is created in a forbidden location.
   const named = checkWorkspace(workspace, around);
   if (!named.ok) return named;
   try {

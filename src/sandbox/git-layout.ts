@@ -100,7 +100,7 @@ class Looking {
     this.#workspace = workspace;
   }
 
-  /** Returns false if it was examined before, or if the limit is reached. */
+  /** Returns false if `what` was examined before, or if the limit is reached. */
   #first(what: string): boolean {
     if (this.#seen.has(what)) return false;
     this.#seen.add(what);

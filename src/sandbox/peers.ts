@@ -85,7 +85,8 @@ export class NetworkPeers {
 
   async #judge(peer: Ends): Promise<boolean> {
     const row = await findRow(peer);
-    // A connection from another machine has no row here. A local one without a row is already closed.
+    // A connection from another machine has no row in the table. A local connection without a row is already
+    // closed.
     if (row === undefined) return LOOPBACK.test(peer.remoteAddress);
     if (row.uid !== process.getuid?.()) return false;
     const carriers = [...this.#carriers].flatMap((pid) => [

@@ -12,8 +12,8 @@
 // S7: a workspace that would expose the host (/, a system folder, a home, the gateway's own files, another
 // agent's workspace inside it) is refused; and so is every workspace if the gateway's files are in a folder
 // that all sandboxes show.
-// The git repository of the workspace is read-only unless `git` allows writing (repository.ts): any later git
-// of the user runs its hooks outside.
+// The git repository of the workspace is read-only unless `git` allows writing (repository.ts): later git
+// commands of the user run its hooks outside the sandbox.
 // Not guaranteed: sessions that share a workspace share its contents. An unsandboxed session, or a person,
 // who runs files that a sandboxed one left there (a script, a build file, a nested repository) runs them
 // without a sandbox.
@@ -24,9 +24,8 @@ import type { SandboxSettings } from "../core/shapes/settings/settings.ts";
 import type { ProcessEnd } from "./process/process.ts";
 
 /**
- * The sandbox settings of an agent.
- * `network`: its own network with access to the internet (uplink.ts); with docker, docker's bridge.
- * `diskMb`: limit of the whole workspace; a larger one can only shrink.
+ * The sandbox settings of an agent. `network`: its own network with access to the internet (uplink.ts); with
+ * docker, docker's bridge. `diskMb`: limit of the whole workspace; a workspace above it can only shrink.
  * `image`: for docker; it must contain bash, and Node 24 or newer as `node`.
  */
 export type SandboxNeeds = Pick<
@@ -35,8 +34,8 @@ export type SandboxNeeds = Pick<
 >;
 
 /**
- * Maximum size of temporary files. They are in memory, so they get a part of it, but no more than the disk
- * limit.
+ * Maximum size of temporary files. Temporary files are in memory, so their limit is a part of the memory
+ * limit, but no more than the disk limit.
  */
 export function temporaryMbOf(needs: Pick<SandboxNeeds, "memoryMb" | "diskMb">): number {
   return Math.min(needs.diskMb, Math.ceil(needs.memoryMb / 2));

@@ -3,8 +3,8 @@
 // Calls with another architecture's numbers are refused, because they would bypass the filter.
 // No file may get a setuid or setgid bit: the gateway's user would own the file, and the bit would work
 // outside of the sandbox.
-// SC4: a socket must have a family that the network namespace isolates. Others bypass it: AF_VSOCK reaches
-// the machine's own host.
+// SC4: a socket must have a family that the network namespace isolates. Other families bypass the
+// namespace: AF_VSOCK reaches the machine's own host.
 // Refused calls: memory that no process owns and no limit counts (memfd; segments, queues and semaphores of
 // System V), key rings (no namespace isolates them), the kernel's log, large kernel interfaces that ordinary
 // programs do not need, and openat2, whose mode cannot be checked.
@@ -82,7 +82,7 @@ const ALLOW = 0x7fff0000;
 const ANSWER = 0x00050000;
 const EPERM = 1;
 const ENOSYS = 38;
-/** Call numbers from here on belong to x32, a second table of the same architecture. */
+/** Call numbers from this one on belong to x32, a second table of the same architecture. */
 const X32_FIRST = 0x40000000;
 const EAFNOSUPPORT = 97;
 /** AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK, which programs use to list network interfaces. */

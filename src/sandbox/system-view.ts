@@ -1,11 +1,11 @@
 // Decides which parts of the system a sandboxed program can see (as arguments of bubblewrap), and which
 // folders may be a workspace.
-// SV1: a file of the host is visible only if it is listed here; all of them are read-only.
+// SV1: only the files of the host that are listed here are visible, and they are read-only.
 // SV2: parts of /proc about the whole machine are covered, except plain files that everybody may read and
 // nobody may write. If the gateway runs as root, all other files would be writable even without capabilities,
 // because the kernel checks the owner.
 // SV3: a workspace that a sandboxed agent may write must not contain another agent's workspace: the agent
-// could replace that by a link, and the other's sandbox would mount the link's target.
+// could replace that workspace by a link, and the other agent's sandbox would mount the link's target.
 
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
@@ -98,7 +98,8 @@ export interface Surroundings {
   /** Home folders. A workspace must not be one of them, or contain one. */
   readonly homes?: readonly string[];
   /**
-   * The workspaces of all agents. None may be inside another one that is sandboxed; two agents may share one.
+   * The workspaces of all agents. No workspace may be inside another one that is sandboxed; two agents may
+   * share a workspace.
    */
   readonly workspaces?: readonly string[];
 }

@@ -42,8 +42,8 @@ const HOLDER = [
 ].join("\n");
 
 /**
- * Runs the carrier, and kills it when standard input is closed, as the gateway's exit does. Otherwise pasta
- * would outlive a killed gateway.
+ * Runs the carrier, and kills it when standard input is closed, which also happens when the gateway exits.
+ * Otherwise pasta would outlive a killed gateway.
  */
 const KEEPER = [
   "exec 3<&0",

@@ -20,14 +20,14 @@ export interface SandboxInputs {
   readonly code: string;
   readonly codeCache?: CodeCache;
   /**
-   * Environment of the backend's own program, which finds programs and docker's daemon with it. The program
+   * Environment of the backend's own program, with which it finds programs and docker's daemon. The program
    * inside the sandbox does not get this environment.
    */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;
   /** Notified of every program that carries network traffic. */
   readonly peers?: NetworkPeers;
-  /** The network backend that works here, if the program has a network. */
+  /** The network backend that works on this machine, if the program has a network. */
   readonly carrier?: Carrier;
 }
 

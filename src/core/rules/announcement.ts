@@ -1,8 +1,7 @@
 // Builds the text that announces a sub-agent's result: `Status:`, `Result:`, `Notes:` and a line of
 // statistics.
-// The runtime sets the status (I12). No line that a model wrote can look like one of these four labels. Each
-// text of the model is kept in its section. If the model wrote nothing, the announcement contains the job's
-// result.
+// The runtime sets the status (I12). No line that a model wrote can look like one of these four labels. If
+// the model wrote nothing, the announcement contains the job's result.
 
 import { head } from "../text/cut.ts";
 import { plainSign } from "../text/look-alike.ts";
@@ -20,7 +19,7 @@ export interface AnnouncementStats {
   readonly costUsd?: number;
   readonly sessionKey: string;
   readonly sessionId: string;
-  /** Absent if the file does not exist (cluster). */
+  /** Absent with PostgreSQL, which keeps no transcript files. */
   readonly transcriptPath?: string;
 }
 
@@ -49,8 +48,8 @@ const MARKS = /^[\s>#*_`~|]+$/;
 const LABEL_CHARS_MAX = 40;
 
 /**
- * Returns the start of a line in the way a person skims it: without invisible characters, with single marks
- * and plain letters. A label that was disguised becomes visible.
+ * Returns the start of a line as a hasty reader sees it: plain letters, single marks, no invisible
+ * characters. This reveals a disguised label.
  */
 function hastyStart(line: string): string {
   let start = "";
@@ -155,8 +154,8 @@ function partsOf(text: string): Record<Part, string> {
       : label.startsWith("n")
         ? "notes"
         : undefined;
-    // Drops a status that the model claims, because the runtime sets it. After the first section such a line
-    // is part of the text.
+    // Drops a status that the model claims, because the runtime sets it. After the start of a section, a
+    // `Status:` line is part of the text.
     if (label === "status" && begun.size === 0) continue;
     if (part === undefined || begun.has(part)) {
       parts[at].push(line);
@@ -170,7 +169,7 @@ function partsOf(text: string): Record<Part, string> {
   return { before: joined("before"), result: joined("result"), notes: joined("notes") };
 }
 
-/** Outcome of a finished job. It is stored with the job. */
+/** Outcome of a finished job, as it is stored with the job. */
 export interface JobOutcome {
   readonly status: AnnouncedStatus;
   readonly result: string;

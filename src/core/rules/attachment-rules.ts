@@ -19,7 +19,7 @@ export interface CheckedAttachment {
   readonly mimeType: string;
 }
 
-/** File name of the list of attachments. The list is stored in the same folder as they are. */
+/** File name of the list of attachments, which is stored in their folder. */
 export const MANIFEST_NAME = "manifest.json";
 
 const NAME_MAX_BYTES = 255;
@@ -36,7 +36,7 @@ const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
 const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9])$/;
 
 /**
- * Returns a key that is the same for all names that a file system or a reader could confuse. It ignores
+ * Returns a key that is the same for all names that a file system or a reader could confuse. The key ignores
  * normalisation form, letter case and invisible characters.
  */
 export function foldName(name: string): string {
@@ -51,8 +51,8 @@ export function nameProblem(name: string): string | undefined {
   const bytes = Buffer.byteLength(name);
   if (bytes > NAME_MAX_BYTES) return `has a name of ${bytes} bytes; at most ${NAME_MAX_BYTES} are allowed`;
   if (CONTROL.test(name)) return "has a control character in its name";
-  if (DIRECTION.test(name)) return "has a character in its name that turns the reading direction";
-  // Also checks the form of the name that a file system or a reader may turn it into.
+  if (DIRECTION.test(name)) return "has a character in its name that changes the reading direction";
+  // A file system or a reader may turn the name into its folded form, so both forms are checked.
   const fold = foldName(name);
   for (const form of [name, fold]) {
     if (/[/\\]/.test(form)) return "must be a plain file name, without / or \\ or characters like them";

@@ -1,15 +1,15 @@
 // Decides how to continue a run after the process that executed it has died.
 // CP1: a run fails after three lost attempts in a row, if no tool call was answered between them. A run that
 //      makes progress in each attempt fails after nine.
-// CP2: after its first such attempt, a run starts after all other runs. After the second, only one run of
-//      this kind executes at a time. Otherwise a harmless run could be blamed for a crash that another run
-//      caused.
+// CP2: after its first lost attempt, a run starts after all other runs. After the second, only one run with
+//      two lost attempts executes at a time. Otherwise a harmless run could be blamed for the crash of
+//      another run.
 
 import { type Failure, fail } from "../shapes/errors.ts";
 
 /** Number of lost attempts in a row after which a run is not retried. */
 const STRIKES_MAX = 3;
-/** Number of lost attempts with progress that count as much as one without. */
+/** This many lost attempts with progress count as one attempt without progress. */
 const CRASHES_PER_STRIKE = 3;
 
 /** Number of attempts that were lost because the process died. */
@@ -20,8 +20,8 @@ export interface CrashCount {
 }
 
 /**
- * `last`: the run starts after all others. `alone`: in addition, no other such run may execute at the same
- * time. `end`: the run is not retried.
+ * `last`: the run starts after all others. `alone`: in addition, no other run with `alone` executes at the
+ * same time. `end`: the run is not retried.
  */
 export type Caution = "none" | "last" | "alone" | "end";
 

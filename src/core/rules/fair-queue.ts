@@ -31,7 +31,7 @@ interface Queue extends WaitingLane {
   readonly lanes: Map<string, number>;
 }
 
-/** Slots that were assigned so far in this round. */
+/** Slots that one call of `next` has assigned so far. */
 interface Dealt {
   readonly byAgent: Map<string, number>;
   readonly byPool: Map<string, number>;
@@ -79,9 +79,9 @@ export class FairQueue {
   }
 
   /**
-   * Returns the lanes that get the free slots, at most `most`. Each slot goes to the agent that has the
-   * fewest, and among equals to the lane that has waited longest. A full pool only delays its own lanes. A
-   * lane with `isLast` gets a slot only if no other lane can take it.
+   * Returns the lanes that get the free slots, at most `most`. Each slot goes to the agent with the fewest
+   * slots, and among equal agents to the lane that has waited longest. A full pool only delays its own lanes.
+   * A lane with `isLast` gets a slot only if no other lane can take it.
    */
   next(use: SlotUse, most = Number.POSITIVE_INFINITY): string[] {
     const left = [...this.#queues.values()].map((queue) => {

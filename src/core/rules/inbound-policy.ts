@@ -63,10 +63,7 @@ interface Named {
   readonly alsoKnownAs?: readonly string[] | undefined;
 }
 
-/**
- * Returns whether an entry must be an id, because it consists of digits. Such an entry must not match a user
- * name.
- */
+/** Returns whether an entry consists of digits, so that it must be an id and must not match a user name. */
 const isNumeric = (entry: string): boolean => /^[+-]?\d+$/.test(entry);
 
 function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs = [] }: Named): boolean {
@@ -128,7 +125,7 @@ function decideGroup(account: AccountSettings, question: InboundQuestion, owner:
   if (group?.enabled === false) return ignore("the group is not enabled");
   const anywhere = owner || isNamed(account.groupAllowFrom, channel, sender);
   if (group === undefined && account.groupPolicy === "allowlist" && !anywhere) {
-    return ignore("the group is not in groups, nor the sender in groupAllowFrom");
+    return ignore("groups does not list the group, and groupAllowFrom does not list the sender");
   }
   if (!owner && question.peer === "blocked") return ignore("the sender is blocked");
   if (group?.allowFrom !== undefined && !anywhere && !isNamed(group.allowFrom, channel, sender)) {

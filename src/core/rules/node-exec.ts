@@ -2,7 +2,7 @@
 // NE1: a pattern is compared word by word with the program and its arguments. `*` matches any text within one
 //      word; as the last word, it matches any arguments. No shell is involved.
 // NE2: a program is either a name (`git`) or an absolute path. A caller cannot bypass a pattern with `..` in
-//      a path, or with a folder of their choice.
+//      a path, or with a program of the same name in another folder.
 
 import { quoted } from "../text/cut.ts";
 import { matchesPattern } from "../text/pattern.ts";
@@ -66,6 +66,6 @@ export function execPatternProblem(pattern: string): string | undefined {
   const [program = ""] = pattern.trim().split(PATTERN_WORDS);
   if (program === "") return "is empty";
   // A pattern must not allow every program by accident.
-  if (/^[*/]+$/.test(program)) return `would let every program be run: name one, like "git *"`;
+  if (/^[*/]+$/.test(program)) return `would allow every program: name one, like "git *"`;
   return isPlainProgram(program) ? undefined : `must begin with a program's name or whole path`;
 }

@@ -1,7 +1,7 @@
 // Decides which addresses an outgoing HTTP request may reach, and which redirects it may follow.
 // OG1: a request goes to the configured origin. That origin may be private, for example a local model server.
-// OG2: only media may come from another origin, because the platform chooses their address. It must use TLS
-//      and be public, so it never reaches this machine or its network.
+// OG2: only media may come from another origin, because the platform chooses the address of a file. This
+//      address must use TLS and be public, so the request never reaches this machine or its network.
 // OG3: no redirect leads to another origin. MCP servers may redirect within their own origin, with the same
 //      method.
 

@@ -1,14 +1,13 @@
-// Decides whether a new message may interrupt the current run, or be added to it (`QueueMode`). A message may
-// do so only if it is from the chat that the run answers. It never overtakes a message that was accepted
-// earlier (I3).
+// Decides whether a new message may interrupt the current run, or be added to that run (`QueueMode`). Only a
+// message from the chat that the run answers may do either, and no message overtakes an earlier one (I3).
 
 import { isSameRoute } from "../shapes/route.ts";
 import type { Run } from "../shapes/run.ts";
 import type { Route } from "../shapes/session.ts";
 
 /**
- * Returns the current run of a lane: the first unfinished run, if it has started. If the gateway stopped
- * since, the run may be parked.
+ * Returns the current run of a lane: the first unfinished run, if it has started. A stop of the gateway may
+ * have parked that run.
  */
 function underWay([head]: readonly Run[]): Run | undefined {
   return head?.startedAt === undefined || head.kind !== "turn" ? undefined : head;
@@ -26,8 +25,8 @@ export function interruptedBy(active: readonly Run[], route: Route | undefined):
 }
 
 /**
- * Returns whether the current run may read a message from `route`. It may not if another run waits between
- * them.
+ * Returns whether the current run may read a message from `route`. False if another run waits before the
+ * message.
  */
 export function maySteer(active: readonly Run[], route: Route | undefined): boolean {
   const run = underWay(active);
@@ -36,13 +35,11 @@ export function maySteer(active: readonly Run[], route: Route | undefined): bool
   // Runs of a schedule or a program answer at their configured destination, if there is one.
   const from = run.input.provenance?.kind;
   if (from === "hook" || from === "cron" || from === "node") return false;
-  // The turns of a conversation are for the other session.
+  // A turn of a conversation between sessions answers the other session, not a chat.
   return run.flow === undefined || run.flow.step === "task";
 }
 
-/**
- * Returns whether a run takes over the next run of its lane. This is checked between two steps of the run.
- */
+/** Returns whether a run takes over the next run of its lane. Called between two steps of the run. */
 export function takesOver(run: Run, next: Run | undefined): next is Run {
   return (
     next?.input.steer === true &&

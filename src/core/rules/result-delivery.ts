@@ -18,7 +18,7 @@ export interface ResultRequester {
   readonly isSubagent: boolean;
 }
 
-/** Returns the facts about a requester on which the delivery depends. */
+/** Returns the facts about a requester that decide how a result is delivered. */
 export function resultRequester({ external, spawn }: Pick<Session, "external" | "spawn">): ResultRequester {
   return { external, isSubagent: spawn !== undefined };
 }

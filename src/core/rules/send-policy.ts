@@ -39,7 +39,7 @@ function describeMatch({ match }: SendRule): string {
   return named.length === 0 ? "every session" : named.map(([name, value]) => `${name} "${value}"`).join(", ");
 }
 
-/** Makes the decision. It is made before a run is accepted, and before a reply is sent through a channel. */
+/** Decides whether text may be sent. Called before a run is accepted, and before a channel sends a reply. */
 export function decideSend(question: SendQuestion, policy: SendPolicySettings): SendVerdict {
   if (question.override === "allow") return { allowed: true };
   if (question.override === "deny") {

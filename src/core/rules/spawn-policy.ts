@@ -38,7 +38,7 @@ export interface SpawnCall {
   readonly mode?: string | undefined;
   readonly cleanup?: string | undefined;
   readonly sandbox?: string | undefined;
-  /** Kind of agent. It exists for compatibility: `subagent` is the built-in runtime. */
+  /** Kind of agent, accepted for compatibility. `subagent` is the built-in runtime. */
   readonly runtime?: string | undefined;
   readonly announce?: string | undefined;
 }
@@ -83,7 +83,7 @@ const TIMEOUT_MAX_SECONDS = 30 * 86_400;
 const LISTED_MAX = 20;
 const shown = (text: string): string => quoted(text, 80);
 
-/** Returns the configured agents that `requester` may spawn: its own, and those in its allow list. */
+/** Returns the configured agents that `requester` may spawn: itself, and the agents in its allow list. */
 export function spawnableAgents(requester: AgentSettings, settings: Settings): AgentSettings[] {
   const { allowAgents } = requester.subagents;
   const allowAny = allowAgents.includes("*");
@@ -92,7 +92,7 @@ export function spawnableAgents(requester: AgentSettings, settings: Settings): A
 
 /** Returns a sentence that names the setting which determines `spawnableAgents`. */
 export function spawnRule(requester: AgentSettings, agentId: string): string {
-  if (agentId === requester.id) return "every agent may spawn sub-agents of its own";
+  if (agentId === requester.id) return "every agent may spawn itself as a sub-agent";
   const listed = requester.subagents.allowAgents.includes(agentId) ? agentId : "*";
   return `agents.list[${requester.id}].subagents.allowAgents has ${shown(listed)}`;
 }
@@ -109,7 +109,10 @@ function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined
   });
 }
 
-/** Called again when the child is stored, because several calls in one message run in parallel. */
+/**
+ * Refuses a child beyond `maxChildren`. Called again when the child is stored, because the calls of one
+ * message run in parallel.
+ */
 export function checkChildren(unfinished: number, settings: Settings): Failure | undefined {
   const { maxChildren } = settings.subagents;
   if (unfinished < maxChildren) return undefined;
@@ -218,7 +221,7 @@ function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
     });
   }
   if (!thread) return mode;
-  const hint = "Spawn without thread: the result is announced here.";
+  const hint = "Omit thread: the result is then announced in this conversation.";
   if (channel === undefined) {
     return fail("spawn_denied", "thread: true needs a channel, and this session has none", { hint });
   }
@@ -289,7 +292,7 @@ export function refuseAttachments({ id, runtime }: AgentSettings): Failure | und
 function firstWithAll(results: readonly Result<unknown>[]): Failure {
   const failures = results.filter((result) => !result.ok);
   const [first, ...others] = failures;
-  if (first === undefined) throw new Error("there is no failure among them");
+  if (first === undefined) throw new Error("none of these results is a failure");
   if (others.length === 0) return first;
   const hints = failures.flatMap(({ hint }) => hint ?? []);
   return {

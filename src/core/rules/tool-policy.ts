@@ -15,7 +15,7 @@ import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./san
 export interface PlacedFilter {
   readonly where: string;
   readonly filter: ToolFilter;
-  /** Reason of a rule that is not a setting. It is used in `tool "x" is denied: <reason>`. */
+  /** Reason of a rule that is not a setting, for the text `tool "x" is denied: <reason>`. */
   readonly because?: string;
 }
 
@@ -49,8 +49,8 @@ export function decideTool(name: string, filters: readonly PlacedFilter[]): Tool
 }
 
 /**
- * Explains a permission by the filters with an allow list, all of which list the tool (TP2). Most sessions
- * have none.
+ * Explains a permission by the filters that have an allow list: all of them list the tool (TP2). Most
+ * sessions have no such filter.
  */
 function whyAllowed(filters: readonly PlacedFilter[]): string {
   const lists = filters.filter(({ filter }) => filter.allow.length > 0).map(({ where }) => `${where}.allow`);
@@ -134,7 +134,7 @@ function serverContainment(settings: Settings): PlacedFilter[] {
 
 /**
  * Returns whether the filters could allow a tool whose name starts with `prefix`. Called before the tools of
- * a server are known, to avoid starting a server that no tool could be used of.
+ * a server are known, so that a server whose tools are all denied is not started.
  */
 export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter[]): boolean {
   const start = prefix.toLowerCase();
@@ -165,17 +165,14 @@ function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] 
   if (chosen.allow.length === 0) {
     const kept = SESSION_TOOLS.filter((name) => !(mayNest && NESTING_TOOLS.includes(name)));
     filters.push(
-      denying(
-        kept,
-        "sub-agents have no session tools unless tools.subagents.tools.allow lists what they have",
-      ),
+      denying(kept, "sub-agents have only the session tools that tools.subagents.tools.allow lists"),
     );
   }
   if (requesterOf(chain) === "gone") filters.push(...orphanFilters(chain[0], settings));
   return filters;
 }
 
-/** Returns filters for a session whose requester was deleted. They are derived from the requester's key. */
+/** Returns filters for a session whose requester was deleted, derived from the requester's key. */
 function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): PlacedFilter[] {
   const agent = findAgent(settings, agentIdInKey(spawnedBy) ?? "");
   const because = "the session that spawned this one is gone, and with it the right to session tools";

@@ -13,7 +13,7 @@ import { quoteLines } from "../text/safe-text.ts";
 import type { AnnouncedStatus } from "./announcement.ts";
 import { type ResultDelivery, resultReader } from "./result-delivery.ts";
 
-/** Replies that mean "no reply". In the announce step of a sub-agent only the second one does. */
+/** Replies that mean "no reply". In the announce step of a sub-agent, only the second one is valid. */
 export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP"] as const;
 
 const [REPLY_SKIP, ANNOUNCE_SKIP] = SKIP_TOKENS;
@@ -30,7 +30,7 @@ export const HEADING = {
   subagentAnnounce: "Sub-agent announce step",
 } as const;
 
-/** Refuses a send between the two sessions of an open flow, because they answer each other by replying. */
+/** Refuses a send between the two sessions of an open flow, whose replies are already sent to each other. */
 export function refuseToPartner(
   flow: { readonly open: boolean; readonly requesterKey: string; readonly targetKey: string } | undefined,
   { from, to }: { readonly from: string; readonly to: string },
@@ -69,7 +69,10 @@ export function couldBecomeSkip(prefix: string): boolean {
   return prefix.trimStart() === text && SKIP_TOKENS.some((token) => token.startsWith(text));
 }
 
-/** Returns who speaks in a turn. 1 is round 1 (target), 2 is the first reply turn (requester), and so on. */
+/**
+ * Returns who speaks in a turn. Turn 1 is round 1 (target), turn 2 the first reply turn (requester), and so
+ * on.
+ */
 export function replyTurnOwner(turn: number): "requester" | "target" {
   return turn % 2 === 0 ? "requester" : "target";
 }
@@ -146,10 +149,7 @@ function named(party: Party): string {
   return `session ${JSON.stringify(party.key)}${label} (channel ${JSON.stringify(party.channel)})`;
 }
 
-/**
- * Formats the reply address of a message. It is a key, because a key does not change with a label or a
- * restart.
- */
+/** Formats the reply address of a message: a key, which a new label or a restart does not change. */
 function replyTo({ key }: Party): string {
   return `replyTo: ${JSON.stringify(key)} (for sessions_send in a later turn).`;
 }
@@ -237,7 +237,7 @@ export function readerOfAnswer(delivers: boolean): string {
 export function subagentContext(args: {
   requester: Party;
   self: Party;
-  /** 1 for a child of a session that was not itself spawned. */
+  /** Spawn depth: 1 if the requester was not itself spawned. */
   depth: number;
   maySpawn: boolean;
   /** How the result is delivered. */
@@ -247,7 +247,7 @@ export function subagentContext(args: {
 }): string {
   const alone = [
     `You were started by ${named(args.requester)} for one task: the first message. No person reads along.`,
-    "Do the task, and nothing beside it. There is nobody to ask: decide yourself and say what you decided.",
+    "Do this task and nothing else. You cannot ask anyone: decide yourself, and say what you decided.",
     `Your last reply is your result. ${resultReader(args.way)}`,
     "Write in it what you found or did, and do not try to send it anywhere.",
   ];
@@ -255,7 +255,7 @@ export function subagentContext(args: {
     `You were started by ${named(args.requester)} for one task: the first message.`,
     `You have a thread of the channel ${JSON.stringify(args.self.channel)} to yourself: your replies are`,
     "posted there automatically, and what people write there comes to you, during the task and after it.",
-    "Your first reply is the result of the task, and that session is told it, too: write in it what you",
+    "Your first reply is the result of the task, which that session gets as well: write in it what you",
     "found or did, and do not try to send it anywhere.",
   ];
   return [
@@ -287,7 +287,7 @@ export function subagentAnnounceContext(args: {
     `What you answer now is announced to ${named(args.requester)}, which gave you the task.`,
     "Answer in two parts, without the status, which the runtime adds:",
     "Result: what you found or did, complete: the reader has not seen your work.",
-    "Notes: what the reader should know besides, or nothing.",
+    "Notes: anything else that the reader should know, or nothing.",
     `To announce nothing, answer with exactly ${ANNOUNCE_SKIP}.`,
     DATA_NOTE,
     "",

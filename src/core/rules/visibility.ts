@@ -4,7 +4,7 @@
 // A wider mode never hides a session that a narrower mode shows: self ⊆ tree ⊆ agent ⊆ all. The sandbox
 // limit can only reduce visibility.
 // `unknown` is never visible. `global` is visible only while it is the main session, to agents and to
-// operators that act for one.
+// operators that act for an agent.
 // A sub-agent sees its own tree. Beyond that it sees only sessions that both it and its requester may see
 // (I13). If its requester was deleted, it sees only its own tree.
 
@@ -68,8 +68,8 @@ export type Viewer =
       /** The session that the operator acts as. Both the operator and that session must be allowed. */
       readonly as?: SessionIdentity;
       /**
-       * Agent for whose session the operator acts. `main` and labels refer to that agent. It changes no
-       * rights.
+       * Agent for whose session the operator acts. `main` and labels refer to that agent. This field changes
+       * no rights.
        */
       readonly agentId?: string;
     };
@@ -176,8 +176,9 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
   const above = decideForSession(requester, target, rules);
   if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
-  // A target may be visible only because of its agent, which its key does not name. A refusal that used the
-  // agent would reveal that the session exists, so it must equal that of a missing session (V1).
+  // A target may be visible only because of its agent, even if the key of the target does not name that
+  // agent. A refusal that used the agent would reveal that the session exists, so it must equal that of a
+  // missing session (V1).
   const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
   const unseen = decideAlone(viewer, blank, rules);
   if (!unseen.allowed) return unseen;
@@ -193,14 +194,14 @@ function inTree(viewer: SessionIdentity, target: Target, rules: AccessRules): bo
   return byTree(viewer, target, rules) !== undefined;
 }
 
-/** Explains why the target is in the viewer's tree. Returns undefined if it is not. */
+/** Explains why the target is in the viewer's tree. Returns undefined if the target is outside the tree. */
 function byTree(viewer: SessionIdentity, target: Target, rules: AccessRules): string | undefined {
   if (target.key === viewer.key) return "it is its own session";
   if (effectiveMode(viewer, rules) === "self" || !target.ancestors.includes(viewer.key)) return undefined;
   const direct = target.ancestors[0] === viewer.key;
   const spawned = direct
     ? "it spawned the session"
-    : "the session is in its tree: what it spawned spawned it";
+    : "it is an ancestor of the session: one of its sub-agents spawned the session";
   return `${spawned} (${modeWords(rules)})`;
 }
 

@@ -42,7 +42,7 @@ export type StepKind =
 export type StepState = RunState | "answered" | "refused" | "pending" | "sent" | "failed" | "skipped";
 
 export interface ChainStep {
-  /** The same each time the chain is read. */
+  /** Id that stays the same each time the chain is read. */
   readonly id: string;
   readonly kind: StepKind;
   /** Key of the session that acts. Absent if no session does. */
@@ -63,9 +63,9 @@ export interface ChainStep {
   readonly state: StepState;
   readonly code?: string;
   readonly error?: string;
-  /** Tool that was called, for a refused step. */
+  /** For a refused step: the tool that was called. */
   readonly tool?: string;
-  /** Sessions that would have waited for each other, for a refused wait. */
+  /** For a refused wait: the sessions that would have waited for each other. */
   readonly cycle?: readonly string[];
   /**
    * Id of the run in session `to`; for a delivery, in session `from`; for a wait or refusal, of the run that
@@ -73,14 +73,14 @@ export interface ChainStep {
    */
   readonly runId?: string;
   readonly flowId?: string;
-  /** 1 for the first message; each reply turn adds one. */
+  /** 1 for the first message, and one more for each reply turn. */
   readonly turn?: number;
   /** Maximum reply turns after the first answer. */
   readonly turnsMax?: number;
   readonly hop?: number;
   /** The message, shortened. */
   readonly text: string;
-  /** The answer of its run, shortened. */
+  /** Answer of the step's run, shortened. */
   readonly answer?: string;
   /** True if the run chose not to reply. */
   readonly silent?: true;
@@ -105,7 +105,7 @@ export interface ChainCall {
   readonly kind: "model" | "tool";
   /** Name of the model or tool. */
   readonly name: string;
-  /** Time when it began. */
+  /** Time when the call began. */
   readonly at: number;
   /** Absent while the call is in progress. */
   readonly endAt?: number;

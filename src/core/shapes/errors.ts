@@ -55,7 +55,7 @@ export const CODES = {
   spawn_denied: form("forbidden", "FORBIDDEN", 403),
   /** The session has reached `maxChildren` unfinished sub-agents. */
   too_many_children: form("error", "UNAVAILABLE", 429),
-  /** The send policy of the session, or `session.sendPolicy`, forbids it. */
+  /** The send policy of the session, or `session.sendPolicy`, forbids the message. */
   send_denied: form("forbidden", "SEND_DENIED", 403),
   /** The conversation reached a limit of hops, runs, tokens or cost. */
   chain_limit: form("forbidden", "FORBIDDEN", 403),
@@ -121,13 +121,13 @@ export const CODES = {
   path_outside: form("forbidden", "FORBIDDEN", 403),
   /** The file does not exist. */
   file_not_found: form("error", "NOT_FOUND", 404),
-  /** The file cannot be used: a folder, too large, not text, or the old text is not in it exactly once. */
+  /** The file is a folder, too large or not text, or does not contain the old text exactly once. */
   file_problem: form("error", "CONFLICT", 409),
   /** The command was killed at its time limit. */
   exec_timeout: form("error", "AGENT_TIMEOUT", 504),
   /** The command could not start, or was killed at a limit; the text names the limit. */
   exec_failed: form("error", "UNAVAILABLE", 500),
-  /** The session must run in a sandbox and no sandbox works here: it never runs without one. */
+  /** The session must run in a sandbox, and no sandbox works on this machine. */
   sandbox_unavailable: form("error", "UNAVAILABLE", 503),
   /** The MCP server is not connected, or did not connect in time. */
   mcp_unavailable: form("error", "UNAVAILABLE", 503),
@@ -137,7 +137,7 @@ export const CODES = {
   mcp_failed: form("error", "UNAVAILABLE", 502),
   /** The call was started, but its answer was lost. The call may or may not have been executed. */
   outcome_unknown: form("error", "CONFLICT", 409),
-  /** The configuration is invalid, or there is none to check. */
+  /** The configuration is invalid, or there is no configuration to check. */
   invalid_config: form("error", "INVALID_REQUEST", 400),
   /** The configuration file was changed since it was read. */
   config_changed: form("error", "CONFLICT", 409),
@@ -161,7 +161,7 @@ export const CODES = {
   store_unavailable: form("error", "UNAVAILABLE", 503),
   /** The run failed: an error of the model, or of the program that runs the agent. */
   run_failed: form("error", "UNAVAILABLE", 502),
-  /** The gateway process died repeatedly while it executed the run; it is not tried again. */
+  /** The gateway process died repeatedly while it executed the run; the run is not retried. */
   run_crashed: form("error", "UNAVAILABLE", 502),
   /** The run reached its time limit. */
   run_timeout: form("error", "AGENT_TIMEOUT", 504),
@@ -211,7 +211,7 @@ export function badCursor(list: string): Failure {
 /** Fields of `details` that list valid alternatives. */
 const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAgents"];
 
-/** Removes such a list if the text already contains it, because the model pays for each repetition. */
+/** Removes each list of `CHOICES` that the text already contains, because a repetition costs tokens. */
 function withoutListed(details: Failure["details"] = {}, words: string): Record<string, unknown> {
   const isListed = (list: unknown): boolean =>
     Array.isArray(list) && list.every((name) => typeof name === "string" && words.includes(name));

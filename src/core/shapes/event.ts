@@ -105,7 +105,7 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** Text for a webchat route that has no run of its own, or an announcement. */
+      /** Text for a webchat route: an announcement, or a text that is no run's answer. */
       readonly kind: "delivered";
       readonly deliveryId: string;
       readonly runId?: string;

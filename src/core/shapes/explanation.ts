@@ -2,7 +2,7 @@
 
 import type { Code } from "./errors.ts";
 
-/** Actions of one session on another, each by the tool with the same meaning. */
+/** Actions of one session on another. Each stands for the tool that performs it. */
 export const EXPLAINED = ["list", "read", "search", "send", "spawn", "status"] as const;
 export type Explained = (typeof EXPLAINED)[number];
 

@@ -27,7 +27,7 @@ export interface HookMapping {
   readonly id: string;
   readonly path: string;
   readonly proof: HookProof;
-  /** GitHub events that start a run: `push`, `issues`, `issues.opened`. Empty: all. */
+  /** GitHub events that start a run: `push`, `issues`, `issues.opened`. Empty: all events. */
   readonly events: readonly string[];
   /** Template of the message for the agent. */
   readonly message: string;

@@ -43,7 +43,7 @@ export interface Usage {
   };
 }
 
-/** Source of a user message. Only messages of a person or an operator have none (I11). */
+/** Source of a user message. Only messages of a person or an operator have no provenance (I11). */
 export type Provenance =
   | {
       readonly kind: "inter_session";

@@ -20,7 +20,9 @@ export interface NodeFacts {
   readonly commands: readonly string[];
 }
 
-/** Latest connection of a node. Valid only while the process that has it is alive and keeps it open. */
+/**
+ * Latest connection of a node. Valid only while the owning process is alive and keeps the connection open.
+ */
 export interface NodeConnection {
   /** Gateway process that has the connection. */
   readonly owner: string;
@@ -30,11 +32,11 @@ export interface NodeConnection {
 
 /** A paired device. */
 export interface NodeRow extends NodeFacts {
-  /** SHA-256 hash of its public key, in hex. */
+  /** SHA-256 hash of the node's public key, in hex. */
   readonly id: string;
   /** Raw public key in base64url. */
   readonly publicKey: string;
-  /** Agent to which the sessions of its runs belong. Absent: the default agent. */
+  /** Agent of the sessions in which the node's runs execute. Absent: the default agent. */
   readonly agentId?: string;
   /** Name of the token whose rights the node has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
@@ -148,10 +150,7 @@ export function commandRefusal(node: NodeFacts, command: string, settings: NodeS
 /** Minimum length of an id prefix that identifies a node. */
 const ID_PREFIX_MIN_CHARS = 6;
 
-/**
- * Returns the nodes that a text may refer to: those whose id it is, else whose name it is, else whose id
- * begins with it.
- */
+/** Finds nodes by their id, else by their name, else by the beginning of their id. */
 export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name"> }>(
   wanted: string,
   nodes: readonly T[],

@@ -11,7 +11,7 @@ export function isInHouse({ channel }: Pick<Route, "channel">): boolean {
   return IN_HOUSE.includes(channel);
 }
 
-/** Stands for the chat in which people last wrote to session `to`. It is looked up at delivery. */
+/** Stands for the chat in which people last wrote to session `to`, as known at delivery. */
 export const LAST = "last";
 
 /** Destination of a delivery. */

@@ -87,7 +87,7 @@ export interface Run {
   readonly parentRunId?: string;
   /** Owner of the idempotency key. Absent if the run has no key, or if an older version accepted it. */
   readonly askedBy?: string;
-  /** Stable id of that tool call, so that a repeated call creates no second run. */
+  /** Stable id of the tool call that created this run, so that a repeated call creates no second run. */
   readonly callId?: string;
   readonly reply?: string;
   readonly code?: Code;
@@ -152,8 +152,8 @@ export type Receipt = {
 };
 
 /**
- * Times at which a message for an outside program changed its state. The program has no run that records
- * them. ms since 1970.
+ * Times (ms since 1970) at which a message for an outside program changed its state. No run records these
+ * times, because the program works outside the gateway.
  */
 export interface InboxMark {
   /** Time when an answer that contains the message was written to the client's connection. */

@@ -101,7 +101,7 @@ function ordinal(day: number): string {
   return `${day}${suffix}`;
 }
 
-/** Describes the days of a common cron expression. Returns undefined for others. */
+/** Describes the days of a common cron expression. Returns undefined for an uncommon one. */
 function dayWords(day: string, month: string, weekday: string): string | undefined {
   if (month !== "*") return undefined;
   if (day === "*" && weekday === "*") return "every day";
@@ -144,7 +144,7 @@ function exprWords(expr: string): string | undefined {
   return past === 0 ? "every hour" : `every hour, ${past} minute${past === 1 ? "" : "s"} past`;
 }
 
-/** Describes a schedule for people. Common expressions become words; others are unchanged. */
+/** Describes a schedule for people. Common expressions become words; uncommon ones are unchanged. */
 export function scheduleWords(schedule: Schedule): string {
   switch (schedule.kind) {
     case "every":

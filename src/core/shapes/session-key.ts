@@ -5,8 +5,7 @@
 // K2: an id from outside never changes the form of a key, because separators and invisible characters in it
 //     are encoded.
 // K3: older spellings are accepted but never written.
-// The name of a conversation never looks like another kind of key: one of a channel or of the runtime, or a
-// reserved word.
+// The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
 import { quoted } from "../text/cut.ts";
 import { type Failure, fail, ok, type Result } from "./errors.ts";
@@ -21,7 +20,7 @@ export interface KeyRules {
   readonly defaultAgentId: string;
 }
 
-/** A parsed key. Its ids are decoded, so they are exactly as the other system writes them. */
+/** A parsed key. Its ids are decoded, so they are spelled as outside of keys. */
 export type ParsedKey =
   /** A conversation with a name, split at colons. The name of a main session is `mainKey`. */
   | { readonly form: "named"; readonly agentId: string; readonly name: readonly string[] }
@@ -57,9 +56,12 @@ const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
 /** Matches the format of a session id. Agents cannot have such a name. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
-/** First words of keys. A channel or conversation whose name starts with one would make keys ambiguous. */
+/**
+ * First words of keys. A channel or conversation whose name starts with such a word would make keys
+ * ambiguous.
+ */
 const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
-/** Words that, after the name of a channel, make a key one of that channel. */
+/** Words that follow the channel's name in a key of that channel. */
 const IN_CHANNELS: readonly string[] = ["group", "channel", "dm"];
 
 // Matches white space, control characters, invisible characters (they would make two keys look the same) and
@@ -104,7 +106,7 @@ function decodeOutsideId(text: string): string | undefined {
 
 /**
  * Returns whether a text can be the name of a channel in keys: it is in lower case, and no other kind of key
- * starts with it.
+ * starts with this word.
  */
 export function isChannelId(text: string): boolean {
   return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
@@ -282,8 +284,8 @@ function isMainName(key: ParsedKey, rules: KeyRules): key is Extract<ParsedKey, 
 }
 
 /**
- * Returns whether using this canonical key creates its session. That is so for named conversations and
- * sessions of an editor. Other sessions are created by their channel, job or spawn.
+ * Returns whether using this canonical key creates its session. True for named conversations and sessions of
+ * an editor. Other sessions are created by their channel, job or spawn.
  */
 export function opensOnUse(key: string, rules: KeyRules): boolean {
   const parsed = readKey(key);

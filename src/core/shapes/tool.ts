@@ -14,8 +14,8 @@ export interface ToolSpec {
   readonly description: string;
   readonly parameters: JsonSchema;
   /**
-   * True if calls may run in parallel with other calls of the same message. Others run one at a time, in
-   * order.
+   * True if calls may run in parallel with other calls of the same message. If false, the calls run one at a
+   * time, in order.
    */
   readonly parallel: boolean;
   /**
@@ -34,7 +34,7 @@ export interface ToolOutcome {
 }
 
 export interface ToolCallRequest {
-  /** `runId:assistantMessageId:index`. It does not change after a crash. */
+  /** `runId:assistantMessageId:index`, which stays the same after a crash. */
   readonly callId: string;
   /** Number of the run's attempt, starting at 1. */
   readonly attempt: number;

@@ -1,5 +1,5 @@
-// Splits a model's answer into visible and hidden text. Hidden are thinking, and tool calls that a model
-// wrote as text. Works on a stream: each call takes new text and returns the new visible text.
+// Splits a model's answer into visible and hidden text. Hides thinking, and tool calls that a model wrote as
+// text. Works on a stream: each call takes new text and returns the new visible text.
 // HT1: the result does not depend on how the text is split into chunks.
 // HT2: text in code fences, inline code or quotation marks, and escaped text, is never hidden.
 // HT3: at most `HELD_MAX` characters wait for a decision, and the work per character is limited.
@@ -79,7 +79,7 @@ const TEXT: Mode = { kind: "text" };
 
 export class HiddenText {
   #mode: Mode = TEXT;
-  /** Text that is not decided yet. It starts at the next decision. */
+  /** Text that is not decided yet. The next decision is about its beginning. */
   #held = "";
   #final = false;
   #visible = "";
@@ -224,7 +224,7 @@ export class HiddenText {
   }
 
   /**
-   * Handles inline code. It ends on the same line with the same number of backticks. Without such an end, its
+   * Handles inline code, which must end on the same line with the same number of backticks. Otherwise its
    * opening backticks are normal text.
    */
   #codeSpan(at: number, run: number): number {
@@ -426,7 +426,7 @@ export class HiddenText {
     return this.#inText(at);
   }
 
-  /** Shows a code fence. It ends with a line that contains only the same mark, or a longer one. */
+  /** Shows a code fence, which ends with a line that contains only the same mark or a longer one. */
   #inFence(at: number, mark: string): number {
     const end = this.#held.indexOf("\n", at);
     if (!this.#lineStart) {

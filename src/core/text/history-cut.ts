@@ -1,7 +1,7 @@
 // Limits the size of one answer of `sessions_history`.
 // H1: the answer never exceeds the byte limit, measured as the JSON array in UTF-8.
 // H2: nothing is omitted silently: `truncated`, `droppedMessages` and notes in shortened texts report it.
-// A message is only redacted if it is needed, and of its texts only as much as can be kept (I14).
+// Redacts only the messages that are needed, and only the part of each text that can be kept (I14).
 // H4: other work can run between two messages, and between two pieces of a long text.
 
 import { optional } from "../optional.ts";

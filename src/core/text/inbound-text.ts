@@ -22,14 +22,14 @@ const CHAT_HEADING = "Chat message context";
  */
 const UNFIT = /[^\P{Cc}\t\n]|[\u202d\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]/gu;
 /**
- * Matches invisible tag characters. After a black flag they are part of a flag emoji. Elsewhere they hide
- * text.
+ * Matches invisible tag characters. After a black flag, these characters are part of a flag emoji. In other
+ * places, they hide text.
  */
 const TAGS = /(\u{1F3F4}[\u{E0020}-\u{E007E}]{1,16}\u{E007F})|[\u{E0000}-\u{E007F}]/gu;
 /** Matches variation selectors. One selects the form of a character; several in a row can hide data. */
 const SELECTORS = /([\ufe00-\ufe0f\u{E0100}-\u{E01EF}])[\ufe00-\ufe0f\u{E0100}-\u{E01EF}]+/gu;
 
-/** Returns the text to store, without characters that serve no reader and no language. */
+/** Returns the text to store, without invisible characters that no language needs. */
 export function cleanText(text: string): string {
   return text
     .toWellFormed()

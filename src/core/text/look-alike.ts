@@ -137,7 +137,7 @@ function labelEnd(letters: string, at: number): number | undefined {
   return at + head.length + (head.length + end < begun.length ? end + 1 : 0);
 }
 
-/** Returns the text with every line that looks like one of the runtime turned into a quotation. */
+/** Turns every line that looks like a line of the runtime into a quotation. */
 export function quoteRuntimeLabels(text: string): string {
   const lines = text.split(LINE_BREAK_AFTER);
   const letters = lines.map((line) => skeleton(line.replace(LIST_NUMBER, "")));

@@ -2,7 +2,7 @@
 
 /** Number of characters at the start of a text that are compared. */
 const CHARS_MAX = 512;
-/** Minimum similarity of a suggestion. Low enough for a word of four letters in which two are swapped. */
+/** Minimum similarity of a suggestion, low enough for a four-letter word with two swapped letters. */
 const LIKE_MIN = 0.4;
 
 function pairsOf(text: string): Map<string, number> {
@@ -16,7 +16,7 @@ function pairsOf(text: string): Map<string, number> {
 }
 
 /**
- * Returns the share of common letter pairs, from 0 to 1. It takes linear time, and tolerates typos in any
+ * Returns the share of common letter pairs, from 0 to 1. Takes linear time, and tolerates typos in any
  * position.
  */
 function likeness(a: Map<string, number>, b: Map<string, number>): number {

@@ -1,13 +1,13 @@
 // Splits a long text into several messages for a channel.
 // TS1: each part has at most `maxChars` characters (UTF-16 units). No surrogate pair is split.
-// TS2: nothing is lost except white space at a boundary, and inside code one line break.
+// TS2: nothing is lost except white space at a boundary, or one line break if the boundary is inside code.
 // TS3: a part that ends inside a code fence closes the fence, and the next part opens it again.
 // TS4: a text is cut after a paragraph if possible, else after a line, else after a word. A word is only
 //      split if it alone does not fit into a part.
 
 /**
- * Minimum length of a part. No channel has a smaller limit, and with less, fences would leave no room for
- * text.
+ * Minimum length of a part. No channel has a smaller limit, and in a shorter part, fence lines would leave no
+ * room for text.
  */
 const PART_CHARS_MIN = 32;
 
@@ -40,8 +40,8 @@ type Tier = (typeof TIERS)[number];
 function readFence(line: string, maxChars: number): { fence: Fence; info: string } | undefined {
   const trimmed = line.trimEnd();
   if (trimmed.length > maxChars / 2) return undefined;
-  // With flag `s`, `.` matches line separators other than a line feed, because only a line feed ends a line
-  // here.
+  // With flag `s`, `.` matches line separators other than a line feed, because in this file only a line feed
+  // ends a line.
   const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/s.exec(trimmed);
   const [, indent = "", marker = "", info = ""] = found ?? [];
   if (found === null || (marker.startsWith("`") && info.includes("`"))) return undefined;
@@ -94,9 +94,9 @@ class Part {
   private readonly opened: Fence | undefined;
   private readonly best = new Map<Tier, Cut>();
   private readonly fullest = new Map<Tier, Cut>();
-  /** Cut directly after a line that opened a fence. It is only used if there is no other. */
+  /** Cut directly after a line that opened a fence. Used only if there is no other cut. */
   private weak: Cut | undefined;
-  /** Cut after blanks. It is the last resort if blanks fill a part inside a fence. */
+  /** Cut after blanks, the last resort if blanks fill a part inside a fence. */
   private blank: Cut | undefined;
 
   constructor(text: string, maxChars: number, start: number, opened: Fence | undefined) {
@@ -201,8 +201,8 @@ class Part {
 
 /**
  * Returns the messages that contain `text`, in order. A text that fits is returned unchanged. White space
- * alone results in no message. If the text leaves a fence open, the last part does so, too. `maxChars` must
- * be at least 32.
+ * alone results in no message. If the text leaves a fence open, the last part leaves it open, too. `maxChars`
+ * must be at least 32.
  */
 export function splitText(text: string, maxChars: number): string[] {
   if (maxChars < PART_CHARS_MIN)

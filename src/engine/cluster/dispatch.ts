@@ -1,9 +1,9 @@
 // Coordinates the processes that share a store: finds dead ones, takes over their runs, and wakes the others.
 // An embedded store has one process and does not use this. The transaction that declares a process dead also
 // takes over its runs (`lease.ts`); a process that stops frees them itself. Hints (hint-transport.ts) may be
-// lost: the sweep, a periodic check of all rows, finds every lane, end, deadline and slot without them. It
-// also claims runs that the rows assign to this process but that it does not execute, and stops runs that the
-// rows assign to another one.
+// lost, so the sweep, a periodic check of all rows, also finds every waiting lane, ended run, due deadline
+// and free slot. The sweep also starts runs that the rows assign to this process but that do not execute, and
+// stops runs that the rows assign to another process.
 
 import { evictOldest } from "../../core/bounded.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
@@ -32,7 +32,10 @@ const SWEEP_MS = 500;
 const LANES_AT_ONCE = 32;
 /** Interval between two deletions of old rows, in sweeps. */
 const TIDY_EVERY_SWEEPS = 120;
-/** After a gap: maximum number of run ends that are published again, and how far before the gap to look. */
+/**
+ * After a gap in the hints: maximum number of run ends to publish again, and how far before the gap to look
+ * for them.
+ */
 const TOLD_AGAIN_MAX = 1_000;
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
 /** Maximum number of remote runs whose text so far is kept. */
@@ -53,7 +56,7 @@ export interface DispatchParts {
   readonly watch: EndWatch;
   /** Called when another process has freed a slot, which any process may take. */
   slotFree(): void;
-  /** Lanes of another process wait for a slot. */
+  /** Called when lanes of another process wait for a slot. */
   slotWanted(): void;
   /** Handles runs that ended while a client waited, if the outcome never reached that client. */
   answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
@@ -71,7 +74,7 @@ export class Dispatch {
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #sweeps = 0;
-  /** No end of a run before this time was missed. */
+  /** Time before which this process missed no end of a run. */
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;
@@ -223,7 +226,7 @@ export class Dispatch {
       this.#parts.lookAround();
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
     } catch (error) {
-      world.log.warn({ err: error }, "the sweep failed and will run again");
+      world.log.warn({ err: error }, "the periodic check of the shared store failed and will run again");
     }
     this.#sweepLater();
   }
@@ -234,8 +237,8 @@ export class Dispatch {
     if (lease.silent().length === 0 && !(await hasOrphans(store.db))) return false;
     const { dead, runs } = await commit(async (unit) => {
       const dead: string[] = [];
-      // Declares a process dead only after the database has answered: it may have been down since the check
-      // above.
+      // Declares a process dead only after the database has answered: the database may have been down since
+      // the check above.
       await beats(unit.tx);
       for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
       await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));

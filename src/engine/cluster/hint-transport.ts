@@ -11,7 +11,7 @@ import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../..
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 
-/** A hint from one process to the others. */
+/** A hint from one process to all other processes. */
 export type Hint =
   | { readonly kind: "event"; readonly event: LiveEvent }
   /** The sender freed a slot and does not use it itself. */
@@ -27,12 +27,12 @@ export type Hint =
   /** The sender had to drop hints. */
   | { readonly kind: "gap" };
 
-/** A hint as sent: itself, or the number of the row that holds it. */
+/** The form in which a hint is sent: the hint itself, or the number of the row that contains it. */
 type Item = Hint | { readonly kind: "kept"; readonly id: number };
 
 /**
- * Maximum number of waiting hints while the database is unreachable. Above it, the oldest are dropped,
- * because other processes also find the changes in the rows.
+ * Maximum number of waiting hints while the database is unreachable. Above this number, the oldest hints are
+ * dropped: other processes find the changes in the rows.
  */
 const QUEUE_MAX = 2_000;
 /** Maximum number of texts in one batch. */
@@ -52,7 +52,7 @@ function isForOthers(hint: Hint): boolean {
   return message.role === "assistant" && message.stopReason === "injected";
 }
 
-/** Returns a key: waiting hints with the same key replace each other. */
+/** Returns the key of a hint. A waiting hint is replaced by a newer one with the same key. */
 function markOf(hint: Hint): string | undefined {
   if (hint.kind === "slot" || hint.kind === "letter") return undefined;
   if (hint.kind === "gap" || hint.kind === "slot wanted") return hint.kind;
@@ -87,19 +87,19 @@ export class HintTransport {
   #hearing: Promise<void> = Promise.resolve();
   #stopListening: (() => Promise<void>) | undefined;
   #open = false;
-  /** When the last batch left, by the monotonic clock. */
+  /** Monotonic time at which the last batch was sent. */
   #sentAt = 0;
 
   constructor(parts: HintTransportParts) {
     this.#parts = parts;
   }
 
-  /** Starts to receive hints. `onGap`: some may have been missed. */
+  /** Starts to receive hints. `onGap` is called when hints may have been missed. */
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
     this.#open = true;
     const hear = (text: string): void => {
-      // Hints are handled one after the other. A later one must not overtake one that is still being read
-      // from its row.
+      // Hints are handled one after the other: a hint that is still being read from its row must not be
+      // overtaken by a later one.
       this.#hearing = this.#hearing.then(() => this.#hear(text, onHint));
     };
     this.#stopListening = await this.#parts.shared.listen(hear, onGap);
@@ -132,7 +132,7 @@ export class HintTransport {
 
   async #work(): Promise<void> {
     const { world } = this.#parts;
-    // Hints of the same turn of the event loop leave together.
+    // Hints of the same turn of the event loop are sent together.
     await Promise.resolve();
     while (this.#queue.size > 0) {
       const waitMs = this.#sentAt + BATCH_MS - world.clock.monotonic();

@@ -1,8 +1,9 @@
 // Owns the lease of this process on the runs that it executes, and decides when the leases of other processes
 // have expired.
-// The process has authority until a deadline by the monotonic clock, counted from before its last beat was
-// sent. A failed beat ends the authority at once; a later one that finds the row restores it. If a beat finds
-// no row, other processes have taken the runs: this process stops them before it joins again.
+// A beat renews the lease in the process's row. It gives the process authority until a deadline, which is
+// counted by the monotonic clock from before the beat was sent. A failed beat ends the authority at once; a
+// later beat that finds the row restores it. If a beat finds no row, other processes have taken the runs:
+// this process stops them before it joins again.
 // Another process is silent if its beat has not changed for a whole lease, in which the database answered
 // each of our beats in time. So an outage, a pause of this process or a jump of the database's clock does not
 // end another process's lease. A process renews its own lease before it declares another process dead. A run
@@ -16,10 +17,10 @@ import { pause } from "../../world/pause.ts";
 import type { Timer, World } from "../../world.ts";
 
 const BEAT_MS = 1_000;
-/** A failed beat is retried sooner. */
+/** Shorter interval after a failed beat. */
 const BEAT_RETRY_MS = 250;
 /**
- * The authority ends this long before others may declare this process dead, because the clocks of two
+ * The authority ends this long before other processes may declare this one dead, because the clocks of two
  * machines run at different speeds.
  */
 const MARGIN_MS = 500;
@@ -34,9 +35,9 @@ export interface Authority {
    * the lease. Resolves to false if `signal` fires first or the process stops.
    */
   confirm(signal: AbortSignal): Promise<boolean>;
-  /** Whether a run may start here: the last beat is recent enough. */
+  /** Whether the last beat is recent enough for a run to start in this process. */
   isFresh(): boolean;
-  /** The same, with a new beat if needed. */
+  /** Like `isFresh`, after a new beat if one is needed. */
   renewed(): Promise<boolean>;
   /** Returns when the authority ends, by the monotonic clock. */
   until(): number;
@@ -65,7 +66,9 @@ export class Lease implements Authority {
     this.#parts = parts;
   }
 
-  /** Joins the other processes. Rejects if the database is not reachable. `onLost`: stop all executions. */
+  /**
+   * Joins the other processes. Rejects if the database is not reachable. `onLost` must stop all executions.
+   */
   async start(onLost: () => void): Promise<void> {
     this.#onLost = onLost;
     await this.#join();
@@ -80,7 +83,7 @@ export class Lease implements Authority {
     await this.#beating;
   }
 
-  /** Deletes the row: other processes may take the runs that this one still holds. */
+  /** Deletes this process's row, so that other processes may take the runs that it still holds. */
   async leave(): Promise<void> {
     await this.#parts.shared.urgently((tx) => leave(tx, this.#parts.facts.processId));
   }
@@ -108,7 +111,7 @@ export class Lease implements Authority {
     return true;
   }
 
-  /** Returns the others whose beat has not changed for a whole lease. */
+  /** Returns the other processes whose beat has not changed for a whole lease. */
   silent(): Beat[] {
     if (!this.isFresh()) return [];
     const now = this.#now();

@@ -4,7 +4,9 @@
 import type { Store } from "../../store/sql.ts";
 import type { World } from "../../world.ts";
 
-/** Returns a world whose clock is the store's. Embedded: the world unchanged. */
+/**
+ * Returns a world with the clock of the shared database. With an embedded store, returns the world unchanged.
+ */
 export function sharedWorld(store: Store, world: World): World {
   const { shared } = store;
   if (shared === undefined) return world;

@@ -13,7 +13,7 @@ export type LaneState =
       readonly kind: "claiming";
       /** Set if the lane still waits for a slot. */
       readonly lane: WaitingLane | undefined;
-      /** Whether the lane was woken meanwhile. */
+      /** Whether the lane was woken during the claim. */
       readonly again: boolean;
       /** Runs that ended during the claim. */
       readonly ended: readonly string[];
@@ -147,5 +147,5 @@ function afterExecuting(state: Of<"executing">, event: LaneEvent): Transition {
 }
 
 function impossible(state: LaneState, event: LaneEvent): never {
-  throw new Error(`a lane in the state ${state.kind} has no event ${event.kind}`);
+  throw new Error(`a lane in the state ${state.kind} cannot handle the event ${event.kind}`);
 }

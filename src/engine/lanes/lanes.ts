@@ -1,8 +1,8 @@
 // A lane is the ordered queue of a session's runs. Claims the first run of a lane, executes it, ends it, and
 // continues with the next run. At most one run of a session executes (I1). An idle lane is claimed by the
 // transaction that accepts its work, and a final text is written by the transaction that ends its run, so a
-// plain run costs two commits. If several processes share the store, only a live one claims, and only while
-// the deployment has a free slot. The state of each lane and its transitions are in lane-state.ts.
+// plain run costs two commits. If several processes share the store, a process claims a run only while it is
+// alive and the deployment has a free slot. The state of each lane and its transitions are in lane-state.ts.
 // L2: runs of a lane start in lane order (I3). A run that only appends its input needs no slot.
 // L4: an end that the store refused is retried until it is stored.
 
@@ -55,7 +55,7 @@ import {
 } from "./lane-state.ts";
 
 /** Returned to roll back a transaction that would end a run, because this execution no longer holds it. */
-const NOT_HELD = fail("run_failed", "the run is no longer held here");
+const NOT_HELD = fail("run_failed", "this process no longer holds the run");
 /** Maximum number of attempts to end a run with all its successors, when the store is not the cause. */
 const END_FAILURES_MAX = 20;
 
@@ -67,8 +67,8 @@ export interface Executor {
 type Claim =
   | { kind: "run"; run: Run }
   /**
-   * No slot is free. `freedBefore`: the deployment has none, and this was the value of `#freed` before the
-   * check. Absent: this process has none.
+   * No slot is free. `freedBefore`: if the whole deployment has none, the value of `#freed` before the check.
+   * Absent if only this process has none.
    */
   | { kind: "full"; lane: WaitingLane; freedBefore?: number }
   | { kind: "empty" };
@@ -101,7 +101,7 @@ export class Lanes {
     this.#parts = parts;
   }
 
-  /** Claims the head of the lane, unless another call is already doing it. */
+  /** Claims the head of the lane, unless another call is already claiming it. */
   wake(sessionKey: string): void {
     if (!this.#closed) this.#send(sessionKey, { kind: "wake" });
   }
@@ -177,7 +177,7 @@ export class Lanes {
 
   /**
    * Compares the executions in memory with the rows that name this process, and corrects both. Returns false
-   * if a lane was being claimed: call again.
+   * if a lane was being claimed; then call it again.
    */
   async compare(): Promise<boolean> {
     const { store, owner } = this.#parts;
@@ -235,8 +235,7 @@ export class Lanes {
   }
 
   /**
-   * At a planned stop: gives back each run that has not stopped in time, so that it does not count as a
-   * crash.
+   * Gives back each run that has not stopped in time at a planned stop, so that it does not count as a crash.
    */
   async giveBack(): Promise<void> {
     const { commit, world } = this.#parts;
@@ -260,9 +259,9 @@ export class Lanes {
   }
 
   /**
-   * Claims an idle lane in the transaction that accepted its work. A busy lane is checked after the commit,
-   * and so is any lane while the lease has to be renewed first. `head`: the turn that the transaction
-   * accepted as the only run of its lane; it is not read again.
+   * Claims an idle lane in the transaction that accepted its work. If the lane is busy, or the lease must be
+   * renewed first, the lane is checked after the commit. `head`: the turn that the transaction accepted as
+   * the only run of its lane; it is not read again.
    */
   async claimWith(unit: Unit, sessionKey: string, head?: Run): Promise<void> {
     const { lease } = this.#parts;
@@ -294,8 +293,8 @@ export class Lanes {
   }
 
   /**
-   * Usually the lane is empty, so check that without a transaction. A run that is accepted later wakes the
-   * lane.
+   * Checks without a transaction first, because the lane is usually empty. A run that is accepted later wakes
+   * the lane.
    */
   async #look(sessionKey: string): Promise<Claim> {
     const { store, commit, lease } = this.#parts;
@@ -327,12 +326,12 @@ export class Lanes {
       if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
       return;
     }
-    // Another lane may start now: a slot was freed meanwhile, this lane did not take its slot, or a lane that
-    // must come last waited for this claim.
+    // Look for another lane if this lane no longer waits, if it found no slot (one may have been freed
+    // since), or if a lane that must come last waited for this claim.
     if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
   }
 
-  /** Executes appends and, with a slot, claims the next turn. `head`: see `claimWith`. */
+  /** Ends waiting appends and, if a slot is free, claims the next turn. `head`: see `claimWith`. */
   async #claim(unit: Unit, sessionKey: string, head?: Run): Promise<Claim> {
     const { slots, owner } = this.#parts;
     for (let known = head; ; known = undefined) {
@@ -348,7 +347,7 @@ export class Lanes {
       const gate = await this.#gate(unit, endsAtOnce, lane.pool);
       if (gate !== "open") return gate === "full" ? { kind: "full", lane, freedBefore } : { kind: "empty" };
       if (!endsAtOnce) {
-        // Another lane of this process may have taken the slot meanwhile.
+        // Another lane of this process may have taken the slot since the check.
         if (!slots.tryTake(lane)) return { kind: "full", lane };
         unit.undone(() => slots.release(lane));
       }
@@ -365,8 +364,8 @@ export class Lanes {
   }
 
   /**
-   * Checks whether this process may claim a run beside the others. `stale`: the others may consider this
-   * process dead.
+   * Checks whether this process may claim a run, given the runs of the other processes. `stale`: the others
+   * may consider this process dead.
    */
   async #gate(unit: Unit, endsAtOnce: boolean, pool: Pool): Promise<"open" | "full" | "stale"> {
     const { shared, owner } = this.#parts;
@@ -441,7 +440,7 @@ export class Lanes {
       // If the run's successors fail again and again, end the run without them. Otherwise its lane would stay
       // blocked.
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
-      // Wait for the authority. If the run is parked meanwhile, its row is checked all the same.
+      // Wait for the authority. If the run is parked during this wait, its row must still be updated.
       await this.#parts.lease?.confirm(execution.handle.signal);
       try {
         await commit(async (unit) => {
@@ -460,7 +459,7 @@ export class Lanes {
         });
         return;
       } catch (error) {
-        // A full or unavailable store recovers; any other error is a bug here.
+        // A full or unavailable store recovers; any other error is a bug in this program.
         if (!(error instanceof StoreProblem)) failures += 1;
         logRetry(log, error, "the end of a run could not be stored");
         if (this.#closed) return;
@@ -492,8 +491,8 @@ export class Lanes {
     try {
       const done = await commit(async (unit) => {
         if (!(await this.#holds(unit, execution))) return false;
-        // Read this inside the transaction: before it, the text may be appended as a message, and must not be
-        // stored twice.
+        // Read the text inside the transaction: text that was read earlier may since have been stored as a
+        // message, and must not be stored twice.
         const unfinishedText = execution.textSoFar();
         const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
         return endInUnit(unit, run, facts, finish);

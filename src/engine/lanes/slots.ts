@@ -1,6 +1,6 @@
-// Owns the execution slots: how many runs execute at once in this process, in total and in each pool. A
-// waiting run holds none (I6). A run that stops waiting gets a slot before runs that have not started, so
-// that started work finishes first. If a pool is full, only its own runs wait.
+// Owns the execution slots: how many runs execute at the same time in this process, in total and in each
+// pool. A waiting run holds none (I6). A run that stops waiting gets a slot before runs that have not
+// started, so that started work finishes first. If a pool is full, only its own runs wait.
 
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../../core/rules/pools.ts";
 
@@ -17,14 +17,14 @@ export interface Slots {
   heldBy(agentId: string): number;
   /** Number of slots that a new run of this pool could take now. */
   free(pool: Pool): number;
-  /** Takes a free slot at once. False: none is free. */
+  /** Takes a free slot without waiting. Returns false if none is free. */
   tryTake(owner: SlotOwner): boolean;
   /** Waits for a slot, ahead of new work. Resolves false when `signal` fires first. */
   takeAgain(owner: SlotOwner, signal: AbortSignal): Promise<boolean>;
   release(owner: SlotOwner): void;
   /**
-   * Gives back a slot that was taken but not used. No waiting run is woken, because nothing has changed for
-   * it.
+   * Gives back a slot that was taken but not used. Wakes no lane, because no slot of the deployment became
+   * free.
    */
   putBack(owner: SlotOwner): void;
 }

@@ -41,7 +41,7 @@ export interface RunWait {
   holds(unit: Unit): Promise<boolean>;
   /** Records the wait in the transaction that accepts the awaited run. Fails with `wait_cycle`. */
   open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
-  /** Waits until the awaited run ends or the recorded deadline passes. The run's slot is free meanwhile. */
+  /** Waits until the awaited run ends or the recorded deadline passes. The waiting run holds no slot. */
   settle(callId: string, gaveUp?: GaveUp): Promise<WaitEnd>;
   /** Records a wait for jobs of sub-agents. Fails with `wait_cycle`. */
   openJobs(unit: Unit, request: JobsWaitRequest): Promise<Result<void>>;
@@ -80,7 +80,7 @@ interface WaitGraph {
 }
 
 export interface WaitEnd {
-  /** True: the run ended in time and `run` is its end; false: waiting ended first. */
+  /** True if the run ended in time; `run` is then the ended run. False if the wait ended first. */
   readonly answered: boolean;
   readonly run: Run;
 }
@@ -171,8 +171,8 @@ export async function refuseCycle(
 }
 
 /**
- * A waiter: a run, or a caller outside of runs. Such a caller has an empty run id, and its wait ends with its
- * process.
+ * A waiter: a run, or a caller outside of runs. A caller has an empty run id, and its wait ends with the
+ * process that serves it.
  */
 interface Waiter {
   readonly runId: string;
@@ -212,9 +212,9 @@ export interface EndWatch {
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined>;
   /** Like `until`, but resolves when one of these jobs or conversations has ended. */
   untilJob(flowIds: readonly string[], deadlineAt: number, signal?: AbortSignal): Promise<void>;
-  /** Notifies the waiters that a run or a flow has ended. Without `run` they read its row. */
+  /** Notifies the waiters that a run or a flow has ended. Without `run`, the waiters read its row. */
   ended(id: string, run?: Run): void;
-  /** Returns the runs and flows that are watched here. */
+  /** Returns the runs and flows that are watched in this process. */
   watched(): string[];
 }
 
@@ -347,7 +347,10 @@ export async function answeredBefore(store: Store, callId: string): Promise<Wait
   return end?.answered === true ? end : undefined;
 }
 
-/** Records a wait for jobs, unless it would close a cycle. A job that has ended is answered at once. */
+/**
+ * Records a wait for jobs, unless it would close a cycle. If a job has ended, its wait is answered
+ * immediately.
+ */
 async function openJobsWait(
   unit: Unit,
   waiter: Waiter,

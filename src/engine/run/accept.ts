@@ -41,8 +41,8 @@ export interface AcceptRequest {
   /** The session in which the new chain began. Default: this session. */
   readonly rootSessionKey?: string;
   /**
-   * True if the runtime creates this run as the successor of another one: the queue limit does not apply.
-   * Default false.
+   * True if the runtime creates this run as the successor of another run, so that the queue limit does not
+   * apply. Default false.
    */
   readonly successor?: boolean;
 }
@@ -51,7 +51,7 @@ export interface Accepted {
   readonly run: Run;
   /** Number of unfinished runs before this one in its lane. */
   readonly queuedBehind: number;
-  /** False: a run with this id was accepted before. `run` is that run in its present state. */
+  /** False if a run with this id was accepted before; `run` is then that run in its current state. */
   readonly fresh: boolean;
 }
 
@@ -78,8 +78,8 @@ export function dailyBudgetOf({ dailyBudgets = {} }: AcceptLimits, agentId: stri
 }
 
 /**
- * Returns the possible ids of a run for this key. The second one is used if a run of another owner has the
- * first one.
+ * Returns the possible ids of a run for this key. The second id is used if a run of another owner has the
+ * first.
  */
 function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
   if (runId === undefined) return [];
@@ -187,7 +187,8 @@ async function withinChainLimits(
   { kind, isForInbox, limits }: { kind: Run["kind"]; isForInbox: boolean; limits: AcceptLimits },
 ): Promise<Result<void>> {
   if (kind === "turn") return chainAllows(tx, chain, limits, known === undefined);
-  // A message for an inbox calls no model here, but it may wake a program that answers, so hops are limited.
+  // A message for an inbox calls no model of this gateway, but may wake a program that answers, so hops are
+  // limited.
   return isForInbox && flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
 }
 

@@ -1,5 +1,5 @@
 // Owns one claimed run while this process executes it: writes its transcript, waits for other runs, and stops
-// it. Its writes are fenced (I1), and it holds a slot exactly while it does something other than wait (I6).
+// it. Its writes are fenced (I1), and it holds a slot except while it only waits (I6).
 // X3: live text is published at most once in `textIntervalMs`, as a delta; the rest follows when the interval
 //     is over.
 
@@ -26,10 +26,16 @@ import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./t
 
 /** Minimum interval between two pieces of live text of one run. The last piece is sent without waiting. */
 const TEXT_INTERVAL_MS = 50;
-/** The same for a message longer than `LONG_TEXT_CHARS`: each piece costs every subscriber a frame. */
+/**
+ * Minimum interval for a message longer than `LONG_TEXT_CHARS`, because each piece costs every subscriber a
+ * frame.
+ */
 const LONG_TEXT_INTERVAL_MS = 100;
 const LONG_TEXT_CHARS = 8 * 1024;
-/** If more runs than this execute, the interval grows with their number: each piece costs system calls. */
+/**
+ * Number of executing runs above which the interval grows with their number, because each piece costs system
+ * calls.
+ */
 const QUICK_RUNS_MAX = 32;
 const CROWDED_INTERVAL_MAX_MS = 200;
 
@@ -144,7 +150,8 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   return {
     text(delta: TextDelta): void {
       const after = withDelta(whole, delta);
-      if (after === undefined) throw new Error(`run ${runId}: text at ${delta.offset} of ${whole.length}`);
+      if (after === undefined)
+        throw new Error(`run ${runId}: a delta starts at ${delta.offset}, after the end (${whole.length})`);
       if (delta.offset < whole.length) cleared = false;
       whole = after;
       pending = pending === undefined ? delta : joinedDeltas(pending, delta);
@@ -189,7 +196,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
-  // An earlier attempt may have read messages that are unknown here.
+  // An earlier attempt may have read messages that this attempt does not know.
   const reading: Reading = { mayOwe: run.attempt > 1 };
   const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
   const append = async (entry: Entry): Promise<Entry> => {

@@ -52,7 +52,10 @@ export interface Acceptor {
 export interface Successors {
   /** Called in the transaction that ends `run`. `answered`: a caller waited for it and got the outcome. */
   runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
-  /** Called when a waiting client is gone and the run has ended, so the client did not get the outcome. */
+  /**
+   * Called when a waiting client has disconnected and the run has ended, so the client did not get the
+   * outcome.
+   */
   answerLost(acceptor: Acceptor, unit: Unit, run: Run): Promise<void>;
   /**
    * Called in the transaction that aborts a session's work or one run: cancels the jobs which that work
@@ -88,7 +91,7 @@ export interface EndFacts {
   readonly error?: string;
   /** Default: the sum over the run's messages. */
   readonly usage?: Usage;
-  /** Tokens in the model's context at the last call; absent: unchanged. */
+  /** Tokens in the model's context at the last call. Absent if unchanged. */
   readonly contextTokens?: number;
   /** `<provider>/<model>`. Default: the model of the run's last message. */
   readonly model?: string;
@@ -114,7 +117,10 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now);
 }
 
-/** Returns whether this text is already stored as a message, because a commit succeeded without an answer. */
+/**
+ * Returns whether this text is already stored as a message, because a commit succeeded but its answer was
+ * lost.
+ */
 function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
@@ -174,8 +180,8 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
 }
 
 /**
- * Returns the end of a run whose message another run has read, if that other run ended before its model
- * answered the message.
+ * Returns the end of a message's own run, if the run that read the message ended before its model answered
+ * it.
  */
 function unanswered({ state, code }: EndFacts): EndFacts {
   const error = "the run that had read this message ended before its model answered it";
@@ -298,15 +304,16 @@ async function settleRows(
   return answered;
 }
 
-/**
- * Returns whether the outcome is complete, so that the run's messages need not be read: the run succeeded.
- */
+/** Returns whether the run succeeded with a complete outcome, so that its messages need not be read. */
 export function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
   const isKnown = usage !== undefined && model !== undefined;
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
 }
 
-/** The changes of the row of an ended run, and the usage that its other rows count. */
+/**
+ * Returns the changes of an ended run's row, and the usage that is added to other rows (session, ledger,
+ * chain).
+ */
 function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[]) {
   const end: RunEnd = {
     state: facts.state,

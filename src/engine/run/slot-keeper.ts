@@ -1,7 +1,7 @@
 // Owns the slot of one run: taken while it executes, given back while it only waits. The row is `running`
 // exactly while the run has a slot, and `waiting` while it has none (I6).
 // SK2: if several processes share the store, they share the slots: a run that stopped waiting asks until one
-//      is free. A failed request must not wake other runs, or two such runs would wake each other without
+//      is free. A failed request must not wake other runs, or two waiting runs would wake each other without
 //      end.
 
 import type { SlotLimits } from "../../core/rules/pools.ts";

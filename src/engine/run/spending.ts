@@ -21,7 +21,7 @@ import { type AcceptLimits, dailyBudgetOf } from "./accept.ts";
 import { LostLane } from "./transcript-writer.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** Interval at which a call that waits for parallel ones checks again. */
+/** Interval at which a call that waits for parallel calls checks again. */
 const LOOK_AGAIN_MS = 250;
 
 interface SpendingParts {
@@ -59,7 +59,7 @@ async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<Bu
   });
 }
 
-/** Creates the budget of a run; undefined: it has none. */
+/** Creates the budget of a run, or returns undefined if the run has none. */
 export function createSpending(
   run: Run,
   fence: Fence,

@@ -34,8 +34,8 @@ async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
 
 /**
  * Writes the message of the next run, if the current run should read it, and takes that run. Usually there is
- * no such run, which costs one read. A run without a reply route costs nothing. A refusal of the store is
- * thrown: the write may be stored, so the turn begins again where its transcript ends.
+ * no such run, which costs one read. A run without a reply route costs nothing. Throws if the store refuses:
+ * the message may be stored all the same, so the turn must begin again where its transcript ends.
  */
 export async function takeSteering(
   run: Run,
@@ -46,7 +46,7 @@ export async function takeSteering(
   const { store, commit } = parts;
   if (run.route === undefined) return undefined;
   if (!takesOver(run, await nextIn(store.db, run.sessionKey))) return undefined;
-  // Set before the commit, because it may be stored without an answer.
+  // Set before the commit, because a commit may succeed although its answer is lost.
   reading.mayOwe = true;
   let read = "";
   const taken = await commit(async (unit): Promise<UserMessage | "lost" | undefined> => {

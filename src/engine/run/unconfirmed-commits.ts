@@ -12,7 +12,7 @@ import type { EndWatch } from "../lanes/waits.ts";
 import { publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 
-/** Maximum number of ends published again. */
+/** Maximum number of run ends that are published again. */
 const ENDS_MAX = 1_000;
 
 interface UnconfirmedCommitsParts {
@@ -35,7 +35,7 @@ export class UnconfirmedCommits {
     this.#parts = parts;
   }
 
-  /** Records that a transaction of this time may have been committed. */
+  /** Records that a transaction that began at this time may have been committed. */
   note(sinceMs: number): void {
     this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
     if (this.#working || this.#stopped) return;
@@ -50,7 +50,7 @@ export class UnconfirmedCommits {
   async #work(): Promise<void> {
     const { world } = this.#parts;
     while (this.#sinceMs !== Number.POSITIVE_INFINITY && !this.#stopped) {
-      // Meanwhile a transaction that is still in progress ends.
+      // Gives a transaction that is still in progress time to end.
       await pause(world.clock, STORE_RETRY_MS);
       const sinceMs = this.#sinceMs;
       this.#sinceMs = Number.POSITIVE_INFINITY;

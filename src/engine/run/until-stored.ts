@@ -1,4 +1,4 @@
-// Retries work while the store refuses it. So no run fails because a disk is full for a short time or a
+// Retries work while the store refuses it, so that no run fails because a disk is full for a short time or a
 // database restarts.
 
 import { StoreProblem } from "../../store/problems.ts";

@@ -1,5 +1,5 @@
-// Accepts messages of people and programs to a session, and delivers the answers to the chats that they came
-// from.
+// Accepts messages of people and programs to a session, and delivers each answer to the chat that the message
+// came from.
 // Decides on send policy, route and acceptance for `chat.send`, `agent` and the terminal. Only these messages
 // change a session's route (I10).
 // The answer of a run that came from a channel is queued by the transaction that ends the run (I4, I5), for
@@ -8,8 +8,8 @@
 //      nothing.
 // DR3: the send policy is checked for the chat that gets the answer. If it denies, the outbox row is
 // `skipped`.
-// A message of a channel is accepted by the queue mode of its account. In every mode, it gets its position in
-// the lane (I2, I3).
+// The queue mode of its account decides how a message of a channel is accepted. In every mode, the message
+// gets a position in the lane (I2, I3).
 // QM2: if the mode ends the current run, the transaction that accepts the message also ends that run, but
 //      only if the message is new.
 
@@ -62,7 +62,7 @@ export interface DirectMessage {
   /** Called first in the accepting transaction: creates the session if this is its first message. */
   readonly before?: (unit: Unit) => Promise<Result<void>>;
   /**
-   * Called in the accepting transaction. It stores the answer, so that a repeated request gets the same one
+   * Called in the accepting transaction to store the answer, so that a repeated request gets the same answer
    * after a crash.
    */
   readonly remember?: (unit: Unit, accepted: Accepted) => Promise<void>;
@@ -101,7 +101,10 @@ export async function sendDirect(
   });
 }
 
-/** Accepts a message by the queue mode of its account. On a failure the whole transaction is rolled back. */
+/**
+ * Accepts a message according to the queue mode of its account. On a failure the whole transaction is rolled
+ * back.
+ */
 export async function acceptByMode(
   engine: Acceptor,
   unit: Unit,
@@ -165,7 +168,7 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
     case "error":
     case "timeout": {
       // This run was started to report a sub-agent's result. If it did not start, the result is reported in
-      // another way, so the failure is not.
+      // another way, so the failure need not be reported.
       const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
       return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }
@@ -191,8 +194,8 @@ export async function directRunEnded(
   const text = await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;
-  // The answer goes to the chat of the question, even if others have written since. An operator's choice is
-  // checked in full.
+  // The answer goes to the chat of the question, even if other chats have written since. If an operator chose
+  // the chat, all send rules apply.
   const asked = run.input.sender === undefined ? session : { ...session, lastRoute: route };
   await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId, isAnswer: true });
 }

@@ -76,7 +76,7 @@ export async function answeredInInbox(unit: Unit, run: Run, reply: string): Prom
 async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string): Promise<void> {
   const { settings, acceptor } = parts;
   const run = await getRun(unit.tx, runId);
-  // Every end except `ok` was reported when it happened.
+  // Any end other than `ok` was reported when the run ended.
   if (run?.flow === undefined || run.state !== "ok") return;
   if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");

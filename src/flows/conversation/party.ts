@@ -19,14 +19,17 @@ export function partyOf(settings: Settings, session: Session, reader: Session): 
   };
 }
 
-/** Returns the route of a session's announcements: the one last used, else the one in its key. */
+/**
+ * Returns the route of a session's announcements: the route that was used last, else the route in the
+ * session's key.
+ */
 export function announceRoute(session: Session): Route | undefined {
   return session.external ? undefined : (session.lastRoute ?? routeOfKey(session.key));
 }
 
 /**
- * Returns the chat of the people behind a run: the one of the run's message, else the session's own, which
- * may have changed since.
+ * Returns the chat of the people behind a run: the chat of the run's message, else the session's current
+ * chat, which may be a different one.
  */
 export function placeOfRun(session: Session, run: Run | undefined): Route | undefined {
   const kind = run?.input.provenance?.kind;

@@ -89,7 +89,7 @@ async function announceTurn(context: FlowContext): Promise<"accepted" | "limit" 
   return "accepted";
 }
 
-/** Queues the text of the announce turn. Its transcript row already exists. */
+/** Queues the text of the announce turn. The transcript already contains the text. */
 async function deliverAnnouncement(context: FlowContext, text: string): Promise<void> {
   const { target, unit, run } = context;
   const route = target === undefined ? undefined : announceRoute(target);

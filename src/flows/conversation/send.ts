@@ -1,11 +1,11 @@
 // Implements `sessions_send`, from the sender's call to its result. Flow, message, run and wait are one
-// transaction: all of it is stored, or nothing is and the sender gets the reason (I2, I7). The same
-// transaction writes an external session's message into its own transcript (external.ts). A tool call that is
-// repeated after a crash finds its run and its deadline again (I4).
-// The answer of an external session comes through its inbox: the conversation stays open until the answer, or
-// until its sender gives up, and ends in the transaction of either. The waiting sender watches for this end,
-// in every process. The sender gets an answer once: as the reply of its wait or, if the wait has ended, as a
-// new message.
+// transaction: all of it is stored, or nothing is and the sender gets the reason (I2, I7). If the sender is
+// an external session, the same transaction writes the message into its own transcript (external.ts). A tool
+// call that is repeated after a crash finds its run and its deadline again (I4).
+// The answer of an external session comes through its inbox: the conversation ends in the transaction of that
+// answer, or in the transaction in which its sender gives up. The waiting sender watches for this end, in
+// every process. The sender gets an answer once: as the reply of its wait or, if the wait has ended, as a new
+// message.
 
 import { optional } from "../../core/optional.ts";
 import { receiptOf } from "../../core/rules/receipt.ts";
@@ -412,7 +412,7 @@ export async function sentSoFar(
   return { run, outcome: await notAnswered(parts, call, sent) };
 }
 
-/** Stops waiting for this call. Its outcome goes to the sender's session. */
+/** Stops waiting for this call. The outcome of the call then goes to the sender's session. */
 export async function stopWaiting(parts: SendParts, callId: string): Promise<void> {
   await parts.engine.loseAnswer(callId);
 }

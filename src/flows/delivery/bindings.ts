@@ -1,6 +1,6 @@
 // Binds chats and threads of channels to sessions. Owns how long a binding lasts and how it ends.
-// BD1: a message from a bound chat goes to the bound session; from a chat whose binding has ended, to the
-//      ordinary session of that chat.
+// BD1: a message from a bound chat goes to the bound session. After the end of the binding, messages go to
+//      the ordinary session of the chat again.
 // BD2: the end date of a binding is a row, so a restart keeps it, and each message postpones it.
 // BD3: when a binding ends, the people in the chat are notified once, in the same transaction.
 // BD4: a sub-agent that was created for a thread is archived when the thread's binding has ended.
@@ -29,11 +29,13 @@ import type { Db } from "../../store/sql.ts";
 import { CHILD_DEADLINE } from "../job/end.ts";
 import { type OutboxListener, queueDelivery } from "./outbox.ts";
 
-/** The kind of the stored deadline at which a binding may end; its key is the route's. */
+/** The kind of the stored deadline at which a binding may end. The deadline's key is the key of the route. */
 export const BINDING_DEADLINE = "binding";
 
 const HOUR_MS = 3_600_000;
-/** Upper limit of every such setting: larger dates might not fit into the databases' numbers. */
+/**
+ * Upper limit of each duration of a binding, because larger dates might not fit into the databases' numbers.
+ */
 const LIMIT_MAX_MS = 100 * 8_760 * HOUR_MS;
 /** The longest time that a command may set. */
 const HOURS_MAX = 8_760;
@@ -144,7 +146,7 @@ async function end(
   const { route, sessionKey } = binding;
   if (tell) {
     const ended = `${endedText(binding, session)}: ${REASONS[why]}.`;
-    const text = `${ended} What is written here is for the agent again.`;
+    const text = `${ended} Messages here go to the agent again.`;
     await queueDelivery(parts, unit, { session, route, text, kind: "send" });
   }
   // Later text of this session must not go to this chat.
@@ -210,8 +212,8 @@ export function createBindingEnd(
 }
 
 /**
- * Ends the binding of a chat, or all bindings of a session. Returns the ended ones. `tell` false: the caller
- * notifies the people in the chat itself (`endedText`).
+ * Ends the binding of a chat, or all bindings of a session. Returns the ended bindings. With `tell` false,
+ * the caller itself notifies the people in the chat (`endedText`).
  */
 export async function unbind(
   parts: BindingParts,

@@ -110,8 +110,8 @@ function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): str
 }
 
 /**
- * Returns the sessions whose people read at a destination. First the sessions bound to it, then its own
- * session, then those that last used it.
+ * Returns the sessions whose people read at a destination: first the sessions bound to it, then its own
+ * session, then the sessions that used it last.
  */
 export async function sessionsAt(db: Db, settings: Settings, route: Route): Promise<Session[]> {
   const keys = keysAt(settings, route);
@@ -174,7 +174,7 @@ async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<S
 
 /**
  * Whether the send policy allows text of this session to this destination (DE3). `isAnswer`: the text answers
- * a message from there, so the session counts as used there, even if it was used elsewhere since.
+ * a message from this destination, so the session counts as used there, even if it was used elsewhere since.
  */
 export async function leaveVerdict(
   db: Db,
@@ -197,7 +197,7 @@ function coversEverything(viewer: Viewer): boolean {
 
 /**
  * Returns the session of the people at a destination, for a viewer who may write to them. Returns undefined
- * if there is none and the viewer may write to any destination.
+ * if there is no such session and the viewer may write to any destination.
  */
 export async function addressee(
   ctx: AccessContext,

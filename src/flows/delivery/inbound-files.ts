@@ -1,7 +1,7 @@
 // Owns two stored deadlines for channel messages: joining consecutive messages of one person, and removing
 // files that people sent.
-// FI1: the transaction that stores the message also stores the deadline. After a crash before it, the next
-//      start removes the folder.
+// FI1: the transaction that stores the message also stores the deadline. If a crash prevents this
+//      transaction, the next start removes the folder of the files.
 // FI2: the files are removed with their session, or after a month.
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";

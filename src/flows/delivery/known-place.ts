@@ -6,10 +6,10 @@
 // ME2: a text is sent only to a known chat, and only if the send policy allows it.
 // ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
 //      knows what they refer to.
-// KP2: for a contained session, and for a token that covers only some sessions, chats are known through
-// sessions only.
-// KP3: an unknown chat always gets the same answer, whether or not it exists, with the settings that would
-//      make it known.
+// KP2: for a session that its sandbox limits to its own tree, and for a token that covers only some sessions,
+//      chats are known through sessions only.
+// KP3: every unknown chat gets the same answer, whether or not it exists. The answer names the settings that
+//      would make the chat known.
 
 import { type AccessContext, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -68,7 +68,9 @@ interface PlaceParts extends AccessContext {
   readonly outbound?: OutboxListener | undefined;
 }
 
-/** A chat that the writer may write to. `reader`: the session of the people there, if it is another one. */
+/**
+ * A chat that the writer may write to. `reader`: the session of the people there, if it is not the writer's.
+ */
 interface KnownPlace {
   readonly route: Route;
   readonly reader?: Session;

@@ -1,8 +1,7 @@
-// Writes the outbox row of text for a channel, in the transaction that ends the run (I5). A queued text is
-// not delivered yet: this code talks to no channel.
-// O2: except for answers of runs, the texts that wait for one chat are limited: neither an agent in a loop
-//     nor a person who writes command after command fills the outbox. Answers of runs, bounded by the lanes,
-//     are always accepted.
+// Adds texts for channels to the outbox, in the transaction that ends the run (I5). The channels deliver
+// them.
+// O2: the number of texts that wait for one chat is limited, so that neither an agent in a loop nor a person
+//     who sends many commands fills the outbox. Answers of runs are exempt, because the lanes limit them.
 
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

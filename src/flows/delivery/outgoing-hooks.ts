@@ -90,7 +90,7 @@ interface Lost {
 /** Caches the free space of each backlog, so that not every event counts its rows. */
 function createRooms(pendingMax: number) {
   const rooms = new Map<string, { left: number; readonly countedAt: number }>();
-  /** Reserves space for one event. Returns false if there is none. */
+  /** Reserves space for one event. Returns false if the backlog is full. */
   return async (unit: Unit, hook: OutgoingHook): Promise<boolean> => {
     let room = rooms.get(hook.name);
     const isOld = room === undefined || (room.left === 0 && unit.now - room.countedAt >= COUNT_EVERY_MS);

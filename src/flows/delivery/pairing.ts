@@ -1,5 +1,5 @@
 // Pairs unknown people with a channel account: the person gets a code, and an operator approves it.
-// PR1: an unknown person can cause at most one row and one sentence in ten minutes, and an account has a
+// PR1: an unknown person can cause at most one row and one message in ten minutes, and an account has a
 //      limited number of open pairings, so strangers can't fill a disk by writing. At the limit, the person
 //      who was notified longest ago is forgotten after ten minutes, so a crowd of strangers locks no one out
 //      for long.
@@ -133,7 +133,7 @@ function typed(code: string): string {
   return code.toUpperCase().replaceAll(/[\s-]/g, "");
 }
 
-/** Approves or rejects the person who has the code, in the given transaction or in its own. */
+/** Approves or rejects the person who has the code, in the given transaction, or in a new one. */
 async function decide(
   parts: PairingParts,
   code: string,
@@ -167,7 +167,7 @@ export function rejectPairing(parts: PairingParts, code: string, unit?: Unit): P
   return decide(parts, code, "blocked", unit);
 }
 
-/** Removes an approved or blocked person, who is unknown again. */
+/** Removes an approved or blocked person, who is unknown from then on. */
 export async function removePeer(unit: Unit, who: PeerId): Promise<Result<ChannelPeer>> {
   const known = await holdPeer(unit.tx, who);
   if (known !== undefined && (await deletePeer(unit.tx, who))) return ok(known);

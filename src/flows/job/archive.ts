@@ -1,6 +1,6 @@
-// Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones this.
-// The date is stored, so it survives a restart. The binding of its thread ends with it, and the people in
-// bound chats are notified.
+// Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones the
+// date, which is stored and survives a restart. Either also ends the binding of the sub-agent's thread, and
+// notifies the people in bound chats.
 // AR1: a child is archived or deleted only after its announcement is settled: sent, skipped, failed or
 //      dismissed.
 

@@ -35,7 +35,7 @@ export interface AttachmentPlan {
   readonly files: readonly PlannedFile[];
 }
 
-/** Bytes that are read of a manifest: enough for its first line, which names the owner. */
+/** Number of bytes to read from a manifest: enough for its first line, which names the owner. */
 const MANIFEST_HEAD_BYTES = 256;
 const TOP = ".parley";
 const FOLDER = "attachments";
@@ -68,7 +68,7 @@ export function planAttachments(
 
 const errnoOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
 
-const LINKED = "a symbolic link, or something else that is no folder, is in the way";
+const LINKED = "a symbolic link, or something else that is not a folder, is in the way";
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
@@ -96,7 +96,10 @@ interface Folder {
   inside(name: string): string;
 }
 
-/** Tracks opened handles, to close them, and created entries, to remove them if a later step fails. */
+/**
+ * Tracks opened handles, which must be closed, and created entries, which must be removed if a later step
+ * fails.
+ */
 class Work {
   private readonly folders: Folder[] = [];
   private readonly made: (() => Promise<void>)[] = [];
@@ -105,7 +108,8 @@ class Work {
   async open(path: string): Promise<Folder> {
     const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
     const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    // A path through the handle can't be redirected. Only Linux has it; elsewhere the plain path is used.
+    // A path through the handle can't be redirected. Only Linux has such paths; other systems use the plain
+    // path.
     const base = process.platform === "linux" ? `/proc/self/fd/${handle.fd}` : path;
     const folder: Folder = { handle, inside: (name) => join(base, name) };
     this.folders.push(folder);
@@ -134,7 +138,7 @@ class Work {
     try {
       await handle.chmod(0o600);
       await handle.writeFile(data);
-      // The files must be as durable as the rows before the spawn is answered as accepted.
+      // The files must be on disk before the caller learns that the spawn was accepted.
       await handle.sync();
     } finally {
       await handle.close();
@@ -145,7 +149,7 @@ class Work {
     for (const { handle } of this.folders) await handle.sync();
   }
 
-  /** Removes everything in reverse order. A folder that others use is not empty, and stays. */
+  /** Removes everything in reverse order. A folder that other spawns use is not empty, and stays. */
   async undo(): Promise<void> {
     for (const take of this.made.splice(0).reverse()) await take().catch(onlyErrno);
   }
@@ -204,7 +208,7 @@ export async function writeAttachments(
       return ok({ dir: attachmentDir(id), files });
     } catch (error) {
       await work.undo();
-      // Another spawn that failed has just removed the folders that it had created.
+      // A failed spawn has just removed folders that it had created and that this spawn uses.
       if (errnoOf(error) === "ENOENT" && tries < TRIES_MAX) continue;
       return fileFailure(`no attachment was kept, because writing to ${TOP}/${FOLDER} failed`, error);
     } finally {
@@ -269,8 +273,8 @@ async function removeEntry(above: Folder, name: string, depth: number): Promise<
 const OWNER_LINE = /"owner": "([^"]*)"/;
 
 /**
- * Whether this owner created the folder before `beforeMs`. A folder that a crash left empty, or with an
- * incomplete manifest, has no owner and counts, too: a manifest is on disk before any other file is written.
+ * Whether this owner created the folder before `beforeMs`. Also true if the folder has no owner, because a
+ * crash left it empty or with an incomplete manifest: a manifest is on disk before any other file is written.
  */
 async function isOwned(above: Folder, id: string, owner: string, beforeMs: number): Promise<boolean> {
   const work = new Work();

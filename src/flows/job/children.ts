@@ -56,7 +56,10 @@ export async function ownChild(parent: Parent, key: string): Promise<Result<Sess
   return child === undefined ? notOwn(parent, key) : ok(child);
 }
 
-/** Returns the job of an own sub-agent. A run also finds the job of one that was deleted after its end. */
+/**
+ * Returns the job of one of the session's sub-agents. A run also finds the job of a sub-agent that was
+ * deleted after the job's end.
+ */
 export async function ownJob(parent: Parent, key: string): Promise<Result<Flow>> {
   const child = await childOf(parent, key);
   const job = await (child === undefined ? jobOfDeleted(parent, key) : jobOf(parent.db, child));

@@ -1,7 +1,7 @@
-// Ends a sub-agent's job: decides whether it has ended, and announces its outcome. Its status comes from the
-// runtime (I12), and it is announced once, in the transaction that ends the run (I4). If the requester no
-// longer exists, the result is still kept: it is posted, appended, or stored as a failed delivery for
-// operators.
+// Ends a sub-agent's job: decides whether it has ended, and announces its outcome. The runtime sets the
+// status (I12), and the outcome is announced once, in the transaction that ends the run (I4). If the
+// requester no longer exists, the result is still kept: it is posted, appended, or stored as a failed
+// delivery for operators.
 // JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
 // The result is the child's own text. If the child was stopped, it is the text written so far.
 
@@ -190,7 +190,7 @@ async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session):
   await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 
-/** Announces to the requester in the way agreed at the spawn, or in another one that is still possible. */
+/** Announces to the requester in the way agreed at the spawn, or else in a way that is still possible. */
 async function announceResult(context: JobContext, text: string, last: Run | undefined): Promise<void> {
   const { unit, flow, child } = context;
   if (child.spawn?.thread !== undefined) return announceToThread(context, child.spawn.thread, text, last);
@@ -244,7 +244,7 @@ export async function writeDownWakes(
   }
 }
 
-/** Announces in the remaining ways to a requester that could not be woken. */
+/** Announces in another way to a requester that could not be woken. */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   const overLimit = run.code === "chain_limit";
   if (!overLimit && run.startedAt !== undefined) return;

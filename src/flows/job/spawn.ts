@@ -1,8 +1,8 @@
 // Implements `sessions_spawn` after the policy checks: a child session, its job, its first run. The session,
 // flow, run and count are written in one transaction. The attachments are written to disk first, in a folder
 // named after the run, and are removed if the transaction fails. After a crash in between, the next start
-// removes them. A thread is also created before, and stays unbound if the transaction fails. A tool call that
-// is repeated after a crash finds its child again and never creates a second one (I4).
+// removes them. A thread is also created before the transaction, and stays unbound if the transaction fails.
+// A tool call that is repeated after a crash finds its child again and never creates a second one (I4).
 
 import { optional } from "../../core/optional.ts";
 import { jobDelivery } from "../../core/rules/result-delivery.ts";
@@ -41,7 +41,7 @@ export interface SpawnRequest {
   readonly requester: Session;
   /** The run that makes this tool call. Absent if an operator acts as the session. */
   readonly requesterRun?: Run;
-  /** The wait of that run. */
+  /** The wait of the run that makes this tool call. */
   readonly wait?: RunWait;
   readonly callId: string;
   readonly task: string;
@@ -130,7 +130,7 @@ function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentRece
 }
 
 /**
- * Returns the requester as this transaction reads it. Fails if it was aborted or deleted, or if the same call
+ * Reads the requester in this transaction. Fails if the requester was aborted or deleted, or if the same call
  * was accepted in the meantime.
  */
 async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Session>> {
@@ -186,7 +186,7 @@ async function enqueue(
     rootSessionKey: requester.key,
     flow: { flowId: ids.flowId, step: "task", turn: 1 },
     callId: request.callId,
-    // Rounded up, so that a short limit never becomes 0, which means none.
+    // Rounded up, so that a short limit never becomes 0, which means no limit.
     timeoutMs: Math.ceil(request.plan.runTimeoutSeconds * 1000),
     ...optional({ parentRunId: requesterRun?.runId, route: thread?.route }),
   });
@@ -276,8 +276,8 @@ async function threadFor(
 }
 
 /**
- * Spawns a sub-agent by the plan of the spawn policy. The caller has checked that `spawnedBefore` returned
- * undefined.
+ * Spawns a sub-agent according to the plan of the spawn policy. The caller has checked that `spawnedBefore`
+ * returned undefined.
  */
 export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<Result<SpawnOutcome>> {
   const { engine } = parts;

@@ -1,5 +1,5 @@
 // Waits for jobs of the caller's own sub-agents and returns their outcomes. A run that got a result by
-// waiting does not get a message with it as well. A posted result stays posted, and the announcement is
+// waiting does not get the same result as a message. A posted result stays posted, and the announcement is
 // written into the transcript once. A tool call that is repeated after a crash continues to wait for the same
 // jobs, with its first deadline.
 
@@ -137,7 +137,7 @@ async function waitAsCaller(
   });
 }
 
-/** Continues a wait that was recorded before a crash, or returns undefined if none was. */
+/** Continues a wait that was recorded before a crash, or returns undefined if no wait was recorded. */
 export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<JobsWaited | undefined> {
   const { wait } = call;
   if (wait === undefined) return undefined;

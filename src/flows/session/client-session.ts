@@ -30,7 +30,7 @@ export const TEMPORARY_DEADLINE = "temporary-session";
 
 /** Number of characters of a hash in a key, enough to avoid collisions. */
 const HASH_CHARS = 32;
-/** Delay before a session that a job or a conversation still uses is checked again. */
+/** Delay before the next check of a session that a job or a conversation still uses. */
 const AGAIN_MS = 2_000;
 
 export interface ClientSessionContext {
@@ -165,7 +165,7 @@ export async function continuedSession(
       const held = await holdSession(unit.tx, session.key);
       const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
       if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
-      // The session was archived when its last request ended. It is restored for the next one.
+      // The session was archived when its last request ended, and is restored for the next request.
       if (held.archivedAt !== undefined && isTemporaryKey(held.key)) {
         await updateSession(unit.tx, held.key, { archivedAt: null, updatedAt: unit.now });
         unit.publish({ kind: "session", sessionKey: held.key, change: "updated" });

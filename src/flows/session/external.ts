@@ -1,7 +1,8 @@
 // Owns external sessions: programs without a model that have a session. The session's key consists of agent
-// and handle, so any process finds it. A message that it sends is also written into its own transcript, in
-// the same transaction, because no model's transcript would contain it. Its answer belongs to the chain of
-// the answered message, so the limits of a chain also stop a program that answers automatically (I8).
+// and handle, so any process finds it. A message from an external session is also written into its own
+// transcript, in the same transaction, because it has no model that would do so. An answer belongs to the
+// chain of the answered message, so the limits of a chain also stop a program that answers automatically
+// (I8).
 
 import { chosenAgent, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
@@ -81,7 +82,7 @@ export async function openExternal(
   }
   return engine.commit(async (unit): Promise<Result<Session>> => {
     const facts = { key, agentId, external: true, ...optional({ label }) };
-    // Another first request of the client may have created the session.
+    // A concurrent first request of the client may have created the session.
     const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, facts);
     const found = await admitted(session);
     if (found.ok && mayWrite && (await getSession(unit.tx, key)) === undefined)
@@ -132,7 +133,8 @@ export async function answeredByExternal(
     return provenance.sourceSessionKey === target.key && provenance.sourceTool === "sessions_send";
   });
   if (asked === undefined) return undefined;
-  // Otherwise a session whose answer the limit of a chain refuses could never again write to this one.
+  // An expired message does not count: otherwise, after a chain limit refused its answer, the session could
+  // never write to `target` again.
   if ((await marksOf(tx, [asked.runId])).get(asked.runId)?.outcome === "expired") return undefined;
   const { chainId, acceptedAt: afterMs } = asked;
   const ours = { chainId, requesterKey: speaker.key, targetKey: target.key, afterMs };

@@ -323,7 +323,8 @@ interface DeleteRequest {
 }
 
 /**
- * Deletes a session. Its work ends, and the work of all sessions below it. Runs, deliveries and usage stay.
+ * Deletes a session, and ends its work and the work of all sessions below it. Runs, deliveries and usage are
+ * kept.
  */
 export async function deleteSession(
   ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">,
@@ -350,7 +351,7 @@ export async function deleteSession(
       await ctx.engine.abortIn(unit, { sessionKey: below, reason });
       await release(below, "requester");
     }
-    // Cancels again, because the end of the sub-agents may have queued a notice here.
+    // Cancels again, because the end of the sub-agents may have queued a notice in this session.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     await dropInboundFiles(ctx.engine, unit, key);
     await release(key, "deleted");
@@ -382,7 +383,7 @@ interface InjectRequest {
   readonly also?: Also<Run>;
 }
 
-/** Accepts an assistant message that no model wrote. It is appended between two runs. */
+/** Accepts an assistant message that no model wrote, which is appended between two runs. */
 export async function injectMessage(
   ctx: Pick<Facts, "engine">,
   session: Session,

@@ -1,6 +1,6 @@
 // Lists the sessions that a viewer may see, with their current activity. The query covers only sessions that
 // the viewer could see, and visibility is then checked for each row (I9). A page costs a fixed number of
-// queries, plus those for the relations that the visibility check needs.
+// queries, plus the queries for the relations that the visibility check needs.
 
 import { type AccessContext, openGate, viewerScope } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";

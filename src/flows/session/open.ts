@@ -53,7 +53,7 @@ export function freeName(
   if (!key?.ok || !opensOnUse(key.value, rules)) return undefined;
   const agentId = agentIdInKey(key.value);
   if (agentId === undefined || findAgent(settings, agentId) === undefined) return undefined;
-  // A text that is only an agent's name probably means that agent, not a conversation with another one.
+  // A text that is only an agent's name probably means that agent, not a conversation with another agent.
   if (findAgent(settings, text.trim().toLowerCase()) !== undefined) return undefined;
   return { key: key.value, agentId };
 }

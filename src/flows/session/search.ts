@@ -1,6 +1,6 @@
-// Full-text search in the transcripts of visible sessions, for the tool `sessions_search` and for clients.
-// The query is words, never search syntax. Every hit passes the visibility check (I9), and its excerpt is
-// redacted (I14). A read worker reads the index, and stops when the caller stops waiting.
+// Full-text search in the transcripts of visible sessions, for the tool `sessions_search` and for clients. A
+// query consists of words and has no search syntax. Every hit passes the visibility check (I9), and its
+// excerpt is redacted (I14). A read worker reads the index, and stops when the caller stops waiting.
 
 import { type AccessContext, openGate, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
@@ -29,9 +29,9 @@ export interface SearchRequest {
   readonly query: string;
   readonly limit: number;
   readonly cursor?: string | undefined;
-  /** Only this session. */
+  /** Limits the search to this session. */
   readonly sessionKey?: string | undefined;
-  /** Only sessions of this agent. */
+  /** Limits the search to sessions of this agent. */
   readonly agentId?: string | undefined;
 }
 

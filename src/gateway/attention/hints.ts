@@ -5,7 +5,7 @@ import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Clock } from "../../world.ts";
 import { type EncodedEvent, encodeEvent } from "../socket/outlet.ts";
 
-/** Changes within this interval share one hint, for example when 30 jobs start at once. */
+/** Changes within this interval share one hint, for example when 30 jobs start at the same time. */
 const GATHER_MS = 250;
 
 const HINT: EncodedEvent = encodeEvent("attention", {}, { replaces: "attention" });

@@ -54,7 +54,7 @@ interface Known {
   readonly signal: AbortSignal;
 }
 
-/** The work of a request, and the identity that makes a retry the same request. */
+/** The work of a request, and the id by which a retry is recognised. */
 interface Work {
   /** If absent, each request is a new one. */
   readonly delivery: string | undefined;
@@ -124,7 +124,9 @@ class HookDoor {
     return work.ok ? this.#perform(c, known.value, work.value) : refuse(c, work);
   }
 
-  /** Authenticates and reads the request: by token before the body is read, by signature after it. */
+  /**
+   * Authenticates and reads the request. A token is checked before the body is read, a signature afterwards.
+   */
   async #known(c: Context<Env>, name: string, mapping: HookMapping | undefined): Promise<Result<Known>> {
     const header = (one: string): string | undefined => c.req.header(one);
     const proof = mapping?.proof ?? { kind: "token" };

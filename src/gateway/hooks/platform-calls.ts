@@ -38,7 +38,7 @@ interface Called {
   readonly name: string;
 }
 
-/** Logs unauthenticated calls: the first one at once, later ones as a number. */
+/** Logs unauthenticated calls: the first one immediately, later ones once a minute as a number. */
 function createTellTale({ clock, log }: World) {
   const told = new Map<string, { untilMs: number; unsaid: number }>();
   return (account: string, status: number): void => {
@@ -51,7 +51,7 @@ function createTellTale({ clock, log }: World) {
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, count: (last?.unsaid ?? 0) + 1 },
-      "refused a call without a valid signature: the configured secret is wrong, or the call is forged",
+      "refused a call without a valid signature: the configured secret is wrong, or the request is forged",
     );
   };
 }
@@ -88,7 +88,7 @@ export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
       if (given.status === 401 || given.status === 403) tellForged(name, given.status);
       return ok(answer(c, given));
     } catch (error) {
-      world.log.warn({ err: error, account: name }, "could not store a platform's call");
+      world.log.warn({ err: error, account: name }, "could not store a web hook request of a chat platform");
       return ok(again(c));
     }
   };

@@ -14,7 +14,7 @@ import { createGuessLimit, isSameToken } from "../auth.ts";
 type Signed = Exclude<HookProof, { kind: "token" }>;
 
 const GITHUB_SIGNATURE = "x-hub-signature-256";
-/** 32 bytes, the size of an HMAC-SHA256, in either spelling. */
+/** Match 32 bytes, the size of an HMAC-SHA256, in hex and in base64. */
 const HEX = /^(?:sha256=)?([0-9a-f]{64})$/i;
 const BASE64 = /^(?:sha256=)?([A-Za-z0-9+/]{43}=)$/;
 

@@ -35,7 +35,7 @@ export async function readAgentBody(body: unknown): Promise<Result<AgentBody>> {
 }
 
 /**
- * Checks the destination. It is ignored unless `deliver` is set, because senders put their default channel
+ * Checks the destination, which is ignored unless `deliver` is set, because senders put their default channel
  * into every request.
  */
 function checkPlaceOf({ deliver, channel, to }: AgentBody): Result<void> {

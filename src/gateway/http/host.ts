@@ -1,8 +1,8 @@
 // Checks a request's headers: the host that it names, and the page that sent it.
 // A Host that is neither loopback nor configured is refused, which prevents DNS rebinding.
 // A browser's Origin must be this host or be configured; programs send none.
-// H3: health probes are accepted under any host name, except from web pages: a load balancer or a kubelet
-// uses the bare address, and the answer is a status only.
+// H3: health probes are accepted under any host name, except from web pages, because a load balancer or a
+// kubelet uses the bare address. The answer is only a status.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";

@@ -1,6 +1,6 @@
 // Shared steps of every HTTP route: authenticates the caller, reads the body within its limit, and formats
 // refusals as the route's clients expect them.
-// A body is refused by its size before it is parsed; if its headers are refused, it is not read.
+// A body that is too large is refused before it is parsed. If the headers are refused, the body is not read.
 
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, MiddlewareHandler } from "hono";
@@ -92,7 +92,8 @@ export function authenticate({
     });
     c.set("caller", admitted.value);
     c.set("countBody", (count) => {
-      if (!bytes.take(id, count)) return tooMuch("the unanswered requests of this token have too many bytes");
+      if (!bytes.take(id, count))
+        return tooMuch("the unanswered requests of this token together exceed the size limit");
       held += count;
       return ok(undefined);
     });

@@ -22,7 +22,7 @@ import type { McpClient } from "./client.ts";
 import { INBOX_TOOL, inboxOf } from "./inbox.ts";
 
 export interface ToolCall {
-  /** Stable: identifies the run that the call started. */
+  /** Stable id, by which the run that the call started is found. */
   readonly callId: string;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
 // Identifies an MCP client: its session, and its rights.
 // Nothing about a client is kept between two requests: each request identifies its sender, so any process can
 // answer it. The transport's session id only contains the client's name.
-// A client has its token's rights and its own session's identity. When it acts as another session, it has
-// that session's rights, limited by its token's.
+// A client has its token's rights and its own session's identity. When a client acts as another session, it
+// has that session's rights, limited by the rights of its token.
 
 import { type AccessContext, operatorViewer } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
@@ -94,7 +94,10 @@ export function connectionId(client: McpClient, uuid: string): string | undefine
   return client.handle === undefined ? undefined : `${client.session.agentId}:${client.handle}:${uuid}`;
 }
 
-/** Returns a client that acts as another session, with that session's rights, limited by the token's. */
+/**
+ * Returns a client that acts as another session, with that session's rights, limited by the rights of the
+ * token.
+ */
 async function actAs(deps: BasicDeps, caller: Caller, sessionKey: string): Promise<Result<McpClient>> {
   const { settings, engine } = deps;
   const access: AccessContext = { db: engine.store.db, settings };

@@ -1,7 +1,7 @@
 // Owns the inbox of an MCP client: the tool `sessions_inbox`, which only MCP clients have, and notifications
 // of new messages. A message is marked as offered once it was written to the client's connection, and as
 // acknowledged once the client has confirmed it (docs/DELIVERY.md).
-// Messages are redacted and within the limits of `tools.history`; omissions are stated.
+// Messages are redacted and within the limits of `tools.history`, and an answer says what it omits.
 // A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
 
 import { shownKey } from "../../access/access.ts";
@@ -267,7 +267,10 @@ async function pageOf(
   });
 }
 
-/** Records the messages as offered once the connection got the answer. A read-only token offers none. */
+/**
+ * Records the messages as offered once the connection got the answer. A client with a read-only token records
+ * nothing.
+ */
 function offerAtEnd(
   { engine, world }: BasicDeps,
   { viewer }: McpClient,
@@ -284,7 +287,7 @@ function offerAtEnd(
   });
 }
 
-/** Calls `tell` when others write into the client's session. Returns a function that stops it. */
+/** Calls `tell` when a message for the client's session arrives. Returns a function that stops it. */
 export function onInbox(
   { engine, world }: Pick<BasicDeps, "engine" | "world">,
   client: McpClient,

@@ -211,7 +211,7 @@ class McpDoor {
     for (const message of older) this.#cancel(whose, message);
     const ids = older.flatMap((message) => ("method" in message ? (idOf(message) ?? []) : []));
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
-    // A long call is answered at once with a stream that is kept alive.
+    // A long call is answered immediately with a stream that is kept alive.
     const streams = messages.some(({ method }) => method === "tools/call");
     // A tool call is still answered when the gateway stops, so the stop signal does not abort it.
     const ends = streams ? [cancelled] : [cancelled, this.#stop];
@@ -255,7 +255,7 @@ class McpDoor {
     return new Response(response.body, { status: response.status, headers });
   }
 
-  /** Opens the server-to-client stream of an older revision: here, for the inbox. */
+  /** Opens the server-to-client stream of an older revision. It carries notifications of the inbox. */
   async #stream(request: Request, client: McpClient, exchange: Exchange): Promise<Response> {
     const server = buildServer(this.#deps, client, { stop: this.#stop, atEnd: exchange.atEnd });
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });

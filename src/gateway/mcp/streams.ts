@@ -15,8 +15,8 @@ const READER_GONE_MS = 60_000;
 /** A request, from its headers to the last byte of the answer. */
 export interface Exchange {
   /**
-   * Runs `action` when the exchange ends, or at once if it has ended. `written`: the connection got the whole
-   * answer.
+   * Runs `action` when the exchange ends, or immediately if it has ended. `written`: the connection got the
+   * whole answer.
    */
   atEnd(action: (written: boolean) => void): void;
   /** Returns the same response; the exchange ends with its body. */
@@ -82,7 +82,7 @@ export class Exchanges {
       return response;
     }
     const reader = body.getReader();
-    // Whether the reader has requested data. A healthy reader does so between any two checks.
+    // Whether the reader has requested data. A healthy reader requests data between any two checks.
     let asks = true;
     let timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, () => look());
     const over = (written: boolean): void => {

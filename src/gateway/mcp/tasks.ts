@@ -19,7 +19,7 @@ export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 const TASK_AFTER_MS = 3_000;
 const PROGRESS_EVERY_MS = 10_000;
 const POLL_EVERY_MS = 2_000;
-/** Lifetime of a task, in which its run is kept (`agent.wait`). */
+/** Lifetime of a task, during which its run is kept (`agent.wait`). */
 const TASK_TTL_MS = 86_400_000;
 
 /** A task's state, in the extension's terms. */

@@ -1,5 +1,5 @@
 // Reads attachments: pictures that go to the model with a message.
-// An attachment is taken whole or the request is refused; nothing is dropped silently.
+// If one attachment cannot be used, the request is refused; nothing is dropped silently.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";

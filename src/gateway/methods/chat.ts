@@ -1,4 +1,4 @@
-// Owns the methods of a chat window: a message, a stop, an operator's note. history.ts reads.
+// Owns the methods of a chat window: a message, a stop, an operator's note. history.ts reads the transcript.
 
 import { resolveSession } from "../../access/resolve.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";

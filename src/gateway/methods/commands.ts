@@ -23,7 +23,7 @@ import { needEverySession } from "./operations.ts";
 
 export type CommandDeps = BasicDeps & CommandParts;
 
-/** Commands whose method needs operator.admin, besides those for owners. */
+/** Commands whose method needs operator.admin, in addition to the commands for owners. */
 const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
 
 /** Whether the caller may give this command, and whether as an owner. */
@@ -79,7 +79,7 @@ export async function answerCommand(
         input: { text, injected: true },
         runId: call.runId,
         askedBy: keyOwnerOf(ctx.caller),
-        // A full queue must not prevent the command that stops it.
+        // A full queue must not prevent a command, which may stop the queue's runs.
         successor: true,
       }),
     );

@@ -50,7 +50,7 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
   };
 }
 
-/** The caller who reads a row, which decides which fields are shown. */
+/** The caller who reads a job. The caller's rights decide which fields are shown. */
 interface JobReader {
   readonly settings: Settings;
   readonly redactor: Redactor;
@@ -106,7 +106,7 @@ async function rowsOf(ctx: CallContext, jobs: readonly CronJob[]): Promise<CronJ
 
 function noteOf({ deps }: CallContext): { note?: string } {
   if (deps.settings.cron.enabled) return {};
-  return { note: "cron.enabled is false: no job is fired" };
+  return { note: "cron.enabled is false: no job is started" };
 }
 
 async function list(

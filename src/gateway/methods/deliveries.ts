@@ -1,5 +1,6 @@
 // Owns the operator's view of the outbox. DE1: a caller sees and settles a delivery only if the token covers
-// its session (I9). Other sessions in its route or its failure are left out unless the token covers them.
+// its session (I9). Other sessions in the delivery's route or error are left out unless the token covers
+// them.
 
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";

@@ -165,8 +165,8 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   const atEnd = inForce && page.nextAfter === undefined;
   const lane = atEnd ? await factsOfLane(db, session.key) : [];
   const known = new Set(lane.map(({ runId }) => runId));
-  // Includes the run of `after`, the last message that the client has: that run may have ended since without
-  // adding a message.
+  // Includes the run of `after`, the last message that the client has: that run may have ended without adding
+  // a message.
   const wanted = [after ?? "", ...page.messages.map(({ id }) => id)].map((id) => page.runIds.get(id));
   const others = [...new Set(wanted)].filter((id) => id !== undefined && !known.has(id)) as string[];
   const facts = [...(await factsOfRuns(db, others)), ...lane.map(({ input: _, ...run }) => run)];

@@ -175,7 +175,7 @@ async function invoke(
     command,
     ...optional({ params: params.params }),
     timeoutMs: Math.min(timeoutMs, NODE_TIMEOUT_MAX_MS),
-    // Prefixed with the caller, so that equal keys of two callers differ for the node, too.
+    // Prefixed with the caller, so that the node can tell equal keys of two callers apart.
     idempotencyKey: `${keyOwnerOf(ctx.caller)}:${idempotencyKey}`,
   };
   const done = await hub.invoke(call, ctx.signal);
@@ -303,7 +303,8 @@ export const nodeMethods: Methods<keyof typeof NODE_METHODS, NodeDeps> = {
   }),
   "node.event": {
     ...whereNodesAre(event),
-    // An event that starts no run is not counted against the node, so its answer must not be stored either.
+    // An event that starts no run does not use up the node's rate limit, so its answer must not be stored
+    // either.
     repeats: (params) => !Object.hasOwn(TURN_EVENTS, params.event),
   },
 };

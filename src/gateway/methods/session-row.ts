@@ -86,7 +86,7 @@ function failureRow(
   return { runId, endedAt, code: endCodeOf(run) ?? "run_failed", retriable: open, ...optional({ reason }) };
 }
 
-/** Returns the failure of each session whose last turn failed, unless it works again. */
+/** Returns the failure of each session whose last turn failed, unless the session is working again. */
 export async function failuresOf(
   { access, deps }: CallContext,
   rows: readonly ListedSession[],

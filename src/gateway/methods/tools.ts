@@ -1,6 +1,6 @@
 // Owns the methods about tools: list a session's tools, and call one as the session.
-// A call has the rights of the session within those of the token, and takes the same path as an agent's call.
-// A call that must not be repeated reserves its key first.
+// A call has only the rights that both the session and the token have, and takes the same path as an agent's
+// call. A call that must not be repeated reserves its key first.
 // A call with a session's pass counts as that session's own call, as part of its current run.
 
 import { resolveSession } from "../../access/resolve.ts";
@@ -22,7 +22,8 @@ import type { ChannelDeps } from "./channels.ts";
 
 export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
   /**
-   * Returns the sandbox of a session's tools: undefined without one; a failure if no backend can isolate it.
+   * Returns the sandbox of a session's tools: undefined if they run without one, a failure if no backend
+   * works.
    */
   sandboxFor(chain: SpawnChain): Promise<Result<Containable["sandbox"]>>;
   /** Tools of MCP servers. Absent if none is configured. */
@@ -38,7 +39,7 @@ const OUTCOME_UNKNOWN = fail(
   "outcome_unknown",
   "outcome unknown: the gateway stopped during this call, so it may or may not have taken effect",
   {
-    hint: "This idempotencyKey does not run it again. Check its effects before you repeat it with a new key.",
+    hint: "This idempotencyKey never runs the call again. Check its effects before you use a new key.",
   },
 );
 

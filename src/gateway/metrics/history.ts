@@ -51,7 +51,7 @@ function seriesOf(metrics: Metrics): Series[] {
   const spent = gain(() => cost.total());
   const share = (of: typeof runSeconds, part: number) => () => inMs(of.quantile(part, WINDOW_MS));
   add("runs", "Runs ended", "per_minute", "Runs that ended in the last minute.", ended);
-  add("failures", "Runs failed", "per_minute", "The part of these that failed or timed out.", bad);
+  add("failures", "Runs failed", "per_minute", "Runs that failed or timed out in the last minute.", bad);
   add(
     "queued",
     "Queued",
@@ -62,18 +62,18 @@ function seriesOf(metrics: Metrics): Series[] {
   add("running", "Running", "count", "Runs that execute.", ({ store }) => store?.load.running);
   add("waiting", "Waiting", "count", "Runs that wait for other runs.", ({ store }) => store?.load.waiting);
   add("run_p50", "Run time, median", "ms", "Time from start to end, waits included.", share(runSeconds, 0.5));
-  add("run_p95", "Run time, 95 %", "ms", "All but the slowest twentieth.", share(runSeconds, 0.95));
+  add("run_p95", "Run time, 95 %", "ms", "95 % of runs took at most this.", share(runSeconds, 0.95));
   add("queue_p50", "Queue wait, median", "ms", "Time from acceptance to start.", share(queueSeconds, 0.5));
   add(
     "model_p50",
     "Model call, median",
     "ms",
-    "Time of a model call until its whole message.",
+    "Time of a model call until the whole message has arrived.",
     share(modelSeconds, 0.5),
   );
-  add("model_p95", "Model call, 95 %", "ms", "All but the slowest twentieth.", share(modelSeconds, 0.95));
-  add("tokens", "Tokens", "per_minute", "Input, output and cache, in the last minute.", used);
-  add("cost", "Cost", "usd_per_hour", "At the pace of the last minute.", () => {
+  add("model_p95", "Model call, 95 %", "ms", "95 % of calls took at most this.", share(modelSeconds, 0.95));
+  add("tokens", "Tokens", "per_minute", "Input, output and cache tokens in the last minute.", used);
+  add("cost", "Cost", "usd_per_hour", "Cost per hour at the rate of the last minute.", () => {
     const minute = spent();
     return minute === null ? null : minute * 60;
   });
@@ -92,9 +92,9 @@ function seriesOf(metrics: Metrics): Series[] {
     "Failed deliveries that were not dismissed.",
     (now) => outbox(now)?.failed,
   );
-  const late = "Delay of due work in this process: 99 of 100 times less than this.";
+  const late = "99 % of due work in this process started with less delay than this.";
   add("loop_p99", "Event loop delay, 99 %", "ms", late, () => metrics.measureLoop()?.p99);
-  const commit = "Time of a transaction, in the last minute.";
+  const commit = "95 % of transactions in the last minute took at most this.";
   add("commit_p95", "Store commit, 95 %", "ms", commit, share(commitSeconds, 0.95));
   add("memory", "Memory", "bytes", "Resident memory of the process.", () => metrics.residentBytes());
   add(

@@ -41,7 +41,10 @@ interface ModelCall {
 
 /** Values that are read at scrape time instead of counted. */
 export interface GaugeReadings {
-  /** From the store, so the same for every process that shares it. Absent if the store does not answer. */
+  /**
+   * Counts from the store, so every process that shares the store has the same ones. Absent if the store does
+   * not answer.
+   */
   readonly store?: {
     readonly load: Load;
     readonly deliveries: { readonly pending: number; readonly failed: number };
@@ -110,7 +113,7 @@ export class Metrics {
   });
   readonly deliveriesSettled = new Counter({
     name: "parley_deliveries_settled_total",
-    help: "Texts to people whose delivery this process finished, by kind and by state.",
+    help: "Deliveries of texts to people that this process finished, by kind and by state.",
     labels: ["what", "state"],
   });
   readonly hookEventsDropped = new Counter({
@@ -147,7 +150,7 @@ export class Metrics {
     this.runSeconds = histogram("parley_run_seconds", run, LONG_S);
     const queue = "Seconds from the acceptance of a run to its start.";
     this.queueSeconds = histogram("parley_run_queue_seconds", queue, LONG_S);
-    const call = "Seconds of a model call up to the whole message, further tries included.";
+    const call = "Seconds of a model call up to the whole message, retries included.";
     this.modelSeconds = histogram("parley_model_call_seconds", call, LONG_S, ["provider", "model"]);
     const commit = "Seconds of a transaction of the engine, the wait for a connection included.";
     this.commitSeconds = histogram("parley_store_commit_seconds", commit, SHORT_S);
@@ -192,7 +195,9 @@ export class Metrics {
     this.refusals.add(1, name, Object.hasOwn(CODES, String(code)) ? String(code) : "other");
   };
 
-  /** Measures the delay of the event loop since the last call. Called by one caller at even intervals. */
+  /**
+   * Measures the delay of the event loop since the last call. Only one caller may use it, at even intervals.
+   */
   measureLoop(): LoopDelay | undefined {
     this.#loop = this.#parts.process.loopDelay();
     return this.#loop;
@@ -242,12 +247,12 @@ export class Metrics {
       gauge("parley_runs", "Unfinished runs of the store, by state.", [
         ...inState(["queued", queued], ["running", running], ["waiting", waiting]),
       ]),
-      gauge("parley_slots", "Runs that may execute at once, in the whole deployment.", slots?.max),
+      gauge("parley_slots", "Runs that may execute at the same time, in the whole deployment.", slots?.max),
       gauge("parley_slots_taken", "Slots that are taken, in the whole deployment.", slots?.taken),
       gauge("parley_lanes", "Sessions with unfinished runs, in the store.", store?.lanes.busy),
       gauge(
         "parley_lane_runs_max",
-        "Unfinished runs of the session with most of them.",
+        "Unfinished runs of the session that has the most of them.",
         store?.lanes.longest,
       ),
       gauge("parley_waits_open", "Runs and callers that wait for a run, in the store.", store?.openWaits),
@@ -255,14 +260,18 @@ export class Metrics {
         ...inState(["pending", pending], ["failed", failed]),
       ]),
       gauge("parley_connections", "Clients that are connected to this process.", connections),
-      gauge("parley_event_loop_delay_seconds", "How late the event loop was, lately.", delays.map(loop)),
+      gauge(
+        "parley_event_loop_delay_seconds",
+        "Recent delay of the event loop, in seconds.",
+        delays.map(loop),
+      ),
       gauge("parley_info", "This program.", [[1, { version }]]),
       { ...cpu, type: "counter" },
       gauge("process_resident_memory_bytes", "Memory of this process.", residentBytes),
       gauge("process_heap_bytes", "Memory that JavaScript objects of this process use.", heapUsedBytes),
       gauge(
         "process_start_time_seconds",
-        "When this process began to measure, since 1970.",
+        "Time at which this process began to measure, in seconds since 1970.",
         this.#startedAt / 1000,
       ),
     ];

@@ -74,7 +74,7 @@ function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
   return value;
 }
 
-/** Converts a node's error to a failure; its message is untrusted text. */
+/** Converts a node's error to a failure. The error's message is untrusted text. */
 function refusalOf(name: string, { error }: NodeSaid): Failure {
   const own = (field: string): string => {
     const value = isObject(error) && Object.hasOwn(error, field) ? error[field] : undefined;

@@ -39,8 +39,8 @@ const LOOK_MS = 30_000;
 /** Maximum time for a message and its answer. */
 const MESSAGES_MS = 5_000;
 /**
- * A node may start `max` runs at once and one more each second. There are fewer paired devices than
- * `usersMax`.
+ * A node may start a burst of `max` runs, then one per second. No node's count is evicted, because `usersMax`
+ * is above the number of paired nodes.
  */
 const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 
@@ -142,7 +142,9 @@ export class NodeHub {
     return admitted;
   }
 
-  /** Makes an admitted connection the node's current one; the returned function ends that. */
+  /**
+   * Makes an admitted connection the node's current one. Call the returned function when the connection ends.
+   */
   join(member: Member, node: Pick<NodeRow, "id" | "name">): () => void {
     const line: NodeLine = {
       node,
@@ -307,7 +309,7 @@ export class NodeHub {
       }
       this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies ProcessMessage);
     } catch (error) {
-      // The caller gets its answer by the timeout of the other process.
+      // The other process answers its caller when the time limit is over.
       world.log.error(
         { err: error, nodeId: call.nodeId },
         "could not send another gateway's command to a node",

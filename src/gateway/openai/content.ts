@@ -14,7 +14,7 @@ export interface Turn {
   readonly name?: string;
 }
 
-/** A message with a known role and unread content. */
+/** A message with a known role, whose content is not parsed yet. */
 export interface Item {
   readonly role: Turn["role"];
   readonly where: string;
@@ -52,7 +52,7 @@ function roleOf(value: unknown, where: string): Result<Turn["role"]> {
   return refuse(`${where}.role`, `must be system, developer, user or assistant, got ${shown(value)}`);
 }
 
-/** Returns the messages of a chat completion, with unread contents. */
+/** Returns the messages of a chat completion. Their contents are not parsed yet. */
 export function chatItems(messages: unknown): Result<Item[]> {
   if (!Array.isArray(messages) || messages.length === 0) {
     return refuse("messages", "must be a list with at least one message");
@@ -80,7 +80,7 @@ function nameOf(value: unknown, where: string): Result<{ name?: string }> {
   return fits ? ok({ name: value }) : refuse(where, `must be a string of 1 to ${NAME_CHARS_MAX} characters`);
 }
 
-/** Returns the input items of a response, with unread contents. A model's reasoning is left out. */
+/** Returns the input items of a response, without a model's reasoning. Their contents are not parsed yet. */
 export function inputItems(input: unknown): Result<Item[]> {
   if (typeof input === "string") return ok([{ role: "user", where: "input", content: input }]);
   if (!Array.isArray(input) || input.length === 0) {

@@ -31,7 +31,10 @@ import { type EndedRun, type Followed, RunFeed, streamRun } from "./run.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
-/** Bytes of all bodies that are read and not yet accepted; beyond it requests must be retried. */
+/**
+ * Maximum bytes of all bodies that are being read or not yet accepted. Above this limit, requests must be
+ * retried.
+ */
 const BODIES_MAX_BYTES = 200 * 1024 * 1024;
 const BODIES_RETRY_MS = 1_000;
 const SESSION_HEADER = "x-parley-session-key";
@@ -162,7 +165,7 @@ function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
   return { runId, sessionKey, agentId, acceptedAt };
 }
 
-/** Accepts the run; a retry with the same idempotency key returns the run that was accepted then. */
+/** Accepts the run. A retry with the same idempotency key returns the run of the first request. */
 async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Followed>> {
   const opening = await openingFor(ctx, asked);
   if (!opening.ok) return opening;
@@ -188,7 +191,7 @@ class OpenAiDoor {
   readonly #deps: BasicDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
-  /** Announced sizes of the bodies in memory. */
+  /** Sum of the announced sizes of the bodies in memory. */
   #bodyBytes = 0;
 
   constructor({ deps, dispatcher }: DoorParts) {

@@ -104,7 +104,10 @@ interface Said {
   readonly system: readonly string[];
 }
 
-/** Splits the items. `keepsHistory`: the session stores its history, so the client's is ignored (OR1). */
+/**
+ * Splits the items. `keepsHistory`: the session stores its history, so the history that the client sent is
+ * ignored (OR1).
+ */
 function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   const last = items.findLastIndex((item) => item.role === "assistant");
   const system = readItems(items.filter((item) => item.role === "system"));

@@ -1,7 +1,7 @@
 // Follows a run for the two OpenAI APIs, and streams it: converts live events to frames, no faster than the
 // reader reads them.
 // OS1: the final text comes from the run's row. Live events only show text earlier, and may be lost.
-// OS2: a slow reader gets fewer and larger pieces; one that takes nothing for a while is cut off.
+// OS2: a slow reader gets fewer and larger pieces; a reader that takes nothing for a while is disconnected.
 // OS3: comments are sent during silence, so that no proxy closes the stream as inactive.
 
 import type { Failure, Result } from "../../core/shapes/errors.ts";

@@ -1,5 +1,6 @@
 // Serves the web page's built files over HTTP, with the headers that restrict it.
-// WP1: only files of that folder are served. Their names come from listing the folder; a request's path is
+// WP1: only files of the built page's folder are served. Their names come from listing the folder; a
+//      request's path is
 // never joined to it.
 // WP2: the page runs its own scripts and styles and connects to its own host only; it can't be framed, and
 // its address, which may have contained a token, is never sent as a referrer.
@@ -43,7 +44,7 @@ export interface Page {
 }
 
 function policyFor(host: string): string {
-  // For some browsers 'self' covers http only: they need the socket's address as well.
+  // For some browsers 'self' covers http only, so the WebSocket's address is listed as well.
   const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : "";
   return [
     "default-src 'none'",

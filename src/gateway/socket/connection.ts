@@ -149,7 +149,7 @@ function readFrame(text: string): { request: RequestFrame } | { bad: BadFrame } 
 /** Methods that may wait for a long time. */
 const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke", "models.test"];
 
-/** Returns the queue of a method. Methods that may wait for a long time use none. */
+/** Returns the queue of a method. Methods that may wait for a long time use no queue. */
 function queueOf(method: string): RequestQueue | undefined {
   const idempotency = idempotencyOf(method);
   if (idempotency === undefined || LONG_METHODS.includes(method)) return undefined;
@@ -468,7 +468,7 @@ export class Connection {
     const letGo = this.#bytes?.hold(size);
     if (letGo === undefined) {
       calls.give(who);
-      return refused("the unanswered requests of this token have too many bytes");
+      return refused("the unanswered requests of this token together exceed the size limit");
     }
     this.#pending++;
     return ok(() => {
@@ -483,7 +483,8 @@ export class Connection {
     request: RequestFrame,
   ): Promise<{ last: Promise<void> } | undefined> {
     await this.#queues[queue];
-    // The embedded store answers without yielding to the event loop: others get a turn between two reads.
+    // The embedded store answers without yielding to the event loop, so other work gets a turn between two
+    // reads.
     if (queue === "read") await this.#parts.world.gather?.();
     return this.#run(request);
   }

@@ -54,7 +54,7 @@ class LiveText {
   masked = "";
   /** Time at which the whole text was last sent, by the monotonic clock. */
   toldAt = Number.NEGATIVE_INFINITY;
-  /** The length of `masked` at that time. */
+  /** The length of `masked` when the whole text was last sent. */
   toldLength = 0;
   timer: Timer | undefined;
   /** Clients that have received all of `masked`. */

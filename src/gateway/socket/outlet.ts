@@ -11,7 +11,7 @@ import type { EventPayloads } from "../../contract/events.ts";
 import type { StateVersion } from "../../contract/frames.ts";
 import { CLOSE, type EventName } from "../../contract/protocol.ts";
 
-/** How an event relates to others that may be held back. */
+/** How an event relates to other events that may be held back. */
 export interface EventMarks {
   /** Events with the same mark replace each other: only the newest matters. */
   readonly replaces?: string;

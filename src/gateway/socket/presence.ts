@@ -1,5 +1,5 @@
 // Owns presence: the list of connected clients.
-// Only callers whose token covers every session see others; all others see themselves.
+// Callers whose token covers every session see all entries; any other caller sees only its own.
 // Changes are sent at most once per interval, and the text of an entry is limited.
 
 import type { PresenceEntry } from "../../contract/frames.ts";
@@ -70,7 +70,7 @@ export function createPresence(
       if (members.delete(member)) note();
     },
     seenBy(member, seesAll) {
-      // This code also runs while the member connects, before it is registered, so it is added here.
+      // The member's own entry is added here, because it is not registered yet while it connects.
       const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
       return [entryOf(member, clock.now(), redactor), ...others];
     },

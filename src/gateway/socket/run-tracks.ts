@@ -36,7 +36,8 @@ export class RunTracks {
   readonly #past = new Map<string, number>();
   readonly #shown = new Set<string>();
   /**
-   * Event numbers are times of the database's clock: any process continues above the numbers of another one.
+   * Event numbers are times of the database's clock: any process continues above the numbers of any other
+   * process.
    */
   readonly #byClock: boolean;
 

@@ -1,8 +1,8 @@
 // Decides where an imported configuration is written, and checks that Parley can start with it. A file that a
 // person wrote is never overwritten: the import becomes the configuration file only if there is none, or if
-// the existing one is an unchanged earlier import. Otherwise it is written beside it as a proposal, once.
-// Settings that would prevent a start are removed and reported. The file is readable only by its owner,
-// because it holds secrets.
+// the existing one is an unchanged earlier import. Otherwise the import is written beside that file as a
+// proposal, once. Settings that would prevent a start are removed and reported. The file is readable only by
+// its owner, because it holds secrets.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -22,7 +22,7 @@ export interface CheckedConfig {
   readonly settings: Settings;
   /** Removed settings, with the reasons. */
   readonly takenOut: readonly string[];
-  /** Environment variables that the configuration needs and that are not set here. */
+  /** Environment variables that the configuration needs and that the import's environment does not set. */
   readonly variables: readonly string[];
 }
 
@@ -123,7 +123,7 @@ export async function writeConfig(
       linkSync(made, path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
-      // Falls back to a rename, because some file systems have no links.
+      // Falls back to a rename, because some file systems do not support links.
       renameSync(made, path);
     }
     return ok(undefined);

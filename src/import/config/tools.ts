@@ -12,7 +12,7 @@ import { compact, noteRest, take } from "./tree.ts";
 const SESSIONS = ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];
 const FILES = ["read", "write", "edit"];
 
-/** Tools by group name, and current names by earlier ones. */
+/** Tools by group name, and current tool names by earlier tool names. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   "group:sessions": [...SESSIONS, "sessions_search", "subagents"],
   "group:fs": FILES,

@@ -1,6 +1,7 @@
 // Finds settings of an imported configuration that could harm this machine if its author is not trusted, and
 // removes those that nobody accepted. Such a setting is written only if it was accepted by name; the report
-// lists all of them. Of a value it shows only the relevant part: hosts, folders, owners, names of variables.
+// lists all of them. The report shows only the relevant part of a value: hosts, folders, owners, names of
+// variables.
 
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -103,7 +104,7 @@ export interface Acceptance {
 /** Returns the configuration without declined settings. */
 function without(file: Tree, declined: readonly Found[]): Tree {
   const kept = structuredClone(file);
-  // From the end, so that list indexes stay valid.
+  // Drops from the end, so that list indexes stay valid.
   for (const { path } of declined.toReversed()) drop(kept, path);
   return kept;
 }
@@ -118,7 +119,10 @@ export async function judgeTrust(
   const known = found.map(({ name }) => name);
   const unknown = names.find((name) => name !== ACCEPT_ALL && !known.includes(name));
   if (unknown !== undefined) {
-    const hint = known.length === 0 ? "Nothing in it needs acceptance." : `There are: ${known.join(", ")}.`;
+    const hint =
+      known.length === 0
+        ? "No setting in this configuration needs acceptance."
+        : `There are: ${known.join(", ")}.`;
     return fail("invalid_argument", `no setting named ${JSON.stringify(unknown)} needs acceptance`, { hint });
   }
   const settings: (TrustedSetting & { accepted: boolean })[] = [];

@@ -14,7 +14,7 @@ import { Output } from "../output.ts";
  * Maximum bytes of output. A command that writes more is stopped, because reading it would block other work.
  */
 export const OUTPUT_RUNAWAY_BYTES = 256 * 1024 * 1024;
-/** Maximum bytes that are kept of a separate error stream, which is only used to find a cause. */
+/** Maximum bytes to keep of a separate error stream, which only serves to find the cause of a failure. */
 const ERRORS_KEPT_BYTES = 4 * 1024;
 
 /** Why the process ended: it exited, exceeded a limit, or was aborted. */
@@ -45,8 +45,8 @@ export interface ProcessPlan {
   /** Stops all processes of the program. May be called more than once. */
   kill(child: ChildProcess): void;
   /**
-   * Called once the process runs. It may stop the process for other reasons. Returns a function that ends the
-   * watch.
+   * Called once the process runs. A watch may stop the process for other reasons. Returns a function that
+   * ends the watch.
    */
   watch?(child: ChildProcess, stop: (why: Ending) => void): () => void;
 }
@@ -83,7 +83,7 @@ function follow(child: ChildProcess, plan: ProcessPlan): Promise<ProcessEnd> {
     let ending: Ending = "ended";
     let over = false;
     const stop = (why: Ending) => {
-      // A slow check may finish after the process.
+      // The watch may call `stop` after the process has exited.
       if (over) return;
       if (ending === "ended") ending = why;
       plan.kill(child);

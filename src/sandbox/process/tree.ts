@@ -76,8 +76,8 @@ export function roughMemory(processes: Tree["processes"]): number {
 }
 
 /**
- * Returns the bytes of memory of these processes, counting each page once. This is slow for much shared
- * memory, which the program controls, so it yields to other work. Stops counting above `bytesMax`.
+ * Returns the bytes of memory of these processes, counting each page once. Yields to other work, because a
+ * program can make this slow with much shared memory. Stops counting above `bytesMax`.
  */
 export async function exactMemory(processes: Tree["processes"], bytesMax: number): Promise<number> {
   let bytes = 0;

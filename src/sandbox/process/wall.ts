@@ -1,5 +1,6 @@
 // Limits the number of processes of each program by a control group, if the gateway runs as root.
-// PW1: a gateway of an ordinary user needs no group, because the limit on a user's processes works there.
+// PW1: a gateway of an ordinary user needs no group, because the kernel limits the processes of an ordinary
+//      user.
 // If no control group can be created (for example in a container), only the watch remains.
 // PW3: the name of a group identifies the process that created it. Another process removes the group only
 // after that one has exited: an empty group may be about to be used.
@@ -59,8 +60,8 @@ function removeQuietly(folder: string): void {
 }
 
 /**
- * Returns the start time of a process, in ticks since the machine started. It distinguishes processes that
- * had the same id.
+ * Returns the start time of a process, in ticks since the machine started. The start time distinguishes
+ * processes that have had the same id.
  */
 function startOf(pid: number | "self"): string | undefined {
   try {

@@ -372,7 +372,7 @@ test("an allowed access names the rule that allowed it", () => {
   const all = { ...CLOSED, mode: "all" as const, agentToAgent: { enabled: true, allow: [] } };
   expect(rule(main, target("agent:main:main", "main"), CLOSED)).toBe("it is its own session");
   expect(rule(main, child, tree)).toBe('it spawned the session (tools.sessions.visibility is "tree")');
-  expect(rule(main, grandchild, tree)).toContain("the session is in its tree");
+  expect(rule(main, grandchild, tree)).toContain("one of its sub-agents spawned the session");
   expect(rule(main, sibling, { ...CLOSED, mode: "agent" })).toBe(
     'same agent, and tools.sessions.visibility is "agent"',
   );

@@ -141,7 +141,7 @@ test("AF1: an existing folder is left unchanged", async () => {
 test("AF1: a file in place of a folder is reported and kept", async () => {
   writeFileSync(join(workspace, ".parley"), "x");
   const written = await writeAttachments(workspace, two(), ID, OWNER);
-  expect(written).toMatchObject({ ok: false, error: expect.stringContaining("no folder") });
+  expect(written).toMatchObject({ ok: false, error: expect.stringContaining("not a folder") });
   expect(readdirSync(workspace)).toEqual([".parley"]);
 });
 

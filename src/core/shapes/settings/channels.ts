@@ -25,8 +25,8 @@ export type GroupPolicy = (typeof GROUP_POLICIES)[number];
 
 /**
  * Modes for a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run reads
- * it between two steps. `interrupt`: it cancels the run. The last two apply only if the run answers the same
- * chat.
+ * it between two steps. `interrupt`: it cancels the run. `steer` and `interrupt` apply only if the run
+ * answers the same chat.
  */
 export const QUEUE_MODES = ["followup", "steer", "interrupt"] as const;
 export type QueueMode = (typeof QUEUE_MODES)[number];
@@ -50,7 +50,7 @@ export interface ThreadBindingSettings {
 /** Settings of one group, room or guild. */
 export interface GroupSettings {
   readonly enabled: boolean;
-  /** Only answer messages that mention the agent or reply to it. */
+  /** True if only messages that mention the agent or reply to it are answered. */
   readonly requireMention: boolean;
   /** Senders that get answers in this group. Absent: all senders. */
   readonly allowFrom?: readonly string[];

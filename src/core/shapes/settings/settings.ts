@@ -150,7 +150,7 @@ export interface AcpRuntime {
   readonly type: "acp";
   /** The program and its arguments; never empty. */
   readonly command: readonly string[];
-  /** Environment variables in addition to the few that every such program gets. */
+  /** Environment variables in addition to the few variables that every such program gets. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute path. Absent: the agent's workspace. */
   readonly cwd?: string;
@@ -180,8 +180,8 @@ export interface AgentSettings extends AnswerLimits {
   readonly tools: ToolFilter;
   readonly subagents: {
     /**
-     * Agents that it may spawn besides itself; `*` means any. From its own `subagents.allowAgents`, or else
-     * the defaults.
+     * Agents that this agent may spawn in addition to itself; `*` means any. From its own
+     * `subagents.allowAgents`, or else the defaults.
      */
     readonly allowAgents: readonly string[];
     /** `<provider>/<model>` for sub-agents that use this agent. */
@@ -234,8 +234,8 @@ export interface StoreSettings {
   readonly dir: string;
   readonly durability: "full" | "normal";
   /**
-   * Database that contains all state and can be shared with other gateways. It contains a password. Absent:
-   * the state is in `dir`.
+   * URL of the database that contains all state and can be shared with other gateways. It may contain a
+   * password. Absent: the state is in `dir`.
    */
   readonly postgresUrl?: string;
 }
@@ -272,7 +272,7 @@ export interface OutgoingHook {
   readonly sessions?: readonly string[];
 }
 
-/** Settings of an external program whose tools agents use, over the Model Context Protocol. */
+/** Settings of an MCP server, an external program whose tools agents use. */
 export interface McpServerSettings {
   /**
    * Lower-case letters, digits, `-` and single `_`. With this rule no server name is a prefix of another
@@ -285,7 +285,8 @@ export interface McpServerSettings {
         readonly command: string;
         readonly args: readonly string[];
         /**
-         * Environment variables in addition to the few that every external program gets. May contain secrets.
+         * Environment variables in addition to the few variables that every external program gets. May
+         * contain secrets.
          */
         readonly env: Readonly<Record<string, string>>;
         /** Absolute path. */
@@ -417,7 +418,7 @@ export interface Settings {
   readonly traces?: TraceSettings;
 }
 
-/** Returns the default agent. It is used wherever no agent is named. */
+/** Returns the default agent, which is used wherever no agent is named. */
 export function defaultAgent(settings: Settings): AgentSettings {
   const found = settings.agents.find((agent) => agent.default) ?? settings.agents[0];
   if (found === undefined) throw new Error("the settings contain no agent");

@@ -97,7 +97,7 @@ export interface DecidedValues {
 
 export class KnownValues {
   readonly #nodes: readonly Node[];
-  /** For each low byte, whether a value starts with a character that has it. */
+  /** For each byte: whether a value starts with a character that has this low byte. */
   readonly #begins = new Uint8Array(256);
   readonly longest: number;
 

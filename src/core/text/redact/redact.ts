@@ -1,6 +1,6 @@
 // Redacts credentials in transcripts and log lines that leave the gateway (I14). Stored data does not change.
 // RD1: redacting twice gives the same result as redacting once.
-// RD2: only text that looks like a credential, or is a known one, changes. Ordinary prose does not.
+// RD2: only text that looks like a credential, or that is a known value, changes. Ordinary prose does not.
 // RD3: the work is linear in the length of the text. See KV1 of src/core/text/redact/known.ts, and SH1 of
 //      src/core/text/redact/shapes.ts.
 // RD5: `beginning` cuts before it redacts, and still leaves no part of a secret at the cut.
@@ -21,7 +21,7 @@ import { MaskStream } from "./stream.ts";
  * unreadable.
  */
 const KNOWN_CHARS_MIN = 6;
-/** Number of characters read after a cut. Nearly every credential is recognised within them. */
+/** Number of characters read after a cut, which is enough to recognise nearly every credential. */
 const MARGIN_CHARS = 1_024;
 /** Characters to read for each character of a line, because several blanks become one. */
 const BLANKS_MAX = 4;
@@ -47,7 +47,7 @@ type Hide = (text: string) => string;
  */
 export class Redactor {
   readonly #forms = new Set<string>();
-  /** Search structure for the known values. It is rebuilt when a text is masked after a value was added. */
+  /** Search structure for the known values. After a value was added, it is rebuilt for the next text. */
   #known: KnownValues | undefined;
   #paceOf: PaceOf = () => () => undefined;
 

@@ -5,7 +5,7 @@
 //      examined character.
 // SH2: a matcher decides within 20,200 characters whether a credential begins. The longest credential that
 //      must be complete is a private key. Any other credential ends before the first character of another
-//      kind. A stream that holds back that many characters can therefore be masked in windows.
+//      kind. A stream that holds back this many characters can therefore be masked in windows.
 // Masked text is not matched again, and no matcher looks back across it.
 
 import {
@@ -234,7 +234,7 @@ export class Scan {
     return end - this.#start === MASK.length && this.#text.startsWith(MASK, this.#start);
   }
 
-  /** Returns the end of the sequence of one kind that begins here or contains this position. */
+  /** Returns the end of the sequence of one kind that begins at this position or contains it. */
   runEnd(of: Kind, from: number): number {
     const first = of.index * RUNS_KEPT;
     this.#work.steps += 1;
@@ -266,7 +266,7 @@ export class Scan {
     const text = this.#text;
     if (at + part.length > text.length && part.startsWith(text.slice(at))) this.#needsMore();
     const found = text.startsWith(part, at);
-    // If this part does not match here, it cannot match after a later mask either.
+    // Count only a found part as examined: a part that is not found cannot match after a later mask either.
     if (found) this.#looked = Math.max(this.#looked, at + part.length);
     return found;
   }
@@ -383,7 +383,7 @@ export class Scan {
 
   /**
    * Matches tokens of Telegram bots, also in URLs after the word "bot". The number of the bot is public and
-   * stays.
+   * is not masked.
    */
   #botToken(at: number): number {
     const digits = /[0-9]+$/.exec(this.#before(at, 11))?.[0].length ?? 0;
@@ -547,7 +547,7 @@ export class Scan {
   }
 }
 
-/** Maximum number of passes over a text. They are repeated, because a new mask may complete another match. */
+/** Maximum number of passes over a text. Another pass is needed if a new mask completes another match. */
 export const PASSES_MAX = 8;
 
 /**

@@ -1,7 +1,7 @@
-// Masks a text that arrives in pieces. The complete output is the same as if the whole text had been masked
-// at once, however it is split.
+// Masks a text that arrives in pieces. However the text is split, the complete output is the same as if the
+// whole text had been masked in one call, and the work is linear in the length of the text.
 // Text that may become part of a credential is held back: at most about 20,500 characters, and in ordinary
-// prose at most the last word. The work is linear in the length of the text, however it is split.
+// prose at most the last word.
 
 import { BASE64, isOf, type Kind, VALUE } from "./kinds.ts";
 import type { KnownValues } from "./known.ts";
@@ -37,7 +37,7 @@ function endOf(kind: Kind, text: string, from: number): number {
   return at;
 }
 
-/** End of a credential as far as it is known, and whether that is final. */
+/** Known end of a credential, and whether this end is final. */
 type TailEnd = readonly [end: number, isDecided: boolean];
 
 function runEnd(kind: Kind, text: string, last: boolean): TailEnd {

@@ -57,8 +57,8 @@ function awsKey(scan: TextScan, from: number): number {
 export const TOKENS: readonly (readonly [string, Body])[] = [
   // JSON Web Tokens.
   ["eyJ", dotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
-  // OpenAI, Anthropic and others that use the same format. A digit is required, because hyphenated words have
-  // none.
+  // OpenAI, Anthropic and others that use the same format. A digit is required, because hyphenated words
+  // contain no digit.
   ["sk-", withDigit],
   ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}live_`, run(ALNUM, 10)] as const]),
   ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}test_`, run(ALNUM, 10)] as const]),

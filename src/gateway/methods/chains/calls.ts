@@ -1,8 +1,8 @@
-// Computes the model calls and tool calls of a chain's runs from the stored messages. Pure. It gets only runs
-// whose steps the viewer sees with their figures, and returns no texts (I9).
+// Computes the model calls and tool calls of a chain's runs from the stored messages. The functions are pure.
+// They get only runs whose steps the viewer sees with their figures, and return no texts (I9).
 // CC1: a model call begins when its run starts, or when the tool calls before it have ended.
-// CC2: a tool call begins with the answer that asks for it. If it may not run in parallel, or the one before
-//      it may not, it begins when that one has ended.
+// CC2: a tool call begins with the answer that asks for it. If the call or the one before it may not run in
+//      parallel, the call begins when the one before it has ended.
 
 import { TOOLS } from "../../../contract/tools.ts";
 import { optional } from "../../../core/optional.ts";
@@ -77,7 +77,7 @@ function callsOfRun(run: Run, messages: readonly CallMessage[], ends: Ends): Cha
   return calls;
 }
 
-/** Returns the runs that have a step of their own, with its id, among these. */
+/** Returns those of the runs that have a step of their own among these steps. */
 export function runsShownIn(steps: readonly ChainStep[], runs: readonly Run[]): Run[] {
   const ids = new Set(steps.map(({ id }) => id));
   return runs.filter(({ runId }) => ids.has(`run:${runId}`));

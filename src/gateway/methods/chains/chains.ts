@@ -1,5 +1,5 @@
-// Owns the methods about chains: the list of active ones, and one chain's steps in order. A chain is visible
-// to a reader who sees one of its sessions, without the others and their figures (I9).
+// Owns the methods about chains: the list of active ones, and one chain's steps in order. A reader who may
+// see one session of a chain sees the chain, but not its other sessions or their figures (I9).
 
 import { operatorKey } from "../../../access/access.ts";
 import { createGate } from "../../../access/token.ts";
@@ -31,7 +31,10 @@ import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 const WINDOW_MINUTES = 60;
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 200;
-/** Maximum number of store pages read for one page of the answer. Its cursor continues after the last one. */
+/**
+ * Maximum number of store pages read for one page of the answer. The answer's cursor continues after the last
+ * store page that was read.
+ */
 const PAGES_MAX = 10;
 /** Maximum number of chains with long, silent work that are appended to the last page. */
 const AT_WORK_MAX = 200;
@@ -42,7 +45,7 @@ const STEPS_MAX = 5_000;
  * Maximum number of transcript entries (model answers and tool results) read to list the calls of a chain.
  */
 const CALLS_MAX = 10_000;
-/** Maximum bytes of these answers. */
+/** Maximum bytes of these transcript entries. */
 const CALL_BYTES_MAX = 8 * 1024 * 1024;
 /** Maximum bytes of the inputs and answers of one chain's runs. */
 const BYTES_MAX = 16 * 1024 * 1024;
@@ -69,7 +72,7 @@ function limitsOf(ctx: CallContext): ChainRow["limits"] {
   };
 }
 
-/** Returns the pairs of sender and recipient of which the reader sees at least one. */
+/** Returns the pairs of sender and recipient in which the reader sees at least one of the two sessions. */
 function talksOf(facts: ChainFacts, chainId: string, sees: Sees): ChainTalk[] {
   const talks = new Map<string, ChainTalk>();
   for (const link of facts.links) {

@@ -53,7 +53,7 @@ import { logging, type World } from "./world.ts";
 
 let knownTimeZone: string | undefined;
 
-/** Returns the machine's IANA time zone. The runtime reads it once, at its start. */
+/** Returns the machine's IANA time zone. Node reads it only once, at its start. */
 function timeZone(): string {
   knownTimeZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
   return knownTimeZone;
@@ -81,7 +81,7 @@ export interface AppOptions {
    * failure.
    */
   readonly stop?: AbortSignal | undefined;
-  /** Opens a demo beside the gateway. Absent if there is no demo. */
+  /** Opens a separate gateway for a demo. Absent if there is no demo. */
   readonly openDemo?: OpenDemo;
 }
 
@@ -346,7 +346,7 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   });
 }
 
-/** Starts delivery, and the watch over the clock that it uses. Returns a function that stops the watch. */
+/** Starts delivery, and the clock watch that wakes it. Returns a function that stops the watch. */
 async function startOutbox(of: {
   engine: Engine;
   outbox: DeliveryWorker;
@@ -361,7 +361,7 @@ async function startOutbox(of: {
   return () => watch.stop();
 }
 
-/** Opens the store and its readable copies. */
+/** Opens the store and its JSONL copies. */
 async function openRecords(options: AppOptions, undo: (() => Promise<void>)[]) {
   const store = watchWrites(await openStore(options));
   undo.push(() => store.close());

@@ -63,7 +63,7 @@ export interface Loaded {
   readonly settings: Settings;
   /** Warnings, which do not prevent the start. */
   readonly warnings: readonly string[];
-  /** Path of the configuration file, which may not exist. */
+  /** Path of the configuration file, even if the file does not exist. */
   readonly path: string;
   readonly exists: boolean;
   readonly agentSources: AgentSources;
@@ -121,7 +121,7 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
   return ok({ settings, problems: told, warnings, literals });
 }
 
-/** Returns the path of the configuration file, which may not exist. */
+/** Returns the path of the configuration file, even if the file does not exist. */
 export function configPathOf({ configPath, env, home }: LoadOptions): string {
   const named = configPath ?? (env.PARLEY_CONFIG || undefined);
   return named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
@@ -151,10 +151,7 @@ function readFile(path: string, named: boolean): Result<string | undefined> {
   try {
     const { size } = statSync(path);
     if (size <= FILE_MAX_BYTES) return ok(readFileSync(path, "utf8"));
-    return fail(
-      "invalid_config",
-      `${path} is ${size} bytes; a configuration file has at most ${FILE_MAX_BYTES}`,
-    );
+    return fail("invalid_config", `${path} is ${size} bytes; the maximum is ${FILE_MAX_BYTES}`);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" && !named) return ok(undefined);
@@ -223,7 +220,7 @@ function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
   if (meant !== undefined) parent[key] = meant;
 }
 
-/** `port: "${PORT}"` means a number: converts a text from a variable to the expected type. */
+/** Converts a text from a variable to the expected type: `port: "${PORT}"` becomes a number. */
 function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet<string>): void {
   const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
   const key = path.at(-1);
@@ -420,7 +417,7 @@ function patternWarnings({ agents, tools }: Settings): string[] {
     });
 }
 
-/** A file with the ending of JSON beside the missing file is probably meant, but never read. */
+/** Warns about a `.json` file in place of the missing `.json5` file: it is never read. */
 function nameWarnings(path: string): string[] {
   const meant = path.replace(/5$/, "");
   return existsSync(meant) ? [`${meant} is not read. Rename it to ${basename(path)}.`] : [];
@@ -434,7 +431,7 @@ function modeWarnings(path: string, literals: Tree): string[] {
   ];
 }
 
-/** Whether the file contains a secret in plain text, also as a variable's fallback. */
+/** Whether the file contains a secret in plain text, including a variable's fallback. */
 function holdsSecret(value: unknown, path: Path = []): boolean {
   if (typeof value === "string") {
     return isSecretPath(path) && withoutReferences(value) !== "";

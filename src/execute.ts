@@ -188,7 +188,7 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
 }
 
 /**
- * Runs a turn of an ACP agent. Its program can't be contained, so a session that requires a sandbox is
+ * Runs a turn of an ACP agent. The agent's program cannot run in a sandbox, so a session that requires one is
  * refused.
  */
 async function executeAcp(
@@ -218,7 +218,9 @@ async function executeAcp(
   return factsOf(await turn, { ref: agent.model });
 }
 
-/** Returns a tool's name for a trace. A name that the model invented is model text, so it is not shown. */
+/**
+ * Returns a tool's name for a trace. A name that the model invented could be any text, so it is not shown.
+ */
 function tracedName(name: string, tools: readonly ToolSpec[]): string {
   return tools.some((tool) => tool.name === name) ? name : "unknown";
 }

@@ -163,7 +163,7 @@ async function checkStore(settings: Settings["store"]): Promise<StoreReport> {
   return checkStoreDir(settings);
 }
 
-/** Describes a PostgreSQL store without opening it as a gateway. */
+/** Describes a PostgreSQL store without starting a gateway on it. */
 export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
   const { inspectPostgres } = await import("./store/postgres/inspect.ts");
   const { StoreProblem } = await import("./store/problems.ts");

@@ -60,7 +60,7 @@ export function withFields(log: Log, fields: object): Log {
   return everyLevel((level) => (more, text) => log[level]({ ...fields, ...more }, text));
 }
 
-/** Returns the same world with a log that adds these fields, such as the subject or the part of its lines. */
+/** Returns the same world with a log that adds these fields to each line, for example `part`. */
 export function logging(world: World, fields: object): World {
   return { ...world, log: withFields(world.log, fields) };
 }
@@ -73,7 +73,7 @@ export function idsOf(run: { runId: string; sessionKey: string; chainId: string 
 
 const rankOf = (level: string): number => pino.levels.values[level] ?? Number.POSITIVE_INFINITY;
 
-/** Drops lines below the level of their part. */
+/** Returns a log that drops lines below the level of their part. */
 function byPart(log: Log, level: string, parts: Readonly<Record<string, string>>): Log {
   const least = new Map(Object.entries(parts).map(([part, its]) => [part, rankOf(its)]));
   const leastElse = rankOf(level);
@@ -99,8 +99,8 @@ export function realWorld(options: LogOptions = {}): World {
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
   const isSplit = Object.keys(parts).length > 0;
-  // Waits for two rounds of the event loop, because after one round alone the groups are smaller. A round of
-  // an idle loop takes some microseconds.
+  // Waits for two rounds of the event loop, because one round alone handles less of the arrived input. A
+  // round of an idle loop takes some microseconds.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   redactor.pacedBy(createPaces({ clock: plainClock, gather }));
   return {

@@ -21,7 +21,7 @@ test.each([
 test("a file larger than a megabyte is not read", () => {
   const [problem] = config().problems(`{} // ${"x".repeat(1024 * 1024)}`);
   expect(problem).toBe(
-    "HOME/.parley/parley.json5 is 1048582 bytes; a configuration file has at most 1048576",
+    "HOME/.parley/parley.json5 is 1048582 bytes; the maximum is 1048576",
   );
 });
 

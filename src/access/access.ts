@@ -89,7 +89,7 @@ export function sessionViewer(chain: SpawnChain, settings: Settings): Viewer {
   return { kind: "session", ...identityOf(chain, settings) };
 }
 
-/** Returns the session whose identity the viewer has, if any. */
+/** Returns the session as which the viewer acts, if any. */
 function identityIn(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }
@@ -104,7 +104,7 @@ export function isPerson(viewer: Viewer): boolean {
   return viewer.kind === "operator" && agentIn(viewer) === undefined;
 }
 
-/** Returns a canonical key as this viewer may use it: an agent's own main session is `main`. */
+/** Returns a canonical key in the form that this viewer uses: an agent's own main session is `main`. */
 export function shownKey(ctx: AccessContext, viewer: Viewer, key: string): string {
   return displayKey(key, agentIn(viewer), keyRulesOf(ctx.settings));
 }
@@ -172,8 +172,8 @@ export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access,
 }
 
 /**
- * Whether a viewer may read the receipt of a message. The message's parties may, and operators who may see
- * one party.
+ * Whether a viewer may read the receipt of a message. Its sender and its recipient may, and so may an
+ * operator who sees one of the two.
  */
 export async function seesReceipt(
   ctx: AccessContext,

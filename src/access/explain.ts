@@ -1,5 +1,5 @@
-// Explains whether A may do something to B: the rules that apply, and the one that decides. Each rule is
-// evaluated by the function that the access itself uses, in the same order; the first refusal decides. The
+// Explains whether A may do something to B: the rules that apply, and the one that decides. The rules are
+// evaluated by the same functions and in the same order as for a real access; the first refusal decides. The
 // answer describes the current state; a temporary reason is marked.
 
 import { optional } from "../core/optional.ts";
@@ -36,7 +36,9 @@ export interface ExplainQuestion {
   readonly accesses: readonly Explained[];
   readonly now: number;
   readonly redactor: Redactor;
-  /** Returns the name under which the reader may see a waiting session. */
+  /**
+   * Returns the key to show for a session in a wait cycle, or a placeholder if the reader must not see it.
+   */
   shown(key: string): string;
 }
 
@@ -91,13 +93,14 @@ async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Pro
   const flow = run?.flow && (await getFlow(ctx.db, run.flow.flowId));
   const inside = refuseToPartner(flow, { from: viewer.key, to: session.key });
   if (!inside.ok) {
-    const rule = "it is in a conversation with the session: its reply itself is the message to it";
+    const rule =
+      "the running turn belongs to a conversation with this session: its reply is sent there anyway";
     checks.push({ of: "open_flow", allowed: false, rule, code: inside.code, now: true });
   }
   const policy = sendVerdict(ctx.settings, session);
   checks.push(
     policy.allowed
-      ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block it" }
+      ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block the send" }
       : { of: "send_policy", allowed: false, rule: policy.error, code: "send_denied" },
   );
   const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, {
@@ -107,7 +110,7 @@ async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Pro
   if (!free.ok) {
     const { cycle } = free.details as { readonly cycle: readonly string[] };
     const path = cycle.map(shown).join(" -> ");
-    const rule = `waiting for the reply would close a cycle: ${path}; with timeoutSeconds: 0 it may be sent`;
+    const rule = `waiting for the reply would close a cycle: ${path}; use timeoutSeconds: 0`;
     checks.push({ of: "wait_cycle", allowed: false, rule, code: free.code, now: true });
   }
   return checks;

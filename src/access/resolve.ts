@@ -39,7 +39,7 @@ export interface SessionTarget {
 /** Maximum number of sessions that are read to suggest a key. */
 const SUGGESTED_FROM_MAX = 200;
 const SUGGESTED_MAX = 5;
-/** Maximum number of sessions of one label that are read and listed. */
+/** Maximum number of sessions with one label that a lookup reads and lists. */
 const LABELLED_MAX = 50;
 const ANY_UUID = "00000000-0000-4000-8000-000000000000";
 const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -138,8 +138,8 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
   const seen = isOpen ? await labelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
-    // No session that the viewer sees has this label. It may be the label of any session of that agent, so
-    // the refusal is the one for an unknown session of the agent.
+    // The viewer sees no session with this label. Any session of that agent could have it, so the viewer gets
+    // the refusal for an unknown session of the agent.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
     const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
     return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
@@ -147,7 +147,7 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
   if (second === undefined) return ok(first);
   const keys = seen.map((session) => shownKey(ctx, viewer, session.key));
   return fail("label_ambiguous", `${seen.length} sessions have the label ${JSON.stringify(wanted)}`, {
-    hint: `Name one by sessionKey: ${keys.join(", ")}`,
+    hint: `Give one of these as sessionKey: ${keys.join(", ")}`,
     details: { keys },
   });
 }
@@ -164,7 +164,7 @@ async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true
   if (!verdict.allowed) return refusal(lookup, verdict);
   const closest = await suggestKeys(lookup);
   return fail("session_not_found", `no session ${JSON.stringify(lookup.wanted)}`, {
-    hint: closest.length > 0 ? `Closest: ${closest.join(", ")}.` : "sessions_list shows what there is.",
+    hint: closest.length > 0 ? `Closest: ${closest.join(", ")}.` : "sessions_list shows what you can see.",
     details: { closest },
   });
 }

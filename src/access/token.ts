@@ -1,6 +1,6 @@
-// Decides which sessions, agents and data of the gateway a token covers. A session may be deleted already, if
-// the question is about an event, run or delivery. `core/rules/visibility` decides by token and key only. A
-// node has access to no session.
+// Decides which sessions, agents and data of the gateway a token covers, by token and session key only
+// (`core/rules/visibility`): the session of an event, run or delivery may have been deleted already. A node
+// has access to no session.
 
 import { hasScope } from "../core/rules/scopes.ts";
 import { type Access, decideAccess } from "../core/rules/visibility.ts";

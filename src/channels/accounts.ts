@@ -45,7 +45,10 @@ export interface Ear {
 
 /** Thrown by `listen`. The message is for an operator and must not contain secrets. */
 export class ListenProblem extends Error {
-  /** True if only a change of the settings or at the platform can help. Retries are then rare. */
+  /**
+   * True if retries cannot help until the settings or the platform's account is changed. Retries are then
+   * rare.
+   */
   readonly lasting: boolean;
   constructor(message: string, lasting = false) {
     super(message);
@@ -227,7 +230,7 @@ class Keeper {
   #say(level: "warn" | "error", why: string, fields: object): void {
     const isNews = this.#said?.why !== why || this.#said.level !== level;
     this.#said = { level, why };
-    this.#parts.world.log[isNews ? level : "debug"](fields, "listening failed; it is retried");
+    this.#parts.world.log[isNews ? level : "debug"](fields, "listening failed; Parley will retry");
   }
 
   async #leave(): Promise<void> {

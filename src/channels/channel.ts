@@ -1,6 +1,7 @@
 // Defines the interface of a channel: a messaging platform that people use to write to agents, and that
 // receives texts for people.
-// CH1: a message is stored before the platform gets its acknowledgment (I2): `receive` has then resolved.
+// CH1: the platform gets the acknowledgment of a message only after `receive` has resolved and so stored it
+//      (I2).
 // CH2: a failing channel does not affect the others. It throws from `listen`, or returns an outcome, with a
 //      clear message that contains no secrets.
 // A channel contains no product rules: inbound.ts decides which messages get an answer, in which session and
@@ -30,7 +31,7 @@ export interface OutgoingMessage {
 /** Outcome of one attempt to deliver a text (I5). */
 export type DeliveryOutcome =
   | { readonly kind: "sent" }
-  /** The text was certainly not delivered. It may be sent again. */
+  /** The text was certainly not delivered. A retry is safe. */
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
   /** The text was certainly not delivered, and a retry cannot help. */
   | { readonly kind: "refused"; readonly error: string }
@@ -89,9 +90,7 @@ export interface InboundMessage {
   readonly nativeCommand?: boolean;
   /** The sender forwarded another person's message. */
   readonly forwarded?: boolean;
-  /**
-   * Name of the account in `/command@name`. If absent, such a command is for us if the account is mentioned.
-   */
+  /** Name of the account in `/command@name`. If absent, such a command counts if the account is mentioned. */
   readonly accountName?: string;
 }
 
@@ -138,7 +137,7 @@ export interface Channel {
   readonly accounts?: readonly Account[];
   /** Shows a typing indicator for some seconds. Failures are ignored. */
   typing?(route: Route): Promise<void>;
-  /** Creates a thread for a separate conversation, below or beside this chat. Absent if not supported. */
+  /** Creates a thread for a separate conversation, in this chat or next to it. Absent if not supported. */
   openThread?(at: Route, title: string): Promise<Result<OpenedThread>>;
   /** Answers a request from the platform. Resolves after the messages in the request are stored. */
   called?(call: PlatformCall): Promise<PlatformAnswer>;

@@ -74,7 +74,7 @@ export function readCommand(message: InboundMessage): CommandCall | undefined {
   return parseCommand(message.text, { isOurs, fromMenu: nativeCommand });
 }
 
-/** Returns the reason why this person may not use this command here. Undefined if they may. */
+/** Returns the reason why this person is not allowed to use this command here, or undefined. */
 function refusalOf(request: CommandRequest): string | undefined {
   const word = findCommand(request.command);
   if (word?.ownerOnly === true && !request.sender.isOwner) return `/${word.name} is for owners only.`;

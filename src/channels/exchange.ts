@@ -2,7 +2,7 @@
 // interprets the response.
 // HX1: a failed request says whether the server may have received it (I5). A request is sent only after the
 //      connection is established and, with TLS, the server is verified.
-// HX2: each request has its own connection, unless an agent is given: the server could close a reused
+// HX2: each request has its own connection, unless an HTTP agent is given: the server could close a reused
 //      connection while the request is in progress.
 // One time limit covers the whole request, redirects are not followed, and the size of an answer is limited.
 // HX4: an error message contains neither the address nor a header, because they may contain a token.
@@ -28,7 +28,7 @@ interface RequestParts extends Pick<Destination, "purpose" | "configured"> {
   readonly headers?: Readonly<Record<string, string>>;
   /** JSON body, which is sent with POST. If absent, the request is a GET. */
   readonly body?: string;
-  /** Reuses connections. If absent, the request gets a new connection. */
+  /** HTTP agent that reuses connections. If absent, the request gets a new connection. */
   readonly agent?: PlainAgent | SecureAgent;
 }
 

@@ -48,7 +48,7 @@ export class HookPace {
     this.#put(name, { ...HEALTHY, underWay: this.#of(name).underWay });
   }
 
-  /** Records a failure. `afterMs`: pause that the receiver requested. */
+  /** Records a failure. `afterMs`: the pause that the receiver requested. */
   failed(name: string, now: number, afterMs = 0): void {
     const program = this.#of(name);
     // Concurrent requests fail together and count once.

@@ -1,7 +1,7 @@
-// Handles incoming messages of channels: each becomes part of exactly one run.
-// A sender who may not write leaves nothing stored, except that a stranger leaves one entry in a list of
-// limited length (core/rules/inbound-policy). A message is stored once, even if another process, a restart or
-// a redelivery brings it again. When `receive` resolves, the message is stored.
+// Handles incoming messages of channels: each becomes part of exactly one run. Nothing is stored from a
+// sender who is not allowed to write, except for one entry for a stranger in a list of limited length
+// (core/rules/inbound-policy). A message is stored once, even if another process, a restart or a redelivery
+// brings it again. When `receive` resolves, the message is stored.
 // IN3: messages of one person in one chat are processed in order. Nobody waits for the files of another
 //      person.
 // IN4: a failed command is reported as failed, and does not block later messages.
@@ -88,7 +88,8 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
   if (command !== undefined) return takeCommand(parts, admitted);
   const target = await targetOf(parts, admitted);
   const media = message.edit === undefined ? await reader.read(message.media, target) : NO_MEDIA;
-  // If the commit failed, the message may still be stored. The next start removes files that are not needed.
+  // If the commit failed, the message may still be stored. At its next start, the gateway removes files that
+  // are not needed.
   const isKept = await engine.commit((unit) => keepMessage(parts, unit, admitted, { media, ...target }));
   if (!isKept) await reader.drop(media, target);
 }
@@ -111,7 +112,7 @@ export function openInbound(parts: InboundParts): Inbound {
   };
   return {
     async receive(message) {
-      // Admission runs here, too, so that messages of one sender are decided in order.
+      // Admission runs in this queue, too, so that messages of one sender are decided in order.
       await inTurn(burstKeyOf(message), async () => {
         const admitted = await admit(message);
         if (admitted !== undefined) await take(parts, reader, admitted);

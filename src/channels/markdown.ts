@@ -40,7 +40,7 @@ interface Page {
   readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];
   /** Kinds of the marks that are open at the moment. */
   readonly open: MarkKind[];
-  /** Indentation for the further lines of a list item. */
+  /** Indentation for the following lines of a list item. */
   indent: string;
 }
 

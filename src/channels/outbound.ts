@@ -74,7 +74,7 @@ export interface DeliveryWorker {
   stop(): Promise<void>;
 }
 
-/** Combines two workers to one. */
+/** Combines two workers into one. */
 export function both(first: DeliveryWorker, second: DeliveryWorker): DeliveryWorker {
   return {
     start: async () => void (await Promise.all([first.start(), second.start()])),
@@ -94,7 +94,7 @@ interface OutboxParts {
   /** Id of this process. */
   readonly owner: string;
   /**
-   * True if other processes deliver, too: only attempts of dead processes are then settled. Default false.
+   * True if other processes deliver, too. Then only attempts of dead processes are settled. Default false.
    */
   readonly shared?: boolean;
   /** Delivers only this class of deliveries. Default: all classes. */
@@ -214,8 +214,8 @@ export class OutboxWorker implements DeliveryWorker {
   #wakeAt(atMs: number | undefined): void {
     this.#timer?.cancel();
     if (atMs === undefined || this.#state !== "open") return;
-    // The due delivery is in progress, or waits for one in progress. The end of that one starts the next
-    // check.
+    // The due delivery is in progress, or waits for one in progress. When that one ends, the next check
+    // starts.
     if (this.#underWay.size > 0 && atMs <= this.#parts.world.clock.now()) return;
     this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
   }

@@ -9,7 +9,7 @@ import type { Channel } from "./channel.ts";
 /** Time limit for creating a thread. */
 const OPEN_MS = 30_000;
 
-/** Creates the service that opens threads. `channels` may be filled later. */
+/** Creates the service that opens threads. `channels` can be filled later. */
 export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }: World): Threads {
   return {
     has: (id) => channels.get(id)?.openThread !== undefined,

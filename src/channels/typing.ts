@@ -10,7 +10,7 @@ import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 
-/** Interval of repeating it: platforms show a typing indicator for about five seconds. */
+/** Interval of the calls: platforms show a typing indicator for about five seconds. */
 const AGAIN_MS = 4_000;
 const SHOWN_MAX_MS = 15 * 60_000;
 const RUNS_MAX = 64;
@@ -51,7 +51,7 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     shown.set(runId, { untilMs: clock.now() + SHOWN_MAX_MS });
     const run = await getRun(db, runId).catch(() => undefined);
     const { route } = run ?? {};
-    // A run in a conversation between sessions does not answer a person, so it shows none.
+    // A run in a conversation between sessions does not answer a person, so it shows no indicator.
     if (route === undefined || route.channel === WEBCHAT || run?.flow !== undefined) return end(runId);
     await show(runId, route);
   };

@@ -19,7 +19,10 @@ import { sweep } from "./sweep.ts";
 const RECEIVER = "the receiver";
 /** Time limit from the first attempt to connect to the last byte that is read. */
 const TIMEOUT_MS = 10_000;
-/** Maximum number of bytes to read and discard from a response body. A connection with more is closed. */
+/**
+ * Maximum number of bytes to read and discard from a response body. If the body is longer, the connection is
+ * closed.
+ */
 const BODY_BYTES_MAX = 64 * 1024;
 /** Status codes that mean a temporary refusal. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
@@ -92,7 +95,7 @@ async function post(
       drain(answer, end);
     });
     request.on("error", (error) => {
-      // If a status was received, it decides, even if the rest of the response was lost.
+      // If a status was received, it determines the outcome, even if the rest of the response was lost.
       if (!isAnswered) outcome = { kind: "retry", error: brokenWords(RECEIVER, reached(), error) };
       end();
     });

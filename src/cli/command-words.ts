@@ -27,7 +27,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
 };
 const NAME = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|").replaceAll(".", "\\.")})\\b`, "g");
 
-/** Error codes about tools. Their hints list tools, so they stay as they are. */
+/** Error codes about tools. Hints with these codes list tools, so the hints stay unchanged. */
 const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
 
 /** Returns the failure with commands in its hint, and in its message if that ends with the hint. */

@@ -1,5 +1,5 @@
-// A command's connection to the gateway: finds the address, opens the connection and closes it.
-// An unreachable gateway or a lost connection is returned as a failure, with a hint how to start a gateway.
+// A command's connection to the gateway: finds the address, opens the connection and closes it. An
+// unreachable gateway or a lost connection is returned as a failure, with a hint on how to start a gateway.
 
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../contract/client/node.ts";
 import type { RequestParams } from "../contract/client/types.ts";

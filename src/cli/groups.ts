@@ -113,14 +113,14 @@ function addJobOptions(command: Command): void {
     "--deliver <place>",
     "Deliver replies to a session, such as main, or to a chat in --channel",
   );
-  addRouteOptions(command, "Deliver over webchat, last or a configured channel (default: webchat)");
+  addRouteOptions(command, "Deliver over this channel: webchat, last or a configured one (default: webchat)");
   command.option("--model <model>", "Use this <provider>/<model> instead of the agent's");
   command.option("--thinking <level>", "Use this thinking level instead of the agent's");
   command.option("--timeout <seconds>", "Stop a run after this duration (0: never)", amount("--timeout", 0));
   command.addOption(
     new Option(
       "--missed <policy>",
-      "After a downtime of the gateway, run missed dates once, or skip them",
+      "After downtime, run the job once for all missed dates, or skip them",
     ).choices(["once", "skip"]),
   );
 }
@@ -174,7 +174,7 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
   on(list, async () => (await commands()).listChannels);
   const add = group.command("add").argument("[channel]", "telegram, discord, whatsapp, signal or imessage");
   add.description("Set up an account, step by step");
-  add.option("--account <name>", "Add a further account of the channel, with this name");
+  add.option("--account <name>", "Add another account of the channel, with this name");
   add.option(
     "--set <key=value...>",
     "Give these values instead of answering questions; ${NAME} is read from the environment",
@@ -275,10 +275,10 @@ export function addAttention(parent: Command, on: (command: Command, load: Load)
   const inbox = parent
     .command("inbox")
     .description("List sessions by state: needs you, running, waiting, failed, done");
-  inbox.option("--limit <n>", "Print at most this many of each group", amount("--limit", 1), 20);
+  inbox.option("--limit <n>", "Print at most this many items of each group", amount("--limit", 1), 20);
   const hook = new Option("--hook <program>", "Run as the hook of this joined program: print new messages");
   inbox.addOption(hook.choices(PROGRAMS));
-  inbox.option("--joined <handle>", "Session of the hook or the window");
+  inbox.option("--joined <handle>", "Name under which the program of the hook or the window has joined");
   inbox.option(
     "--window <n>",
     "Wake this window of a joined program when a message waits",

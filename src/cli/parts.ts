@@ -15,11 +15,13 @@ import type {
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
-  /** Stops waiting for an unreachable database. Absent: an unreachable database fails at once. */
+  /**
+   * Stops waiting for an unreachable database. If absent, an unreachable database is an immediate failure.
+   */
   readonly stop?: AbortSignal;
   /** Default: `PARLEY_CONFIG`, else `~/.parley/parley.json5`. */
   readonly configPath?: string;
-  /** Overrides the configuration. 0: any free port. */
+  /** Overrides the configuration. 0 means any free port. */
   readonly port?: number;
   /** Overrides the configuration. */
   readonly host?: string;
@@ -34,7 +36,7 @@ export interface RunningGateway {
   /** `http://host:port` */
   readonly httpUrl: string;
   readonly token: string;
-  /** The token is the generated one in the store directory, not from configuration or environment. */
+  /** True for the token that was generated in the store directory; false for a configured one. */
   readonly tokenIsGenerated: boolean;
   readonly settings: Settings;
   readonly configPath: string;
@@ -82,9 +84,9 @@ export interface StoreFacts {
   /** `version` is absent if the store does not exist. `known`: the version that this program writes. */
   readonly schema: { readonly version?: number; readonly known: number };
   readonly holds?: { readonly tally: StoreTally; readonly bytes: number };
-  /** Embedded: whether a gateway uses it. */
+  /** For an embedded store: text that says whether a gateway uses the store. */
   readonly use?: string;
-  /** PostgreSQL: includes gateways that stopped recently. */
+  /** For a PostgreSQL store: its gateways, including those that stopped recently. */
   readonly processes?: readonly StoreProcess[];
 }
 
@@ -116,7 +118,7 @@ export interface StoreRecovery extends StoreMove {
 export interface MoveWatch {
   /** Cancels the move and undoes its changes. */
   readonly signal: AbortSignal;
-  /** Called now and then with the number of rows so far. */
+  /** Called periodically with the number of rows so far. */
   copied(rows: number): void;
 }
 
@@ -165,7 +167,7 @@ export interface ImportWanted {
   readonly dryRun: boolean;
   /** Names of settings that the user accepts, or `all`. */
   readonly accept: readonly string[];
-  /** Asks about each setting that is not accepted. Absent: they are left out. */
+  /** Asks about each setting that is not accepted. If absent, such settings are left out. */
   readonly ask?: (setting: { readonly name: string; readonly text: string }) => Promise<Result<boolean>>;
   /** Stops the import after the current session. */
   readonly signal: AbortSignal;
@@ -270,14 +272,14 @@ export interface CliParts {
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
-  /** Tests the backend (and image) of an agent's settings. Absent: the test is not available. */
+  /** Tests the backend (and image) of an agent's settings. Absent if the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
-  /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent: this test is not available. */
+  /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent if the test is not available. */
   inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<ModelReport>;
   /** Returns the packages that the settings need but that are not installed, and how to install them. */
   missingFor?(settings: Settings): Promise<string | undefined>;
-  /** Starts and stops every outside MCP server of the settings. Absent: the test is not available. */
+  /** Starts and stops every outside MCP server of the settings. Absent if the test is not available. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
-  /** Tests each account at its platform. Absent: the test is not available. */
+  /** Tests each account at its platform. Absent if the test is not available. */
   inspectChannels?(accounts: readonly ChannelAccount[]): Promise<ChannelReport[]>;
 }

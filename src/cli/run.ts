@@ -62,7 +62,10 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
   const send = parent.command("send").argument("<message>");
   send.description("Send a message to a session, or a text to a chat of a channel");
-  send.option("--session <key>", "Send to this session (with --channel: only record the text there)");
+  send.option(
+    "--session <key>",
+    "Send to this session (with --channel: only record the text in this session)",
+  );
   addRouteOptions(send, "Send the text to a chat of this channel, without a run");
   send.option("--to <chat>", "Send to this chat of --channel");
   send.option("--wait <seconds>", "Wait at most this long for the reply and print it", amount("--wait", 0));
@@ -84,7 +87,9 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
     async () => (await import("./commands/agents.ts")).listAgents,
   );
   const usage = parent.command("usage").description("Show tokens and cost");
-  usage.addOption(new Option("--by <group>", "Group lines by this").choices(USAGE_GROUPS).default("agent"));
+  usage.addOption(
+    new Option("--by <group>", "Group the usage by this").choices(USAGE_GROUPS).default("agent"),
+  );
   usage.option("--days <n>", "Count this many days, including today (UTC)", amount("--days", 1), 30);
   usage
     .option("--agent <id>", "Count only this agent")
@@ -137,7 +142,7 @@ function addJoin(parent: Command, on: (command: Command, load: Load) => void): v
   join.option("--session <name>", "Name of the session (default: from the program and the folder)");
   const wake = new Option(
     "--wake <how>",
-    "If a message arrives for an idle window: notify you, or also continue its conversation",
+    "When a message arrives for an idle window, notify you, or also continue the window's conversation",
   );
   join.addOption(wake.choices(WAKES));
   join.option(
@@ -222,7 +227,7 @@ async function checkUrl(url: string | undefined): Promise<void> {
   if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
 }
 
-/** Returns the error about a word that is no command of this group, with the command that is most like it. */
+/** Returns the error about an unknown command of a group, with the most similar command. */
 function unknownCommand(group: Command, word: string): CommanderError {
   const names = group.commands.map((command) => command.name());
   const [nearest] = nearestNames(word, names, 1);
@@ -276,7 +281,7 @@ export function buildProgram(
   );
   program.option(
     "--token <token>",
-    "Use this token (default: PARLEY_TOKEN, the configuration, the store directory)",
+    "Use this token (default: from PARLEY_TOKEN, the configuration or the store directory)",
   );
   program.helpOption("-h, --help", "Show help");
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();

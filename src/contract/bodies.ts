@@ -16,7 +16,7 @@ import {
   text,
 } from "./schema.ts";
 
-/** The body of one kind of HTTP request, as its senders, its handler and the documentation need it. */
+/** The entry of one kind of HTTP request. Its senders, its handler and the documentation use it. */
 interface BodySpec {
   /** One sentence for the documentation. */ readonly summary: string;
   readonly body: ObjectSchema;

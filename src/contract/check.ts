@@ -1,8 +1,8 @@
-// Checks values against the schemas of the contract. The errors tell the caller what to change.
-// An unknown field is reported with the nearest valid name, an invalid value with the expected one.
-// The result has only the fields that handlers read: ignored and inherited fields are left out.
-// Depth is checked before any recursive walk.
-// V4: a limit on characters counts stored characters, because one visible character can consist of a million.
+// Checks values against the schemas of the contract. The errors tell the caller what to change. An unknown
+// field is reported with the nearest valid name, an invalid value with the expected one. The result has only
+// the fields that handlers read: ignored and inherited fields are left out. Depth is checked before any
+// recursive walk.
+// V4: a limit on characters counts UTF-16 units, because one visible character can consist of a million.
 
 import type { Validator } from "typebox/schema";
 import { isObject } from "../core/json.ts";

@@ -27,7 +27,7 @@ import {
 const ofRun = {
   runId: text(),
   sessionKey: text(),
-  seq: number("Increases with each event of a run, also if a resumed run starts its text again."),
+  seq: number("Increases with each event of a run, even if a resumed run starts its text again."),
 };
 
 const CHAT_MESSAGE = named(

@@ -45,7 +45,7 @@ const WIRE_ERROR = named(
         mapOf(anything),
         "`code`: the detailed code ([ERRORS.md](ERRORS.md)). Other fields: facts about the failure.",
       ),
-      retryable: flag("Whether the same request may succeed later."),
+      retryable: flag("True if the same request can succeed later."),
       retryAfterMs: number("Time to wait before a retry, in ms."),
     },
   ),
@@ -61,7 +61,7 @@ export type ResponseFrame = Of<typeof RESPONSE_FRAME>;
 
 const STATE_VERSION = named(
   "StateVersion",
-  "Version numbers of presence and health. Each change increases one.",
+  "Version numbers of the presence list and of the health. Each change increases one of them.",
   object({ presence: number(), health: number("Version of the health.") }),
 );
 export type StateVersion = Of<typeof STATE_VERSION>;

@@ -9,7 +9,7 @@ import type { MethodName, ParamsOf } from "./methods.ts";
  */
 type Idempotency = "none" | "optional" | "required" | "run";
 
-/** The values of this table that the params of a method allow. */
+/** The entries that are valid for a method with these params. */
 type OfParams<P> = P extends { readonly idempotencyKey: string }
   ? "required" | "run"
   : "idempotencyKey" extends keyof P

@@ -118,7 +118,7 @@ export function object(required: Fields, optional?: Fields): ObjectSchema {
   return { ...openObject(required, optional ?? {}), additionalProperties: false };
 }
 
-/** An object with these fields. Other fields are allowed, and nobody reads them. */
+/** An object with these fields. Other fields are allowed and ignored. */
 export function openObject<R extends Fields>(required: R): ObjectSchema<R, None>;
 export function openObject<R extends Fields, O extends Fields>(required: R, optional: O): ObjectSchema<R, O>;
 export function openObject(required: Fields, optional?: Fields): ObjectSchema {

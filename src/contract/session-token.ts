@@ -1,7 +1,8 @@
-// Owns the token of one session: the owner of an operator's token makes it without the gateway.
-// ST1: the gateway accepts it only at `/mcp`, until its date, while the token that it was made from is valid,
-//      and until its series is revoked.
-// ST2: its holder is that session and no other, with that session's rights within those of the first token.
+// Owns session tokens: the owner of an operator's token derives the token of one session without the gateway.
+// ST1: the gateway accepts a session token only at `/mcp`, until it expires, while the operator's token is
+//      valid, and until its series is revoked.
+// ST2: its holder acts as that session only, with the session's rights, limited by those of the operator's
+//      token.
 
 import { createHmac } from "node:crypto";
 import { isObject, jsonOf } from "../core/json.ts";

@@ -113,7 +113,7 @@ test("too many jobs, or a sentence without jobs, are refused with an explanation
     const { calls, text } = await say(`spawn ${count} jobs: say x`);
     expect({ calls, text }).toEqual({
       calls: [],
-      text: `I start 1 to 50 sub-agents at once, not ${count}.`,
+      text: `I can start 1 to 50 sub-agents per message, not ${count}.`,
     });
   }
 });

@@ -64,7 +64,7 @@ test("channels add tests an account and writes it to the file; the account works
     new RegExp(`${code} +pending +telegram:default +1001 +Ada`),
   );
   const approved = await run(home, ["channels", "pair", "approve", code]);
-  expect(approved.out).toContain("telegram:1001 (Ada) is approved and may write now.");
+  expect(approved.out).toContain("telegram:1001 (Ada) is approved and can write now.");
   says(server, "hello again");
   await expect.poll(() => server.sent.length).toBeGreaterThan(2);
   expect((await run(home, ["channels", "pair", "approve", code])).code).toBe(1);

@@ -28,9 +28,9 @@ import { AcpTurn, type TurnPort } from "./turn.ts";
 
 /** How long a program may take to end a cancelled prompt. */
 const CANCEL_GRACE_MS = 3_000;
-/** Maximum number of programs of all sessions; another one is refused. */
+/** Maximum number of programs of all sessions together. A further program is refused. */
 const PROGRAMS_MAX = 64;
-/** Maximum number of idle programs among these. */
+/** Maximum number of idle programs. */
 const IDLE_MAX = 8;
 const NO_TOOLS =
   "This agent has not connected to its session tools in time, and works without them. If it supports no " +
@@ -39,7 +39,7 @@ const NO_TOOLS =
 export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly sessionKey: string;
   readonly sessionId: string;
-  /** The run's log. Default: the common log. */
+  /** Log of the run. Default: the gateway's log. */
   readonly log?: Log;
   readonly program: AcpProgram;
   /** Called when a program opens its session. Returns undefined if the program gets no session tools. */
@@ -61,11 +61,11 @@ interface Seat {
   readonly mark: string;
   knownUpTo: string | undefined;
   cost: number;
-  /** The run whose prompt was sent last to this process. */
+  /** The last run whose prompt was sent to this program. */
   lastRunId: string | undefined;
 }
 
-/** The state of one session in this process. */
+/** The state of one session in this gateway process. */
 interface SessionState {
   seat: Seat | undefined;
   /** Resolves when the running turn and its clean-up are done. The next turn waits for this. */
@@ -159,7 +159,7 @@ export class AcpAgents {
     return this.#prompt(args, place, seat.value);
   }
 
-  /** Waits, before a program's first prompt, until it has the session tools or the time for that is over. */
+  /** Waits, before a program's first prompt, until it has the session tools or the time limit is reached. */
   async #toolsListed(args: AcpTurnArgs, seat: Seat): Promise<Result<void>> {
     if (seat.lastRunId !== undefined) return ok(undefined);
     const listed = await seat.connection.toolsListed();
@@ -171,7 +171,7 @@ export class AcpAgents {
     return ok(undefined);
   }
 
-  /** Returns the session's program, in which the agent's earlier session is loaded, or a new one created. */
+  /** Returns the session's running program, or starts one, which reopens its earlier session if it can. */
   async #seat(args: AcpTurnArgs, place: SessionState): Promise<Result<Seat>> {
     const mark = programMark(args.program.command, args.program.cwd);
     const { seat } = place;
@@ -340,7 +340,7 @@ function failed(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd
   return { kind: "error", code: "run_failed", error: text, usage: ZERO_USAGE, contextTokens };
 }
 
-/** Returns the end of a turn that an earlier attempt finished, but whose end was not stored. */
+/** Returns the end of a turn that an earlier attempt finished without storing its end. */
 function endBefore({ entries, contextTokens }: AcpTurnArgs): TurnEnd | undefined {
   const last = writtenBy(entries).at(-1);
   if (last?.role !== "assistant" || last.stopReason !== "stop" || toolCallsOf(last).length > 0) return;

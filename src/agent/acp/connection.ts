@@ -55,7 +55,7 @@ export interface AcpAnswer {
   readonly usage: PromptResponse["usage"];
   /** Cost of the whole session so far, in USD. */
   readonly totalCost: number | undefined;
-  /** Number of tokens in its context. */
+  /** Number of tokens in the agent's context. */
   readonly contextTokens: number | undefined;
   /** Titles of the tool calls that were denied. */
   readonly denied: readonly string[];
@@ -214,8 +214,8 @@ class Connection implements AcpConnection {
     }
     if (isAuth(error)) {
       const methods = (this.#hello?.authMethods ?? []).map((method) => method.name).join(", ");
-      const known = methods === "" ? "" : ` (it knows: ${methods})`;
-      const text = `${what}: it requires a sign-in${known}: use its own program, or set runtime.env`;
+      const known = methods === "" ? "" : ` (methods: ${methods})`;
+      const text = `${what}: it requires a sign-in${known}. Sign in with its program, or set runtime.env`;
       return fail("run_failed", text);
     }
     return fail("run_failed", `${what}: ${wordsOf(error, this.#process.hidden)}`);
@@ -297,7 +297,7 @@ class Connection implements AcpConnection {
     if (current === undefined || sessionId !== this.remoteId) return;
     if (update.sessionUpdate === "notice") {
       const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
-      this.#world.log.info({ said }, "an ACP agent reports");
+      this.#world.log.info({ said }, "notice from an ACP agent");
       return;
     }
     current.hasFailed = statusOf(update) ?? current.hasFailed;
@@ -351,7 +351,7 @@ class Connection implements AcpConnection {
   async cancel(): Promise<void> {
     this.#current?.stop.abort();
     if (!this.running()) return;
-    // A failed write means that the program has ended; its exit is reported elsewhere.
+    // A failed write means that the program has ended; `#ended` reports the exit.
     await this.#link.agent.notify("session/cancel", { sessionId: this.remoteId }).catch(() => {});
   }
 

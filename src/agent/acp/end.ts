@@ -32,8 +32,8 @@ function deniedWords(denied: readonly string[]): string {
 }
 
 /**
- * Returns why a prompt failed, or undefined if it succeeded. A denied call without any text after it is a
- * failure, not silence.
+ * Returns why a prompt failed, or undefined if it succeeded. A turn that ends without text after a denied
+ * call has failed, too.
  */
 function failureOf(turn: AcpTurn, answer: Result<AcpAnswer>): string | undefined {
   if (!answer.ok) return answer.error;

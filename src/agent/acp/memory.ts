@@ -16,7 +16,7 @@ export interface AcpMemory {
   readonly knownUpTo?: string;
   /** Total cost that the agent has reported, in USD. */
   readonly cost?: number;
-  /** Identifies command and folder: another program does not have this session. */
+  /** Digest of the command and the folder: a different program does not know this session. */
   readonly program: string;
 }
 

@@ -1,5 +1,5 @@
 // Recognises an agent's request for permission to call a tool of the MCP server that Parley gave it. Each
-// program names the tool in another way, so each has its own reader. A request of an unknown program, or an
+// program names the tool differently, so each has its own reader. A request of an unknown program, or an
 // unclear one, is treated like any other request.
 // OT1: a request is recognised by what the program itself states about server and tool. No text that a model,
 //      another server or another tool chooses can make one look like it.
@@ -15,7 +15,7 @@ type ReadTool = (request: RequestPermissionRequest, server: string) => string | 
 const GEMINI_MCP_OPTIONS = ["proceed_always_server", "proceed_always_tool"];
 const GEMINI_OMITTED = /^\[Payload omitted due to length with parameters: (.*)\]$/s;
 
-/** Returns the rest of a text that starts with `beginning`. Undefined if the text starts otherwise. */
+/** Returns the rest of a text that starts with `beginning`, or undefined for any other text. */
 function after(beginning: string, text: unknown): string | undefined {
   return typeof text === "string" && text.startsWith(beginning) ? text.slice(beginning.length) : undefined;
 }

@@ -1,4 +1,4 @@
-// Chooses the option of an ACP agent that means the owner's decision.
+// Chooses the agent's permission option that matches the owner's decision.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
 import type { PermissionDecision } from "../../core/shapes/permission.ts";

@@ -2,8 +2,8 @@
 // stored part of stderr are limited.
 // AP1: the program leads a process group; when it ends, is stopped, or the gateway dies (also by SIGKILL),
 //      the group is killed. A process that leaves the group survives.
-// AP2: the program gets a few harmless variables of the gateway's environment, and those of its
-//      configuration: no key of the gateway reaches it by accident.
+// AP2: the program gets a few harmless variables of the gateway's environment, and the variables in its
+//      configuration, so that it gets no key of the gateway by accident.
 
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
@@ -27,8 +27,8 @@ const ERRORS_KEPT_CHARS = 2 * ERRORS_TOLD_CHARS;
 const STOP_GRACE_MS = 2_000;
 
 /**
- * The shell becomes the program. A second shell reads from a pipe that only the gateway can write to: when
- * the gateway is gone, the read ends and the shell kills the process group.
+ * The shell replaces itself with the program. A second shell reads from a pipe that only the gateway can
+ * write to: when the gateway is gone, the read ends and the shell kills the process group.
  */
 const GUARD = '(read -r _ <&3; kill -9 0) >/dev/null 2>&1 & exec "$@" 3<&-';
 
@@ -99,7 +99,7 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
   const { stdin, stdout, stderr } = child;
-  if (stdin === null || stdout === null || stderr === null) throw new Error("a program without its streams");
+  if (stdin === null || stdout === null || stderr === null) throw new Error("the program has no pipes");
   // A write to an ended program fails; `ended` reports the end.
   for (const stream of child.stdio) stream?.on("error", () => undefined);
   const hidden = new Redactor(program.secrets ?? []);

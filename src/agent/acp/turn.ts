@@ -124,7 +124,9 @@ function outputOf(update: ToolCallUpdate | ToolCall): string {
 /** Records the updates of one prompt. */
 export class AcpTurn {
   readonly #port: TurnPort;
-  /** The last segment is still growing. Earlier ones wait for results, or to be written in order. */
+  /**
+   * The last segment is still growing. Earlier segments wait for results, or for their turn to be written.
+   */
   readonly #segments: Segment[];
   readonly #calls = new Map<string, Call>();
   readonly #failed = Promise.withResolvers<never>();

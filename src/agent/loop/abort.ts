@@ -1,5 +1,5 @@
-// Waits for work until it is aborted. The wait settles in the same tick as the abort signal, and a late
-// outcome of the work is dropped.
+// Waits for the end of some work or for an abort signal. The wait settles in the same tick as the signal, and
+// a late outcome of the work is dropped.
 
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";

@@ -21,13 +21,13 @@ import type { ModelPort, ResolvedModel } from "../model/model.ts";
 import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
 
 /** Explains the quoting, so that no line of a message can imitate another speaker. */
-const QUOTED = 'Who speaks stands in brackets; every line of a message begins with "| ".';
+const QUOTED = 'The speaker is in brackets; every line of a message begins with "| ".';
 
 /** Share of the used tokens or of the window, whichever is smaller, that is kept unchanged. */
 const KEPT_SHARE = 0.3;
 /** Maximum characters of one message in the text to summarise. */
 const MESSAGE_CHARS_MAX = 4_000;
-/** Maximum size of the summary request relative to the window, at three characters a token. */
+/** Maximum characters of a summary request per window token: half a window at three characters a token. */
 const SUMMARISED_CHARS_PER_WINDOW_TOKEN = 1.5;
 /** A summary request that is too large is halved at most this many times. */
 const HALVINGS_MAX = 3;

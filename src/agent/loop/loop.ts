@@ -47,7 +47,7 @@ export interface TurnArgs {
   readonly sessionId?: string;
   readonly system: string;
   readonly model: ResolvedModel;
-  /** Fallback models, in this order, for when a model has failed permanently. Default: none. */
+  /** Models to try in this order after a model has failed permanently. Default: none. */
   readonly fallbackModels?: readonly ResolvedModel[];
   /** Called with each fallback model that is used. */
   onFallback?(model: ResolvedModel): void;
@@ -295,8 +295,7 @@ async function callModel(
   if (!progress.compacted && estimate(args, progress.entries) > model.settings.contextWindow * FULL_SHARE) {
     const made = await makeRoom(args, progress, append);
     if (made === "aborted") return { kind: "aborted" };
-    // If the early compaction fails, the call is made all the same: the provider may still accept the
-    // request.
+    // If the early compaction fails, the call is still made: the provider might accept the request.
     if (made !== "done")
       args.world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
   }

@@ -26,7 +26,7 @@ export interface Today {
   readonly timeZone: string;
 }
 
-/** Time zones differ from UTC by multiples of this, so the date is constant within such a span. */
+/** The offset of every time zone is a multiple of this, so no date changes within such a span. */
 const QUARTER_HOUR_MS = 15 * 60_000;
 
 let lastDate = { key: "", text: "" };
@@ -34,7 +34,7 @@ let lastDate = { key: "", text: "" };
 /** Returns the date without the time: "Saturday, 2026-11-21 (time zone Europe/Berlin)". */
 function dateText({ atMs, timeZone }: Today): string {
   const key = `${Math.floor(atMs / QUARTER_HOUR_MS)} ${timeZone}`;
-  // Creating a formatter costs more than the rest of the prompt.
+  // Cached, because creating a formatter costs more than the rest of the prompt.
   if (lastDate.key !== key) lastDate = { key, text: formattedDate(atMs, timeZone) };
   return lastDate.text;
 }
@@ -60,7 +60,7 @@ export function buildSystemPrompt(parts: PromptParts): string {
   const name = agentName === undefined || agentName === agentId ? "" : ` (${agentName})`;
   const has = (tool: string): boolean => toolNames.includes(tool);
   const lines = [
-    `You are the agent "${agentId}"${name}, in Parley: agents hold sessions in it and work across them.`,
+    `You are the agent "${agentId}"${name}, in Parley, where agents hold sessions and work together.`,
     `Session: ${sessionKey}`,
     `Workspace: ${workspace}`,
     "",
@@ -68,7 +68,7 @@ export function buildSystemPrompt(parts: PromptParts): string {
     ...(toolNames.length === 0
       ? ["You have no tools in this session."]
       : [
-          "Read a tool result's status before you continue, and the hint when it is an error or forbidden.",
+          "Read a tool result's status before you continue, and its hint after an error or refusal.",
           "Never claim success that a result doesn't state.",
         ]),
     ...(has("sessions_send")

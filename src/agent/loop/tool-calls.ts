@@ -1,11 +1,11 @@
 // Answers the tool calls of one assistant message, in a live turn and after a crash.
-// K1: every call gets exactly one result; each result is appended as soon as it exists. Its id is derived
-//     from the call, so that a repetition finds the stored one.
+// K1: every call gets exactly one result; each result is appended as soon as it exists. The result's id is
+//     derived from the call, so that a repetition finds the stored result.
 // K2: adjacent calls of `parallel` tools run in parallel; any other call waits for all before it, and blocks
 //     all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
 //     result says that the outcome is unknown. By K2 a call after an unanswered group hasn't begun: it runs.
-//     A tool that is no longer offered is called, too, because only it knows the outcome of its call.
+//     A tool that is no longer offered is called, too: only the tool knows the outcome of its call.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
 //     the answer has the form of a tool's failure.
 
@@ -32,7 +32,7 @@ const NAME_CHARS_SHOWN = 80;
 const OUTCOME_UNKNOWN = fail(
   "outcome_unknown",
   "outcome unknown: the gateway stopped while this call was under way, so it may have taken effect or not",
-  { hint: "It was not run again; check before you repeat it." },
+  { hint: "The call was not run again; check its effects before you repeat it." },
 );
 
 /** An event about a tool call for live listeners. */

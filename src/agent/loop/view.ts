@@ -1,11 +1,11 @@
 // Builds the messages that a model gets from a transcript.
 // V1: tool calls are followed at once by their results, in call order; neither appears alone.
 // V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
-// V3: parts of another model (thinking, signatures) and failed parts are left out. So is thinking without a
-//     signature, which providers refuse or treat as the answer's text.
+// V3: parts of another model (thinking, signatures) and failed parts are left out. Thinking without a
+//     signature is left out, too: providers refuse it, or treat it as the answer's text.
 // V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on.
 // V5: the author of a message is named unless it is the person of the conversation. That person is named when
-//     the person writes again after others. No line of others can imitate a line of the runtime.
+//     the person writes again after others. No other author's line can imitate a line of the runtime.
 
 import {
   type AssistantMessage,
@@ -80,7 +80,9 @@ function note(id: string, text: string): UserMessage {
   return { id: `view-${id}`, role: "user", content: [{ type: "text", text }], timestamp: NOTE_TIMESTAMP };
 }
 
-/** Adds a text block that names the author of a message, unless it is the person of the conversation. */
+/**
+ * Adds a text block that names the author of a message, unless the author is the person of the conversation.
+ */
 function labelled(message: UserMessage): UserMessage {
   const label = labelOf(message);
   const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
@@ -248,7 +250,7 @@ function textOnly(message: AssistantMessage): AssistantMessage {
 }
 
 /**
- * Label of a person's text that follows text of others. Without it the text would seem to be from them (V5).
+ * Label of a person's text after text of other authors. Without it, those would seem to be its authors (V5).
  */
 const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
 
@@ -287,7 +289,7 @@ export function estimateTextTokens(text: string): number {
 /** High estimate for a picture: every provider counts fewer tokens. */
 const IMAGE_TOKENS_MAX = 5_000;
 const TOKENS_PER_MESSAGE = 8;
-/** A text in any script rarely has more than one token for three bytes. */
+/** In any script, a text rarely has more than one token per three bytes. */
 const bytesToTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 3);
 
 function mostTokens(message: Message): number {

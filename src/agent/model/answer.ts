@@ -1,7 +1,7 @@
-// Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. The text
-// of each read goes to the listener, at a cost that does not grow with the answer. `over` is called after
-// each piece and returns an error if the answer has exceeded a limit. A tool call whose arguments are not a
-// JSON object keeps them as written, and is marked.
+// Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. After each
+// read, the new text goes to the listener, at a cost that does not grow with the answer. `over` is called
+// after each piece and returns an error if the answer has exceeded a limit. A tool call whose arguments are
+// not a JSON object keeps them as written, and is marked.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -33,7 +33,7 @@ export interface CallPart {
 }
 export type Part = TextPart | ThinkingPart | CallPart;
 
-/** Maximum bytes without any new content: frames, comments, one large event. */
+/** Maximum bytes that may arrive without new content, for example as comments or one large event. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
 
 export class Answer {

@@ -162,7 +162,7 @@ export class AnthropicReader implements AnswerReader {
     if (reason === "refusal") {
       const said = words(fieldsOf(delta.stop_details).explanation);
       this.#refusal = said === "" ? "The model refused to complete the request" : said;
-    } else if (reason === "sensitive") this.#refusal = "Provider stopped with: sensitive";
+    } else if (reason === "sensitive") this.#refusal = "The provider stopped the answer as sensitive content";
     else throw new WireError(`Unhandled stop reason: ${reason}`);
   }
 }

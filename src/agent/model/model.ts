@@ -34,7 +34,7 @@ export interface ModelRequest {
   readonly thinking: ThinkingLevel;
   /** Key of the provider's prompt cache. */
   readonly sessionId: string;
-  /** Limits at which the answer is no longer read. */
+  /** Limits of the answer. Reading stops at a limit. */
   readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
   /** Called before each retry of this call. Default: none. */
   readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
@@ -44,7 +44,7 @@ export interface ModelRequest {
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 
 export type BudgetCode = BudgetState["code"];
-/** Cause of a final failure other than the provider. */
+/** Cause of a final failure, if the provider did not cause it. */
 export type FailureCode = BudgetCode | "answer_too_large";
 
 /** A model's message, before the loop gives it an id. */

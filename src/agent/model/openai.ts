@@ -40,8 +40,7 @@ export const openAiFormat: Format = async (own, request, answer) => {
       store: false,
       max_completion_tokens: outputTokens(ready),
       ...(tools.length > 0 || hasCalls ? { tools: tools.map(sentTool) } : {}),
-      // Levels above high are sent as high: only models in pi-ai's catalogue have levels that not every
-      // server knows.
+      // Levels above `high` are sent as `high`, because not every server knows them.
       ...(thinking === undefined
         ? {}
         : { reasoning_effort: thinking === "xhigh" || thinking === "max" ? "high" : thinking }),
@@ -53,7 +52,8 @@ export const openAiFormat: Format = async (own, request, answer) => {
 const cacheKey = (sessionId: string): string => Array.from(sessionId).slice(0, CACHE_KEY_CHARS_MAX).join("");
 
 /**
- * Shortens ids of the Responses API. They consist of two ids with a bar in between, which is too long here.
+ * Shortens ids of the Responses API. They consist of two ids with a bar in between, which is too long for
+ * this API.
  */
 function callId(id: string, providerId: string): string {
   const barAt = id.indexOf("|");

@@ -97,7 +97,7 @@ class Progress {
     if (part.type === "thinking") this.#answer.addThinking(part, delta);
     if (part.type === "toolCall") this.#answer.addArguments(part, delta);
     const block = partial?.content[contentIndex];
-    // Copies the text now and then, because pi-ai joins all deltas into a deep tree of strings.
+    // Copies the text periodically, because pi-ai joins all deltas into a deep tree of strings.
     if (block?.type !== "text" || !isFlatDue(this.#flatLength, block.text.length)) return;
     this.#flatLength = block.text.length;
     block.text = flat(block.text);

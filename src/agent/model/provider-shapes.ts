@@ -97,7 +97,7 @@ function piMessage(message: Message): PiAnyMessage {
       return {
         ...rest,
         content: [...message.content] as PiAssistant["content"],
-        // Providers get a message that an operator injected as one that ended normally.
+        // A message that an operator injected is sent as one that ended normally.
         stopReason: isPiStop(message.stopReason) ? message.stopReason : "stop",
       };
     }

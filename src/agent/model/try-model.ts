@@ -101,7 +101,7 @@ export async function tryModel(
     const content = [{ type: "text", text: "Answer with the word ok." }] as const;
     const request = {
       model,
-      system: "You are tried out. Answer with one word.",
+      system: "This is a connection test. Answer with one word.",
       entries: [{ id: "trial", role: "user", content, timestamp: clock.now() }] as const,
       tools: [],
       thinking: THINKING,

@@ -1,7 +1,7 @@
 // Observes the HTTP of a model request: status, refused redirect, received bytes. A redirect is an error:
 // world/outgoing.ts follows none for models. An answer is split into small pieces, with a pause for other
-// work after some milliseconds: the providers' clients copy the rest of a piece for each event in it, and
-// never pause.
+// work after some milliseconds, because the providers' clients never pause, and copy the rest of a piece for
+// each event in it.
 
 import { ReadableStream as NodeStream } from "node:stream/web";
 import { createPaces } from "../../core/pace.ts";

@@ -16,7 +16,7 @@ export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
 export interface Seen {
   status?: number;
   headers?: Headers;
-  /** The origin that a refused redirect names. */
+  /** Origin of a refused redirect's target. */
   redirectedTo?: string;
   /** True if no connection was made in time. */
   notConnected?: boolean;
@@ -59,10 +59,10 @@ export interface AnswerReader {
   end(): void;
 }
 
-/** A pause of this length between two reads is enough time for other work. */
+/** A wait of this length between two reads leaves enough time for other work. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Interval between two reads once the answer has content. The engine publishes text no more often. */
+/** Interval between two reads once the answer has content. The engine does not publish text more often. */
 const READ_INTERVAL_MS = 50;
 
 export function wireClient(format: Format): Client {

@@ -207,7 +207,7 @@ const RECIPES = [
 
 /** Returns a short answer from a template: this model has no knowledge, and says so. */
 export function opinion(question: string): string {
-  // The last sentence is taken as the question; the text before it is ignored.
+  // The last sentence counts as the question; the text before it is ignored.
   const last =
     question
       .trim()

@@ -82,7 +82,7 @@ export function rehearsalPort(world: World): ModelPort {
         if (!(await sleep(world.clock, act.ms, signal))) return { kind: "aborted" };
         act = act.next;
       }
-      if (act.kind === "wait") throw new Error("a wait is followed by a wait");
+      if (act.kind === "wait") throw new Error("one sentence has two waits");
       const text = act.kind === "text" ? act.text : "";
       let offset = 0;
       for (const piece of piecesOf(text)) {
@@ -215,7 +215,7 @@ function subagentStep(scene: Scene): Act {
   return intent === undefined ? say(answer({ ...scene, input: task })) : perform(scene, intent);
 }
 
-/** Whether a message announces a sub-agent's result. In a sub-agent the first such message is its task. */
+/** Whether a message announces a sub-agent's result. A sub-agent's first message of this kind is its task. */
 function isAnnouncement({ source }: Scene): boolean {
   return source?.kind === "inter_session" && source.sourceTool === "sessions_spawn";
 }

@@ -2,7 +2,7 @@
 // meaning. For an unknown sentence the result is undefined, not a guess.
 // H2: parsing takes time linear in the text, also for hostile text.
 
-/** A session in a sentence. `guessed`: it was a single word, which is treated as an agent's name first. */
+/** A session in a sentence. `guessed`: a single word, which is looked up as an agent's name first. */
 export interface NamedSession {
   readonly name: string;
   /** Absent for a quoted name, which is treated as a label. */
@@ -130,10 +130,10 @@ function agentNamed(name: string | undefined): { agentId?: string } {
   return name === undefined ? {} : { agentId: name.toLowerCase() };
 }
 
-/** Returns the jobs. Each gets its number as its label, and in place of `{n}` in its task. */
+/** Returns the jobs. The number of a job becomes its label, and replaces `{n}` in its task. */
 function readJobs(count: number, agent: string | undefined, task: string): Intent {
   if (count < 1 || count > JOBS_MAX) {
-    return { kind: "say", text: `I start 1 to ${JOBS_MAX} sub-agents at once, not ${count}.` };
+    return { kind: "say", text: `I can start 1 to ${JOBS_MAX} sub-agents per message, not ${count}.` };
   }
   const jobs = Array.from({ length: count }, (_, at) => ({
     task: task.replaceAll("{n}", String(at + 1)),

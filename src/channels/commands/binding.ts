@@ -79,5 +79,5 @@ export async function pair({ parts, unit, request }: CommandContext): Promise<st
   if (!approved.ok) return why(approved);
   const { channel, peerId, name } = approved.value;
   const called = name === undefined ? "" : ` (${excerpt(unit, name, 60)})`;
-  return `${code(unit, `${channel}:${peerId}`, 300)}${called} may write from now on.`;
+  return `${code(unit, `${channel}:${peerId}`, 300)}${called} can write from now on.`;
 }

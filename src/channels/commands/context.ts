@@ -36,7 +36,10 @@ export interface CommandRequest extends CommandCall {
   /** Chat in which the command was written. */
   readonly route: Route;
   readonly accountId: string;
-  /** Present if an operator uses the command: the operator's own rights, in addition to the session's. */
+  /**
+   * Present if an operator uses the command. The operator's rights limit the command, in addition to the
+   * session's rights.
+   */
   readonly operator?: Extract<Viewer, { kind: "operator" }>;
 }
 

@@ -60,9 +60,9 @@ async function chooseLevel(
 ): Promise<string> {
   const { name, field, now, valid } = what;
   const wanted = here.request.args.toLowerCase();
-  const list = `Valid: ${valid.join(", ")}, and ${DEFAULT} for what is set for the agent.`;
+  const list = `Valid: ${valid.join(", ")}, and ${DEFAULT} for the agent's own setting.`;
   if (wanted === "") return `${name} is ${code(here.unit, now)}. ${list}`;
-  if (wanted === DEFAULT) return set(here, { [field]: null }, `${name} is what is set for the agent again.`);
+  if (wanted === DEFAULT) return set(here, { [field]: null }, `${name} follows the agent's setting again.`);
   const meant = field === "thinkingLevel" ? (thinkingNamed(wanted) ?? wanted) : wanted;
   if (!valid.includes(meant)) return `${name} can't be ${code(here.unit, wanted)}. ${list}`;
   return set(here, { [field]: meant }, `${name} is ${code(here.unit, meant)} from the next message on.`);

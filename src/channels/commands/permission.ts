@@ -1,7 +1,7 @@
-// Owns the commands with which owners answer agents' permission requests in any of their chats.
-// An owner on a chat platform answers for the whole gateway. The list, and what was asked, is shown only in a
-// direct chat, because requests may come from sessions that a group must not see (I9). In a session of the
-// gateway itself, the list has only requests of sessions that this one may see.
+// Owns the commands with which owners answer agents' permission requests in any of their chats. An owner on a
+// chat platform answers for the whole gateway. The list, and what was asked, is shown only in a direct chat,
+// because requests may come from sessions that a group must not see (I9). In a session of the gateway itself,
+// the list has only requests of sessions that this session may see.
 
 import { openGate } from "../../access/access.ts";
 import type { PermissionDecision, PermissionQuestion } from "../../core/shapes/permission.ts";

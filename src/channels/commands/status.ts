@@ -42,7 +42,7 @@ export function help({ request, unit }: CommandContext): string {
   const mine = COMMANDS.filter((one) => sender.isOwner || !one.ownerOnly).filter(
     (one) => isTrusted(request) || !one.ownerOnlyInGroups,
   );
-  const list = ["Send a command as a message by itself:", ...mine.map(helpLine)].join("\n");
+  const list = ["Send each command as a separate message:", ...mine.map(helpLine)].join("\n");
   if (args === "") return list;
   const name = args.replace(/^\//, "");
   const found = findCommand(name);

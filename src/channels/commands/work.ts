@@ -32,7 +32,7 @@ const LOG_MESSAGES = 10;
 /** Number of characters of a sub-agent's id that answers show as its name. */
 const SHORT_ID_CHARS = 8;
 
-const NOT_YOURS = "Only the person who started it, or an owner, can stop it.";
+const NOT_YOURS = "Only an owner, or the person who started this work, can stop it.";
 
 /** Returns whether this person may stop a run. */
 function mayStop({ request }: ConversationContext, run: Pick<Run, "input">): boolean {
@@ -64,7 +64,7 @@ export async function stop(here: ConversationContext): Promise<string> {
   const { all, mine } = await stoppable(here);
   const ended: string[] = [];
   if (mine.length === all && isTrusted(request)) {
-    // Stop also work that no run of this conversation requested, for example an operator's call.
+    // Also stop work that no run of this conversation requested, for example an operator's call.
     ended.push(...(await parts.engine.abortIn(unit, { sessionKey })).runIds);
   } else {
     for (const runId of mine) {
@@ -162,7 +162,7 @@ async function cancel(here: ConversationContext, name: string): Promise<string> 
   }
   if (cancelled > 0) return `Cancelled: ${count(cancelled, "sub-agent")}.`;
   return refused > 0
-    ? "Only the person who started it, or an owner, can cancel it."
+    ? "Only an owner, or the person who started a sub-agent, can cancel it."
     : "There is nothing left to cancel.";
 }
 
@@ -174,7 +174,7 @@ async function log(here: ConversationContext, name: string): Promise<string> {
     .map((message) => ({ who: message.role === "user" ? "told" : "said", text: textOf(message) }))
     .filter(({ text }) => text.trim() !== "")
     .map(({ who, text }) => `- ${who}: ${excerpt(here.unit, text)}`);
-  return lines.length === 0 ? "It has written nothing yet." : lines.join("\n");
+  return lines.length === 0 ? "This sub-agent has written nothing yet." : lines.join("\n");
 }
 
 export async function subagents(here: ConversationContext): Promise<string> {

@@ -52,7 +52,7 @@ async function readChannel(
   }
   world.log.warn(
     { channel: "discord", chat: channelId },
-    "more messages were missed than are read; the rest is skipped",
+    "too many messages were missed; the newest ones are skipped",
   );
 }
 

@@ -12,7 +12,10 @@ import type { Rest } from "./rest.ts";
 /** Maximum number of channels and threads in the cache. */
 const PLACES_MAX = 5_000;
 const GUILDS_MAX = 200;
-/** Maximum numbers to read. Discord allows 250 roles and 500 channels per guild, and additional threads. */
+/**
+ * Maximum numbers of roles and channels to read. Discord allows 250 roles and 500 channels per guild, and
+ * additional threads.
+ */
 const ROLES_MAX = 300;
 const LISTED_MAX = 2_000;
 

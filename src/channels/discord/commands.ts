@@ -1,5 +1,6 @@
 // Publishes the bot's menu of slash commands on Discord.
-// DS1: the menu is written only if it differs, because Discord limits the number of updates.
+// DS1: the menu is written only if it differs from the commands, because Discord limits the number of
+//      updates.
 // DS2: if the menu cannot be written, a warning is logged. Everything else works without the menu.
 
 import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
@@ -45,7 +46,7 @@ function menuOf(commands: Commands) {
     }));
 }
 
-/** Returns a text to compare commands: it differs if the commands differ. */
+/** Returns a text for comparing commands: different commands have different texts. */
 function looks(command: Fields): string {
   const options = objectsOf(command.options, COMMANDS_MAX).map((option) => [
     textOf(option.name),

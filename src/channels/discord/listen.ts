@@ -29,7 +29,7 @@ import { patiently } from "./retry.ts";
  */
 const INTENTS = (1 << 0) | (1 << 9) | (1 << 12) | (1 << 15);
 
-/** Maximum number of reconnects within this time. More count as a failure. */
+/** Maximum number of reconnects within RECONNECTS_WITHIN_MS. More reconnects count as a failure. */
 const RECONNECTS_MAX = 3;
 const RECONNECTS_WITHIN_MS = 60_000;
 
@@ -73,7 +73,10 @@ export async function whoAmI(
   return { id, name: safeLine(textOf(user.username) ?? id) };
 }
 
-/** Returns whether the token may be sent to this URL. The URL must be encrypted, unless `restUrl` is not. */
+/**
+ * Returns whether the token may be sent to this URL. The URL must be encrypted, unless `restUrl` is
+ * unencrypted, too.
+ */
 function isSafe(url: string, restUrl: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol } = new URL(url);
@@ -128,7 +131,7 @@ class Listening {
   readonly #stopper = new AbortController();
   #menu: Promise<void> | undefined;
   #problem: unknown;
-  /** A new session. The messages that were missed before it are not read yet. */
+  /** A new session, until the messages that were missed before it are read. */
   #beginning: GatewaySession | undefined;
 
   constructor(line: DiscordClient, ear: Ear, marks: Marks, botId: string) {

@@ -13,7 +13,7 @@ import { exchange } from "../exchange.ts";
 const FILES_MAX = 10;
 const HOSTS = ["cdn.discordapp.com", "media.discordapp.net"];
 const VOICE_FLAG = 1 << 13;
-/** Time limit for a whole file. */
+/** Time limit for reading a whole file. */
 const TIMEOUT_MS = 60_000;
 
 /** The configured server, and the clock for time limits. */
@@ -68,7 +68,7 @@ export function mediaOf(message: Fields, source: Source): InboundMedia[] {
       async load(maxBytes, signal) {
         if (address === undefined) return fail("file_problem", "the file is not on one of Discord's hosts");
         if (bytes !== undefined && bytes > maxBytes) {
-          return fail("too_large", `the file has ${bytes} bytes; at most ${maxBytes} are read`);
+          return fail("too_large", `the file has ${bytes} bytes; the maximum is ${maxBytes}`);
         }
         return load(address, source, maxBytes, signal);
       },

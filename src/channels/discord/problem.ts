@@ -55,14 +55,14 @@ const WORDS: Readonly<Record<number, string>> = {
   50013:
     "the bot lacks a permission there: Send Messages, in a thread Send Messages in Threads, for a new " +
     "thread Create Public Threads",
-  50083: "this thread is archived, and the bot may not open it again",
+  50083: "this thread is archived, and the bot is not allowed to reopen it",
   50278: NO_DIRECT,
   160005: "this thread is locked",
   160006: "this server has reached its limit of active threads",
 };
 
 export const TOKEN_WORDS =
-  "Discord refuses the bot's token: copy it anew from the developer portal, under Bot, and set " +
+  "Discord refuses the bot's token: copy it again from the developer portal, under Bot, and set " +
   "channels.discord.token";
 
 /** Returns the problem for an error response. `code` and `message` come from its body. */
@@ -73,7 +73,8 @@ export function refusal(status: number, code: number | undefined, message: strin
   if (status === 401) return new DiscordProblem("token", TOKEN_WORDS, more);
   // Discord returns this code after direct messages to many strangers. It is temporary.
   if (code === 40003) return limited(60_000);
-  // With these two statuses, Discord did not accept the request. With others, it may have executed a part.
+  // With these two statuses, Discord did not accept the request. With others, it may have executed part of
+  // the request.
   if (status === 502 || status === 503) {
     return new DiscordProblem("away", `Discord is not available at the moment (${status})`, more);
   }

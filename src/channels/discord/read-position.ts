@@ -64,7 +64,7 @@ export class Marks {
     return this.#session;
   }
 
-  /** Records that a session began. With undefined, records that the last one is lost. */
+  /** Records that a session began. With undefined, records that the last session is lost. */
   async begin(session: Resumption | undefined): Promise<void> {
     this.#session = session;
     await this.write();

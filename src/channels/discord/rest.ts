@@ -102,7 +102,7 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
   const makeRequest = (url: string, init: RequestInit) => request(ask, url, init);
   const rest = new kinds.REST({
     api: account.restUrl,
-    // Later than our own time limit, because the library's limit excludes the body.
+    // The library's limit excludes the body, so it must not expire before our own limit.
     timeout: TIMEOUT_MS * 2,
     retries: 0,
     rejectOnRateLimit: () => true,

@@ -142,7 +142,9 @@ export function createSender(rest: Rest, places: Places): Sender {
   };
 }
 
-/** Creates a thread in this channel. If the route is a thread, creates the new one beside it. */
+/**
+ * Creates a thread in this channel. If the route is a thread, creates the new one in the thread's channel.
+ */
 async function openThread(
   rest: Rest,
   places: Places,

@@ -93,7 +93,7 @@ export function notesOf(message: Fields): string[] {
   return [...(poll === undefined ? [] : [pollNote(poll)]), ...stickers, ...embeds];
 }
 
-/** Returns the message that this one forwards. Discord sends it without its author. */
+/** Returns the message that this one forwards. Discord does not send that message's author. */
 export function forwardedOf(message: Fields): Fields | undefined {
   if (numberOf(objectOf(message.message_reference)?.type) !== 1) return undefined;
   const [first] = objectsOf(message.message_snapshots, 1);

@@ -1,4 +1,4 @@
-// Implements the channel `imessage`, over a program that controls Messages on this Mac (`imsg rpc`):
+// Implements the channel `imessage` with `imsg rpc`, a program that controls the Messages app on this Mac:
 // accounts, and messages in both directions.
 // IC1: the read position is stored after the message (I2). After a restart, newer messages are read again,
 //      and known ones are recognised.
@@ -22,11 +22,11 @@ import type { Answer, Program } from "./program.ts";
 import { createRunner, type Runner } from "./runner.ts";
 
 const ID = "imessage";
-/** Maximum length of a text. Messages accepts longer texts, but people prefer shorter ones. */
+/** Maximum length of a text. The Messages app accepts longer texts, but people prefer shorter ones. */
 const TEXT_MAX_CHARS = 4_000;
 const ASK_TIMEOUT_MS = 15_000;
 const UNWATCH_MS = 2_000;
-/** Time limit for sending. Messages may have to start first, and to wait for its network. */
+/** Time limit for sending. The Messages app may have to start and connect first. */
 const SEND_TIMEOUT_MS = 120_000;
 /** Size limit of received messages that are not stored yet. */
 const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
@@ -61,7 +61,7 @@ function wordsOf(answer: Exclude<Answer, { kind: "result" }>): string {
 function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   if (answer.kind === "error" && (answer.code === CODES.database || NO_ACCESS.test(answer.message))) {
     const text =
-      "imsg may not read the Messages database: give the program that runs the gateway Full Disk Access";
+      "imsg cannot read the Messages database: give the program that runs the gateway Full Disk Access";
     return new ListenProblem(`${text} (${head(safeLine(answer.message), 100)}); see docs/IMESSAGE.md`, true);
   }
   return new ListenProblem(wordsOf(answer));
@@ -121,7 +121,7 @@ class Backlog {
 /** Listens to one account. */
 class Listener {
   readonly #place: IMessageAccountContext;
-  /** Row number in the database of Messages. All messages up to this row are stored or skipped. */
+  /** Row number in the database of the Messages app. All messages up to this row are stored or skipped. */
   #row: number | undefined;
 
   constructor(place: IMessageAccountContext) {
@@ -208,7 +208,7 @@ class Listener {
   }
 }
 
-/** Searches a message by its id among the newest messages of its chat. */
+/** Searches for a message by its id among the newest messages of its chat. */
 async function findParent(program: Program, guid: string, chatId: number): Promise<Parent | undefined> {
   const answer = await program.request(
     "messages.history",
@@ -250,11 +250,11 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
     case CODES.blocked:
       return { kind: "retry", error };
     default:
-      // Includes code -32001: imsg reports that the text may have been sent.
+      // Includes imsg's code -32001: the text may have been sent.
       if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
       return {
         kind: "retry",
-        error: "imsg may not control Messages: allow it in System Settings, Privacy & Security, Automation",
+        error: "imsg cannot control Messages: allow it in System Settings, Privacy & Security, Automation",
       };
   }
 }

@@ -1,5 +1,5 @@
-// Reads attachments from the folder of Messages. Their paths come from a program, and their content from
-// strangers.
+// Reads attachments from the folder of the Messages app. Their paths come from a program, and their content
+// from strangers.
 // IF1: only regular files inside the allowed folders are read. A link to a file outside is not followed.
 // IF2: the number of bytes is limited, whatever size the file reports. Reading never blocks: a pipe or a
 //      device is rejected.

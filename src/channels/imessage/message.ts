@@ -1,8 +1,8 @@
 // Converts imsg's messages to the message format that all channels share.
 // IM1: the data is untrusted. A message that cannot be read is skipped, and the reason is logged.
 // IM2: reactions, and messages from this Mac's own account, are ignored.
-// IM3: Messages has no mentions. A text mentions the agent if it contains one of the agent's names as a
-//      separate word.
+// IM3: the Messages app has no mentions. A text mentions the agent if it contains one of the agent's names as
+//      a separate word.
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";

@@ -1,4 +1,4 @@
-// Owns the program that controls Messages (`imsg rpc`): its start, pipes, requests and exit.
+// Owns the program that controls the Messages app (`imsg rpc`): its start, pipes, requests and exit.
 // IP1: the program leads its own process group. It gets a minimal environment, without the gateway's
 //      variables.
 // IP2: a failed request says whether the program may have received it. A request that could not be written

@@ -1,7 +1,6 @@
-// Decides which messages of a channel are accepted, before anything is stored.
-// A sender who may not write leaves nothing stored, except that a stranger leaves one entry in a list of
-// limited length (flows/delivery/pairing). Group messages that are not for an agent are rejected without
-// reading the store.
+// Decides which messages of a channel are accepted, before anything is stored. Nothing is stored from a
+// sender who is not allowed to write, except for one entry for a stranger in a list of limited length
+// (flows/delivery/pairing). Group messages that are not for an agent are rejected without reading the store.
 
 import { createHash } from "node:crypto";
 import { evictOldest } from "../../core/bounded.ts";

@@ -59,9 +59,9 @@ const TEXT_MAX_BYTES = 256 * 1024;
 const RUN_TEXT_MAX_BYTES = 320 * 1024;
 /** Limit for the base64 characters of all pictures in one run. */
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
-/** Maximum length of a burst, in pauses, even if messages still arrive. */
+/** A burst ends after this many pauses, even if messages still arrive. */
 const PAUSES_MAX = 5;
-/** Maximum number of messages in one burst, and of their characters. */
+/** Maximum number of messages, and of their characters, in one burst. */
 const BURST_MAX = 50;
 const BURST_MAX_CHARS = 16 * 1024 * 1024;
 
@@ -282,7 +282,7 @@ async function isNews(
   return true;
 }
 
-/** Returns the session key for a command. Before the first message, that session may not exist. */
+/** Returns the session key for a command. Before the first message, that session might not exist yet. */
 async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Promise<string> {
   const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
   return bound?.key ?? keyOfChat(parts.settings, place) ?? "";

@@ -34,7 +34,7 @@ const LOADS_MS = 60_000;
 /** Size limit of one picture for the model, and of all pictures in a message. */
 const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
-/** Maximum number of messages whose files are read at the same time, because their content is in memory. */
+/** Limits the memory that file contents use: maximum number of messages whose files are read at one time. */
 const AT_ONCE_MAX = 4;
 /** Maximum length of a file name: the sender's, and the one that we store. */
 const GIVEN_CHARS_MAX = 500;
@@ -203,7 +203,7 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
     }
     const timeMs = Math.min(LOAD_MS, endsAt - world.clock.now());
     if (timeMs <= 0) {
-      into.notes.push(missing(one, "loading the files before it took too long", world.redactor));
+      into.notes.push(missing(one, "loading the earlier files took too long", world.redactor));
       continue;
     }
     const loaded = await load(world, one, left, timeMs);

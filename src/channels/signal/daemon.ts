@@ -79,8 +79,8 @@ export function daemonAt(url: string, clock: Clock): Daemon {
         };
         const broken = (error?: unknown): void => fail(brokenWords(SERVER, reached(), error));
         const deadline = clock.at(clock.now() + headMs, () => fail(lateWords(SERVER, headMs)));
-        // The listener for errors stays, so a later error cannot crash the process. It also ends the
-        // response.
+        // This error listener is never removed: without it, a later error would crash the process. It also
+        // ends the response if the connection breaks.
         request.on("error", broken);
         request.once("close", () => broken());
         request.once("response", (answer) => {

@@ -49,7 +49,7 @@ function nameOf(value: unknown): string | undefined {
   return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
 }
 
-/** Returns the ids of a person. The number is the first, because people know and configure it. */
+/** Returns the ids of a person. The number comes first, because people know and configure it. */
 function idsOf(number: unknown, uuid: unknown, either: unknown): string[] {
   const ids = [idOf(number), idOf(uuid), idOf(either)].filter((id) => id !== undefined);
   return [...new Set(ids)];
@@ -116,7 +116,7 @@ function mediaOf(data: Fields, load: LoadAttachment): InboundMedia[] {
 /** Returns notes in square brackets for content that is neither text nor a file. */
 function notesOf(data: Fields): string[] {
   const notes: string[] = [];
-  if (data.viewOnce === true) notes.push("[a picture to be seen once: it was not kept]");
+  if (data.viewOnce === true) notes.push("[a view-once picture, which was not kept]");
   if (data.sticker !== undefined && data.sticker !== null) notes.push("[sticker]");
   for (const contact of objectsOf(data.contacts, POLL_OPTIONS_MAX)) {
     const { display, given, family } = fieldsOf(contact.name);

@@ -1,6 +1,6 @@
-// Sends text to Signal: formats styles, recipients, and interprets the daemon's answer (I5).
-// Signal does not deduplicate, so a text is retried only if it was certainly not sent.
-// SS2: a text that would be too long with its URLs written out is sent unformatted, as it was written.
+// Sends text to Signal: formats styles and recipients, and interprets the daemon's answer (I5). Signal does
+// not deduplicate, so a text is retried only if it was certainly not sent.
+// SS2: if a text would be too long with its URLs written out, the original Markdown is sent.
 
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";

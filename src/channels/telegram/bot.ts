@@ -124,7 +124,7 @@ function openTransport(apiRoot: string, clock: Clock): Transport {
   };
 }
 
-/** Returns a `fetch` function for the library. The library uses only these two members of a response. */
+/** Returns a `fetch` function for grammY, which uses only `json()` of a response. */
 function fetchBy(transport: Transport): LibraryFetch {
   const call = async (url: string, init: { body?: string; signal?: AbortSignal }): Promise<object> => {
     const { body = "{}", signal: stop } = init;

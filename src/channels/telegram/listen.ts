@@ -27,7 +27,7 @@ import { type Reading, readUpdate, type TelegramAccountContext, UPDATE_KINDS } f
 const POLL_SECONDS = 25;
 /** Additional time before a poll request times out. */
 const POLL_GRACE_MS = 10_000;
-/** An empty answer that arrives sooner means that the server did not wait. Also the shortest pause. */
+/** If an empty answer arrives sooner, the server did not wait. Also the shortest pause between requests. */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
 /** Pause before an album is read again, because more pictures may arrive. */
@@ -50,7 +50,10 @@ interface ReadPosition {
 
 type MessageReading = Extract<Reading, { kind: "message" }>;
 
-/** One message or event, from one or more updates. Its last update is confirmed after it is processed. */
+/**
+ * One message or event, from one or more updates. The last of these updates is confirmed after the item is
+ * processed.
+ */
 interface Item {
   readonly firstId: number;
   readonly lastId: number;
@@ -130,8 +133,8 @@ async function endure(
 
 function conflictWords(why: string): string {
   return /webhook/i.test(why)
-    ? "a web hook was set for the bot, so messages go there. It is removed at the next attempt"
-    : "another program fetches this bot's messages: give each program a bot of its own";
+    ? "a web hook was set for the bot, so messages go there. Parley removes the hook at the next attempt"
+    : "another program fetches this bot's messages: use a separate bot for each program";
 }
 
 /** Counts a failure and waits. Throws after too many failures in a row. */

@@ -17,7 +17,7 @@ function isPathBelow(path: string): boolean {
 }
 
 const tooLarge = (bytes: number, maxBytes: number) =>
-  fail("too_large", `the file has ${bytes} bytes; at most ${maxBytes} are read`);
+  fail("too_large", `the file has ${bytes} bytes; the maximum is ${maxBytes}`);
 
 async function load(
   bot: Bot,

@@ -1,10 +1,10 @@
-// Sends to Telegram: finds the target of a route, formats text, shows typing indicators, creates topics.
-// An unreadable or missing answer does not count as a failure (I5), because the platform cannot detect a
-// second attempt. A refusal is reported in the server's own words, without the token.
+// Sends to Telegram: finds the target of a route, formats text, shows typing indicators, creates topics. An
+// unreadable or missing answer does not count as a failure (I5), because the platform cannot detect a second
+// attempt. A refusal is reported in the server's own words, without the token.
 // TS3: link previews are disabled, because a URL could leak data to a stranger.
 // Markdown becomes text and entities (ranges with a format), so there is no markup that could be invalid.
 // TX1: each entity is within the text, and none is inside code.
-// TX2: a text that would be too long or empty without its markup is sent as it was written.
+// TX2: if a text would be too long or empty after formatting, the original Markdown is sent.
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";

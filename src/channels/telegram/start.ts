@@ -22,12 +22,12 @@ function menuOf(commands: ChannelHost["commands"]): Map<string, string> {
   return new Map(named.filter(([shown]) => /^[a-z0-9_]{1,32}$/.test(shown)).slice(0, COMMANDS_MAX));
 }
 
-/** Adds `/start`, which Telegram's start button sends: it shows the help. */
+/** Adds `/start`, which Telegram's start button sends. The command shows the help. */
 function withStart(menu: TelegramAccountContext["menu"]): TelegramAccountContext["menu"] {
   return menu.has("help") && !menu.has(START) ? new Map([...menu, [START, "help"]]) : menu;
 }
 
-/** Returns the result of a call. Throws a problem that ends the attempt to listen if the call failed. */
+/** Returns the result of a call. If the call failed, throws a problem that ends the attempt to listen. */
 function wanted(called: Called<unknown>): ReturnType<typeof fieldsOf> {
   if (called.kind === "done") return fieldsOf(called.value);
   throw new ListenProblem(failureWords(called), called.kind === "refused" && isTokenWrong(called));
@@ -43,7 +43,7 @@ async function takeBackMessages(bot: Bot, { world }: ChannelHost, signal: AbortS
   wanted(await bot.call((methods, either) => methods.deleteWebhook({}, either), { signal }));
   world.log.warn(
     { account: accountName("telegram", bot.accountId) },
-    "a web hook of the bot was removed: messages come here",
+    "a web hook of the bot was removed, so that its messages come here",
   );
 }
 

@@ -137,7 +137,7 @@ function checklist({ title, tasks }: Fields): string {
 /** Formats notes for content that is neither text nor a file, by its field. */
 const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   sticker: ({ emoji, set_name }) => noteOf("sticker", textOf(emoji), textOf(set_name)),
-  // A venue also has the field `location`, so it is checked before it.
+  // A venue also has the field `location`, so `venue` is checked before `location`.
   venue: ({ title, address, location }) =>
     noteOf("place", textOf(title), textOf(address), coordinates(fieldsOf(location))),
   location: (field) =>
@@ -156,7 +156,7 @@ const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
 
 /** The fields that contain a file. The first one that is present is used. */
 const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }[] = [
-  // An animation also has the field `document`, so it is checked before it.
+  // An animation also has the field `document`, so `animation` is checked before `document`.
   { field: "animation", kind: "video" },
   { field: "voice", kind: "voice" },
   { field: "audio", kind: "audio" },
@@ -255,8 +255,8 @@ function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: bo
   if (to !== undefined) return { kind: "moved", from: chatId, to };
   const content = contentOf(message);
   if (content === undefined) return skip("no content");
-  // Such an edit is not made by a person: Telegram updates a live location every few seconds, and a poll at
-  // its end.
+  // An edit without text and files is not by a person: Telegram edits a live location every few seconds, and
+  // a poll when it ends.
   if (isEdit && content.words === "" && content.files.length === 0) return skip("an edit without text");
   const sender = senderOf(message, chat, type);
   if (sender === undefined) return oddity("a message without a sender");

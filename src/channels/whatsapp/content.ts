@@ -45,7 +45,7 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   const id = textOf(fields.id);
   const text = textOf(fields.caption);
   const words = kind === "file" ? "a file" : kind === "voice" ? "a voice message" : kind;
-  // Media without an id cannot be read. For example, the platform could not store them.
+  // Media without an id cannot be read. The id is missing if, for example, the platform could not store them.
   if (!MEDIA_ID.test(id))
     return { text: `${note(words, "it could not be read")}${text && `\n${text}`}`, media: [] };
   const name = head(textOf(fields.filename), NAME_CHARS_MAX) || undefined;
@@ -110,7 +110,7 @@ function textContent(type: string, message: Fields): string | undefined {
       return note(`order of ${listOf(fields.product_items).length} products`, textOf(fields.text));
     case "unsupported":
       return unsupported(fields);
-    // A reaction needs no answer. The other kinds are notices of the platform.
+    // A reaction needs no answer. The kinds below it are notices of the platform.
     case "reaction":
     case "revoke":
     case "system":

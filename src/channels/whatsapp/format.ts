@@ -62,7 +62,10 @@ function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: numb
   return found;
 }
 
-/** Returns whether this can be shown as code: it must not be blank, and inline code must be on one line. */
+/**
+ * Returns whether a mark can be shown as code: its text must not be blank, and inline code must be on one
+ * line.
+ */
 function isCode(text: string, { kind, from, to }: Mark): boolean {
   const code = text.slice(from, to);
   return (kind === "pre" || (kind === "code" && !code.includes("\n"))) && code.trim() !== "";

@@ -28,18 +28,24 @@ type Meaning = readonly [GraphProblem["kind"], string];
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [
     131047,
-    ["text", "the person has to write first: WhatsApp accepts texts for 24 hours after their last one"],
+    [
+      "text",
+      "the person has to write first: WhatsApp accepts texts for 24 hours after the person's last message",
+    ],
   ],
   [
     131026,
-    ["text", "WhatsApp can't deliver to this number: it has no WhatsApp, or one that can't receive it"],
+    [
+      "text",
+      "WhatsApp can't deliver to this number: it has no WhatsApp app, or the app can't receive the message",
+    ],
   ],
   [131030, ["text", "this number is not in the list of allowed recipients of an app in development"]],
   [131021, ["text", "sender and recipient are the same number"]],
   [131049, ["text", "WhatsApp decided not to deliver this text to this person now"]],
   [131050, ["text", "this person has stopped messages of this kind"]],
   [130472, ["text", "this number takes part in a WhatsApp experiment and gets no messages of this kind"]],
-  [130497, ["text", "this business may not write to people in that country"]],
+  [130497, ["text", "this business is not allowed to write to people in that country"]],
   [4, ["limit", "the app has made too many calls"]],
   [80007, ["limit", "the business account has reached its rate limit"]],
   [130429, ["limit", "the number exceeds WhatsApp's throughput limit"]],
@@ -48,7 +54,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [2, ["passing", "WhatsApp is not available at the moment"]],
   [131000, ["passing", "WhatsApp failed without a reason"]],
   [131016, ["passing", "WhatsApp is not available at the moment"]],
-  [131057, ["passing", "the business account is being maintained"]],
+  [131057, ["passing", "the business account is under maintenance"]],
   [133004, ["passing", "WhatsApp is not available at the moment"]],
   [0, ["account", "the access token is not accepted: make a new one"]],
   [3, ["account", "the app lacks a permission: whatsapp_business_messaging"]],
@@ -91,7 +97,7 @@ export function saidProblem(error: unknown, token: string): GraphProblem | undef
   const meaning = meaningOf(code, error_subcode);
   if (meaning !== undefined) return { kind: meaning[0], words: `${meaning[1]} (${code}${more})` };
   const kind = fields.is_transient === true ? "passing" : "text";
-  return { kind, words: `WhatsApp refused it (${code}${more})` };
+  return { kind, words: `WhatsApp refused the request (${code}${more})` };
 }
 
 /** Returns the problem for a status without an error body, for example from a proxy. */

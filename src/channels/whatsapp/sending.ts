@@ -47,7 +47,7 @@ export async function sendText(
   const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
   if (messageId !== "") return { messageId };
   // A proxy may have answered instead of the platform.
-  return { kind: "unclear", words: "the platform's answer holds no message id" };
+  return { kind: "unclear", words: "the platform's answer contains no message id" };
 }
 
 /** Marks a message as read, and shows a typing indicator for some seconds. */

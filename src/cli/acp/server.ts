@@ -26,7 +26,7 @@ type Sdk = typeof import("@agentclientprotocol/sdk");
 /** Maximum number of earlier messages that are sent to an editor on `session/load`. */
 const REPLAYED_MAX = 1_000;
 const LABEL_MAX_CHARS = 100;
-/** Maximum number of characters sent to the editor that it has not read yet. */
+/** Maximum number of characters of output that the editor has not read yet. */
 const UNREAD_MAX_CHARS = 64 * 1024 * 1024;
 const NOT_FOUND = -32_002;
 const FAILED = -32_603;

@@ -66,7 +66,7 @@ export class RunUpdates {
   readonly #newId: () => string;
   readonly #open = new Set<string>();
   #messageId: string;
-  /** Part of the growing message that was sent. Undefined if the next text starts a new message. */
+  /** The sent part of the growing message. Undefined if the next text starts a new message. */
   #sent: string | undefined = "";
 
   constructor(send: SendUpdate, newId: () => string) {

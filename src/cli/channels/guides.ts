@@ -28,7 +28,7 @@ const form =
   (value: string): string | undefined =>
     pattern.test(value) ? undefined : words;
 
-const nonEmpty = form(/^\S+$/, "It must not be empty or contain spaces.");
+const nonEmpty = form(/^\S+$/, "The value must not be empty or contain spaces.");
 
 export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
   telegram: {
@@ -42,7 +42,9 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
         check: form(/^\d+:[\w-]{20,}$/, "A token looks like 123456789:AAF… (from @BotFather)."),
       },
     ],
-    afterwards: ["Send the bot a message. It answers with a code: parley channels pair approve CODE"],
+    afterwards: [
+      "Send the bot a message. It answers with a code. Then run: parley channels pair approve CODE",
+    ],
     page: "TELEGRAM.md",
   },
   discord: {
@@ -53,7 +55,9 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
       "Under OAuth2, URL Generator: scopes bot and applications.commands; open the address to invite it.",
     ],
     questions: [{ key: "token", ask: "The bot's token", secret: true, check: nonEmpty }],
-    afterwards: ["Send the bot a direct message. It answers with a code: parley channels pair approve CODE"],
+    afterwards: [
+      "Send the bot a direct message. It answers with a code. Then run: parley channels pair approve CODE",
+    ],
     page: "DISCORD.md",
   },
   whatsapp: {
@@ -98,16 +102,20 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
         check: form(/^\+\d{5,20}$/, "A number is + and the country code, followed by digits only."),
       },
     ],
-    afterwards: ["Send a message to the number. It answers with a code: parley channels pair approve CODE"],
+    afterwards: [
+      "Send a message to the number. The answer has a code. Then run: parley channels pair approve CODE",
+    ],
     page: "SIGNAL.md",
   },
   imessage: {
     title: "iMessage",
     first: [
-      "On a Mac that is signed in to Messages, install imsg and allow it to read the disk and to send.",
+      "On a Mac that is signed in to Messages, install imsg and grant the permissions in docs/IMESSAGE.md.",
     ],
     questions: [],
-    afterwards: ["Send a message to that account. It answers with a code: parley channels pair approve CODE"],
+    afterwards: [
+      "Send a message to that account. The answer has a code. Then run: parley channels pair approve CODE",
+    ],
     page: "IMESSAGE.md",
   },
 };

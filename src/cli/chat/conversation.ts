@@ -139,7 +139,7 @@ class Conversation {
     }
   }
 
-  /** Leaves after the gateway has accepted all typed messages, but waits only a few seconds for it. */
+  /** Leaves after the gateway has accepted all typed messages. Waits at most a few seconds for that. */
   async #quit(): Promise<void> {
     const { clock } = this.#cli.parts.world;
     const late = Promise.withResolvers<void>();
@@ -209,7 +209,8 @@ class Conversation {
     const { aborted, runIds } = stopped.value;
     const below = runIds.filter((runId) => !own.has(runId)).length;
     if (!aborted && below === 0) this.#tell("nothing to stop");
-    else if (below > 0) this.#tell(`also stopped: ${count(below, "run")} of sub-agents or still queued`);
+    else if (below > 0)
+      this.#tell(`also stopped: ${count(below, "run")} that waited or belonged to sub-agents`);
   }
 
   async #subagents(): Promise<void> {

@@ -1,9 +1,9 @@
-// Decides what the chat shows, and in which order.
-// The transcript is complete. Live events only show parts of it earlier.
+// Decides what the chat shows, and in which order. The transcript is complete. Live events only show parts of
+// it earlier.
 // CV1: each message is shown exactly once: one that was shown live is not shown again from the transcript,
 //      and one that was missed while the connection was down is shown from the transcript.
-// CV2: a growing text is only appended to. If a resumed run starts its text again, the view says so. Messages
-//      from elsewhere are held back until the growing message is complete.
+// CV2: a growing text is only appended to. If a resumed run starts its text again, the view says so. Other
+//      messages are held back until the growing message is complete.
 // CV3: a sub-agent's result can arrive three times (as an event, as a delivery, in the transcript). Only the
 //      first is shown.
 
@@ -33,8 +33,8 @@ export type Op =
   | { readonly op: "end" };
 
 /**
- * Maximum length of each list of shown texts. Greater than the number of texts that can be in progress at
- * once.
+ * Maximum length of each list of shown texts. Greater than the number of texts that can be in progress at the
+ * same time.
  */
 const REMEMBERED_MAX = 500;
 /** Maximum number of remembered calls. The transcript shows all calls of a long run only at its end. */

@@ -99,7 +99,7 @@ export function approvePeer(cli: Cli, [code = ""]: readonly string[]): Promise<n
   return decide(
     cli,
     (link) => link.request("channels.pair.approve", { code }),
-    "is approved and may write now",
+    "is approved and can write now",
   );
 }
 

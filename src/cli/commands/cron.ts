@@ -234,7 +234,7 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   };
   if (Object.keys(patch).length === 0) {
     return cli.fail(
-      { code: "usage", error: "no option changes the job; see parley cron update --help" },
+      { code: "usage", error: "nothing to change: give at least one option; see parley cron update --help" },
       EXIT.usage,
     );
   }

@@ -1,7 +1,8 @@
 // Implements `parley inbox --hook PROGRAM`: reads the inbox of the window's session and prints it in the
-// protocol of the program wants; and `parley inbox --window N`, which wakes a window.
-// A hook must never break the user's program: if the gateway, the record or the window is missing, it prints
+// format that the program's hooks need; and `parley inbox --window N`, which wakes a window. A hook must
+// never break the user's program: if the gateway, the record or the window is missing, the hook prints
 // nothing and its exit code is 0. Each message is printed once per window, by the hook that moves the
+// window's cursor.
 
 import { join } from "node:path";
 import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";

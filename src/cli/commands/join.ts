@@ -73,7 +73,7 @@ function handleOf(cli: Cli, program: ProgramId, named: string | undefined): Resu
   });
 }
 
-/** Renews the tokens of a program that has joined, and takes over other options. */
+/** Renews the tokens of a program that has joined, and applies changed options. */
 async function joinAgain(cli: Cli, known: JoinRecord, options: JoinOptions): Promise<number> {
   const text = `${PROGRAM[known.program].name} has joined in this folder as ${known.handle}`;
   if (options.session !== undefined && options.session !== known.handle) {

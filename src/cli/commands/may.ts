@@ -9,7 +9,7 @@ import { withLink } from "../gateway-link.ts";
 
 const ACCESS_WIDTH = 8;
 
-/** Returns the other failed checks, with the settings that they would need. */
+/** Returns the other failed checks, and the settings that the access would need. */
 function moreOf({ rule, settings, checks }: Explanation): string[] {
   const further = checks.filter((check) => !check.allowed).slice(1);
   const missing = settings.filter((setting) => !rule.includes(setting));

@@ -19,7 +19,7 @@ interface McpOptions {
   readonly joined?: string;
 }
 
-/** The session of one window of a joined program, as the token for it. */
+/** One window of a joined program, with the token for its session. */
 interface JoinedWindow {
   token(): string;
   close(): void;

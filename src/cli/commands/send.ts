@@ -16,7 +16,10 @@ interface SendOptions {
   readonly wait?: number;
 }
 
-/** Resolves with the final text of a run, from its event on this connection. Resolves with "" for no text. */
+/**
+ * Resolves with the final text of a run, from its event on this connection. Resolves with "" if the run ended
+ * without text.
+ */
 function finalText(link: Link, runId: string): { text: Promise<string>; stop: () => void } {
   const { promise: text, resolve } = Promise.withResolvers<string>();
   const stop = link.client.on("chat", (event) => {

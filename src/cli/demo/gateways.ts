@@ -91,7 +91,7 @@ export class DemoGateways {
   /** Stops the gateways: their work finishes or is parked within `graceMs`. Then removes the directory. */
   async leave(graceMs: number): Promise<void> {
     this.#left = true;
-    // Wait also for gateways that are still starting: they would create their directory again.
+    // Also wait for gateways that are still starting: they would create their directory again.
     for (const ended of await Promise.allSettled(this.#gateways.splice(0))) {
       if (ended.status === "fulfilled" && ended.value.ok) await ended.value.value.close(graceMs);
     }

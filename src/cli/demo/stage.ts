@@ -85,7 +85,7 @@ export class Stage {
         const frame = this.#frames[at];
         if (frame !== undefined && fits(frame)) return frame;
         if (frame !== undefined) at++;
-        else if (late) throw new DemoFailure(`timed out after ${withinMs / 1000} s: waited until ${what}`);
+        else if (late) throw new DemoFailure(`timed out after ${withinMs / 1000} s; expected: ${what}`);
         else {
           await new Promise<void>((resolve) => {
             this.#wake = resolve;
@@ -159,7 +159,7 @@ export class Stage {
     if (agent.stream === "flow" && agent.data.from === agent.sessionKey) this.#showFlow(agent.data);
     if (agent.stream !== "tool") return;
     const { data } = agent;
-    // A call of sessions_send is shown by its flow event instead, once the message was accepted.
+    // A call of sessions_send is shown by its flow event instead, after the message is accepted.
     if (data.phase === "start" && data.name !== "sessions_send") {
       this.#line("yellow", `${who} calls`, `${data.name} ${JSON.stringify(data.args ?? {})}`);
     }

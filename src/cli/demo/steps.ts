@@ -59,7 +59,7 @@ const reading: Step = {
   title: "Read: main reads another session",
   where: "open",
   async play(stage, patienceMs) {
-    // The user talks to research first: its announcements go to the place where the user wrote.
+    // The user writes to research first, because research announces to the chat in which the user wrote.
     await stage.ask("research", SECRET_WORD, patienceMs);
     await stage.ask("main", "read research", patienceMs);
     const { messages } = await stage.result("main", "sessions_history");

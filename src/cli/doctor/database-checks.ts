@@ -21,7 +21,7 @@ function checkSchema({ schema }: DatabaseReport): Finding {
     return { name, level: "ok", text: `${text}; the next start upgrades it to version ${known}` };
   }
   if (version === known + 1) {
-    const mend = "Upgrade this gateway: it works with the next version only during an upgrade.";
+    const mend = "Upgrade this gateway: two versions can share a store only during an upgrade.";
     return { name, level: "warning", text: `${text}, from the next version of this program`, mend };
   }
   const mend = "Use the version that wrote it, or name another schema with ?schema=name.";
@@ -37,7 +37,7 @@ function checkRights({ missingRights }: DatabaseReport): Finding {
     name,
     level: "problem",
     text: "the database user lacks rights that a gateway needs",
-    mend: `Run as a user who may grant rights: ${missingRights.join("; ")};`,
+    mend: `Run as a user who can grant rights: ${missingRights.join("; ")};`,
   };
 }
 
@@ -49,7 +49,7 @@ function checkClock({ clockAheadMs }: DatabaseReport): Finding {
   return {
     name,
     level: "warning",
-    text: `the clock here is ${Math.round(apartMs / 1000)} s ${where} the database's, which sets all dates`,
+    text: `this clock is ${Math.round(apartMs / 1000)} s ${where} the database's clock, which sets all dates`,
     mend: "Synchronize the clocks of both machines with the same time servers.",
   };
 }

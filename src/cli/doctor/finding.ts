@@ -16,7 +16,7 @@ export function alteredSchema(differences: readonly string[]): Finding[] {
       name: "store schema",
       level: "problem",
       text: `the store's schema differs from the one that Parley creates: ${differences.join(", ")}`,
-      mend: "Find out who changed the schema. To get the right one, restore a backup into an empty store.",
+      mend: "Find out who changed the schema. To get the right schema, restore a backup into an empty store.",
     },
   ];
 }

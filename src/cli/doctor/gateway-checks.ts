@@ -51,7 +51,7 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
       name,
       level: "warning",
       text,
-      mend: "It was probably started with another --port or --host: give its address with --url.",
+      mend: "That gateway probably has another --port or --host: give its address with --url.",
     };
   }
   return {

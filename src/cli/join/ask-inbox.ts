@@ -1,4 +1,4 @@
-// Calls a tool as the session of a window, with one MCP request and without a connection that is kept.
+// Calls a tool as the session of a window, with one MCP request that keeps no connection open.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";

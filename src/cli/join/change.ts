@@ -1,6 +1,6 @@
 // Plans, shows, makes and undoes changes of the configuration files of other programs.
-// JC1: everything else in a file stays byte for byte, and a JSON file that cannot be parsed is not changed.
-//      TOML is not parsed: a table is added at the end of a file that does not contain its name yet.
+// JC1: the rest of a file stays unchanged, byte for byte, and a JSON file that cannot be parsed is not
+//      changed. TOML is not parsed: a table is added at the end of a file that does not contain its name yet.
 // JC2: undoing a change restores the earlier file exactly. If the file was edited since, only the added
 //      values are removed; added values that were edited are kept and reported.
 
@@ -45,7 +45,7 @@ function textOf(file: string): string | undefined {
 }
 
 /**
- * Whether a TOML file may already contain this table. A second table of the same name would make the file
+ * Whether a TOML file might already contain this table. A second table of the same name would make the file
  * invalid.
  */
 function mayHave(text: string, [outer, inner]: readonly [string, string]): boolean {
@@ -66,12 +66,12 @@ function editedText(edit: Edit, before: string | undefined): Result<string> {
   if (edit.kind === "toml") {
     if (!mayHave(before ?? "", edit.table)) return ok(withTable(before ?? "", edit.text));
     const name = edit.table.join(".");
-    return fail("invalid_config", `${file} may have ${name} already. Add by hand:\n${edit.text}`);
+    return fail("invalid_config", `${file} might already contain ${name}. Add this by hand:\n${edit.text}`);
   }
   if (edit.kind === "new")
     return before === undefined
       ? ok(edit.text)
-      : fail("invalid_config", `${file} exists. Add by hand:\n${edit.text}`);
+      : fail("invalid_config", `${file} already exists. Add this to it by hand:\n${edit.text}`);
   let text = before ?? "";
   for (const { path, value } of edit.insertions) {
     const next = insertAt(text, path, value, "json", file);
@@ -167,7 +167,7 @@ export function planUndo(change: Change): Undo | undefined {
   return undoneText(change, now);
 }
 
-/** Undoes a change, and removes the folders that it created and that are empty. */
+/** Undoes a change. Removes folders that the change created, if they are empty. */
 export function undoChange({ edit, folders }: Change, { text }: Undo): void {
   if (text !== undefined) {
     replaceFile(edit.file, text);

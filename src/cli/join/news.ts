@@ -50,7 +50,7 @@ function wordsFor(messages: readonly InboxMessage[]): string {
     const author = from === undefined ? kind : `session ${from}`;
     return `Message ${id} from ${author}:\n${text}`;
   });
-  const how = "Answer a session with the Parley tool sessions_send, its key as sessionKey.";
+  const how = "Answer a session with the Parley tool sessions_send, with its key as sessionKey.";
   return ["New messages in your Parley inbox.", ...parts, how].join("\n\n");
 }
 

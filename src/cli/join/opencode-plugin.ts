@@ -1,6 +1,7 @@
 // Generates the plugin that wakes a window of opencode: the plugin waits with `parley inbox` while the window
 // is open, and sends the messages to the window's last conversation as its next prompt.
-// OP1: a conversation keeps its agent and model: a prompt without them would leave a read-only mode.
+// OP1: a conversation keeps its agent and model, because a prompt that does not name them would leave a
+//      read-only mode.
 // OP2: sub-agents of the window get no messages.
 
 /** Returns the text of the plugin. `hook`: words that start the waiting command. */

@@ -44,8 +44,8 @@ export interface Program {
 }
 
 /**
- * The prompt that starts a turn for waiting messages. The prompt has none of the messages' text, because
- * other users of the machine can read a command's arguments.
+ * The prompt that starts a turn for waiting messages. The prompt does not contain the messages, because other
+ * users of the machine can read a command's arguments.
  */
 export const NUDGE =
   "New messages wait in your Parley inbox. If they are not shown here, read them with the Parley tool " +
@@ -70,8 +70,8 @@ const shellLine = (words: readonly string[]): string =>
   words.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
 /**
- * Formats a hook's output with text for the model at the start of the program or of a turn, as most programs
- * read it.
+ * Formats a hook's output with text for the model at the start of the program or of a turn, in the format of
+ * most programs.
  */
 function contextAt(hookEventName: string, text: string): HookOutput {
   const hookSpecificOutput = { hookEventName, additionalContext: text };
@@ -86,7 +86,7 @@ export function blocked(reason: string): HookOutput {
   return { stdout: JSON.stringify({ decision: "block", reason }), code: 0 };
 }
 
-/** Formats a hook's output with text for the model, as Codex, Gemini CLI and Qwen Code read it. */
+/** Formats a hook's output with text for the model, in the format of Codex, Gemini CLI and Qwen Code. */
 const tellInTurn = (text: string, event: string): HookOutput =>
   event === "SessionStart" || startsTurn(event) ? contextAt(event, text) : blocked(text);
 
@@ -94,7 +94,7 @@ const claudeCode: Program = {
   name: "Claude Code",
   notes: [
     "Restart windows that are already open.",
-    ".mcp.json is often shared: this entry names a program of this machine.",
+    ".mcp.json is often shared, but this entry names a program on this machine.",
   ],
   edits(folder, { mcp, hook }) {
     // A hook that runs in the background. If the hook exits with code 2, the program wakes its idle session.
@@ -177,7 +177,7 @@ const openCode: Program = {
   name: "opencode",
   notes: [
     "Restart windows that are already open.",
-    "opencode.json is often shared: this entry names a program of this machine.",
+    "opencode.json is often shared, but this entry names a program on this machine.",
   ],
   edits(folder, { mcp, hook }) {
     const commented = join(folder, "opencode.jsonc");

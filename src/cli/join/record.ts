@@ -15,7 +15,7 @@ import type { ProgramId } from "./programs.ts";
 
 /** Maximum number of open windows of one program in one folder. */
 export const WINDOWS_MAX = 8;
-/** The numbers of these windows. */
+/** The valid window numbers. */
 export const WINDOW_NUMBERS: readonly number[] = Array.from({ length: WINDOWS_MAX }, (_, at) => at + 1);
 const NAME_MAX_CHARS = 30;
 const HASH_CHARS = 6;
@@ -26,7 +26,7 @@ export interface JoinRecord {
   readonly folder: string;
   /** One token for each window, valid for that window's session only. */
   readonly tokens: readonly string[];
-  /** The series of the tokens. */
+  /** Id of the tokens' series. The tokens of a series are revoked together. */
   readonly series: string;
   /** How an idle window is woken. Default: the setting `joined.wake`. */
   readonly wake?: Wake;
@@ -49,7 +49,7 @@ export function startWords({ parts, options }: Cli): string[] {
 
 export const joinedFolder = (home: string): string => join(home, ".parley", "joined");
 
-/** Returns the handle of a window. Each window of a program has another handle. */
+/** Returns the handle of a window. Each window of a program has its own handle. */
 export const windowHandle = (handle: string, window: number): string =>
   window === 1 ? handle : `${handle}.${window}`;
 

@@ -52,8 +52,8 @@ export async function renewTokens(cli: Cli, record: JoinRecord): Promise<JoinRec
 }
 
 /**
- * Returns the current token of a window. A window stays open for longer than a token lasts: its tokens were
- * renewed since, or its program has joined again.
+ * Returns the current token of a window. Reads the record again, because a window can stay open for longer
+ * than its first token is valid: the token may have been renewed, or replaced by a later join.
  */
 export function windowToken(cli: Cli, { handle, tokens }: JoinRecord, number: number): string {
   return (readRecord(cli.parts.home, handle)?.tokens ?? tokens)[number - 1] ?? "";

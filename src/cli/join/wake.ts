@@ -53,8 +53,8 @@ const OUTPUT_MAX_BYTES = 4_000;
 const REASON_MAX_CHARS = 300;
 const SOCKET_MAX_MS = 5_000;
 /**
- * Environment variables that a coding agent sets for its child processes. They show it that it was started by
- * another instance of itself.
+ * Environment variables that a coding agent sets for its child processes. An agent that finds them knows that
+ * another instance started it.
  */
 const OF_PARENT = new RegExp(
   "^(CLAUDECODE|CLAUDE_(PID|ENV_FILE|CODE_(ENTRYPOINT|SESSION|CHILD|MESSAGING))" +
@@ -69,7 +69,7 @@ interface Waker extends Place {
 }
 
 /**
- * Starts a process that waits for messages even after the window was closed, if the settings allow to
+ * Starts a process that waits for messages even after the window was closed, if the settings allow Parley to
  * continue its program. The process inherits the environment of the hook that starts it, because programs
  * pass fewer variables to an MCP server.
  */

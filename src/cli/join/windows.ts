@@ -153,7 +153,7 @@ export function takeOver(folder: string, number: number, kind: "waiter" | "waker
   return () => readText(file) === String(process.pid);
 }
 
-/** Whether a process other than the window's own waits for its messages, also after the window was closed. */
+/** Whether a process other than the window's own waits for messages, even after the window was closed. */
 export function hasKeeper(folder: string, number: number): boolean {
   const waker = holderOf(join(folder, `${number}.waker`));
   return waker !== undefined && waker !== windowAt(folder, number)?.bridge;

@@ -242,7 +242,8 @@ export class Bridge {
   }
 
   /**
-   * Reads the stream of messages that the gateway starts (older revisions of MCP). Reopens it when it ends.
+   * Reads the stream of messages that the gateway initiates (older revisions of MCP). Reopens it when it
+   * ends.
    */
   async #listen(): Promise<void> {
     const { clock } = this.#parts.world;
@@ -261,7 +262,7 @@ export class Bridge {
           for await (const data of eventData(response.body)) await this.#write(JSON.parse(data));
         }
       } catch {
-        // Failures are reported for the client's own messages. The stream is only reopened.
+        // Only failures of the client's own messages are reported. The stream is reopened.
       }
       await pause(clock, againMs, signal);
       againMs = Math.min(againMs * 2, STREAM_AGAIN_MAX_MS);
@@ -272,7 +273,7 @@ export class Bridge {
     for (const id of ids) void this.#write({ jsonrpc: "2.0", id, error: { code, message } });
   }
 
-  /** Writes messages in order. Each waits until the reader has taken the one before. */
+  /** Writes messages in order. Each message waits until the reader has received the previous one. */
   #write(message: unknown): Promise<unknown> {
     const { output } = this.#parts;
     this.#written = this.#written.then(

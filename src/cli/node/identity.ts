@@ -74,7 +74,7 @@ export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
   const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
   try {
     await ensureFolder(dirname(file));
-    // Never overwrites: if two processes start at once, one key wins and both use it.
+    // Never overwrites: if two processes start at the same time, one key wins and both use it.
     await writeFile(file, `${JSON.stringify({ privateKey: pem }, undefined, 2)}\n`, {
       mode: 0o600,
       flag: "wx",

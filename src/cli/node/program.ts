@@ -193,7 +193,7 @@ export class NodeProgram {
     const result = outcome.ok
       ? { ok: true, payloadJSON: JSON.stringify(outcome.payload) }
       : { ok: false, error: outcome.error };
-    // If the connection is lost, the gateway has already failed the call for its caller.
+    // If the connection is lost, the gateway has already reported a failure to the caller.
     await client.request("node.invoke.result", { id, nodeId, ...result }).catch(() => undefined);
   }
 

@@ -78,7 +78,7 @@ export function launchdService(parts: ServiceParts): Service {
     text: listText(parts, log),
     probe: ["launchctl", "print", domain],
     unreachable:
-      "launchd has no desktop session for this user: sign in on the screen. --no-start writes the file " +
+      "launchd has no desktop session for this user: sign in to the desktop. --no-start writes the file " +
       "anyway, --print shows it.",
     start: [
       // Stop a running service, so that the new one replaces it.

@@ -24,7 +24,10 @@ export interface ServiceParts {
 
 export interface Step {
   readonly argv: readonly string[];
-  /** If set, the step may fail: this text is printed (unless it is empty), and the next step runs. */
+  /**
+   * If this step fails, this text is printed (unless it is empty) and the next step runs. Absent: a failure
+   * is final.
+   */
   readonly otherwise?: string;
 }
 

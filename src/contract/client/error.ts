@@ -21,7 +21,7 @@ export class GatewayError extends Error {
   readonly hint: string | undefined;
   /** Machine-readable facts about the failure, including `code` and `hint`. */
   readonly details: Readonly<Record<string, unknown>>;
-  /** Whether the same request may succeed later. */
+  /** True if the same request can succeed later. */
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
 

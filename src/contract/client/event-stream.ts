@@ -1,7 +1,8 @@
 // Owns the event stream of one reader: the filter, the buffer, and the report of missed events.
 // ES1: the buffer is limited, in events and in characters. A `missed` event takes the position of the dropped
 //      events.
-// ES2: a text that a later text of the same run replaces is dropped first, and is not reported as missed.
+// ES2: if a later text of a run replaces a buffered one, the buffered text is dropped first and not reported
+//      as missed.
 // ES3: a pending read gets the next event, the end, or the error that ended the stream.
 
 import type { AgentEvent, ChatEvent, EventPayloads } from "../events.ts";

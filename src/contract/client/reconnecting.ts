@@ -1,6 +1,5 @@
-// Owns the client of the gateway's protocol: requests, events, and reconnecting.
-// Each request ends with its answer or with a `GatewayError`. It is sent again only if repeating it is
-// harmless.
+// Owns the client of the gateway's protocol: requests, events, and reconnecting. Each request ends with its
+// answer or with a `GatewayError`. A request is sent again only if repeating it is harmless.
 // CL2: a broken connection is reopened, after growing pauses. Reads, waits and requests with an idempotency
 //      key continue; a wait continues with its remaining time.
 // A listener that throws does not affect the others.
@@ -317,7 +316,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       if (this.#isClosed()) return socket.close();
       this.#socket = socket;
       this.#failures = 0;
-      // Send them before the listeners run, because new requests of listeners are sent at once.
+      // Send pending requests before the listeners run, because requests of listeners are sent at once.
       for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
       this.#move("connected");
       this.#attach(socket);

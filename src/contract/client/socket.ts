@@ -152,7 +152,7 @@ class Connected implements ClientSocket {
   readonly #wholeText: ReturnType<typeof createTextKeeper>;
   #onFrame: FrameListener | undefined;
   #onEnd: (error: GatewayError) => void = () => {};
-  /** Frames that arrived before the first listener, for which they are kept. */
+  /** Frames that arrived before the first listener was added. That listener gets them. */
   #early: Parameters<FrameListener>[] = [];
   #heardAt: number;
   #ended: GatewayError | undefined;

@@ -74,8 +74,8 @@ export type ClientState = "connected" | "reconnecting" | "closed";
 
 export interface RequestOptions {
   /**
-   * Aborting it ends the wait for the answer: the request fails with the code ABORTED. The gateway may still
-   * execute the request; `chat.abort` stops a run.
+   * Aborting this signal ends the wait for the answer: the request fails with the code ABORTED. The gateway
+   * may still execute the request; `chat.abort` stops a run.
    */
   readonly signal?: AbortSignal | undefined;
 }
@@ -109,8 +109,8 @@ export interface AgentEnd {
 
 export interface AgentCall {
   /**
-   * The idempotency key, which is also the id of the run. If another caller has used the key, `accepted` has
-   * the run's id.
+   * The idempotency key, which is also the id of the run. If another caller has used this key before, the run
+   * has another id, which `accepted` returns.
    */
   readonly runId: string;
   /** Resolves when the run is stored on disk. */
@@ -141,7 +141,7 @@ export interface EventOptions<E extends EventName = EventName> {
   readonly runId?: string | undefined;
   /** Yields only events with these names, and `missed`, which is always included. */
   readonly names?: readonly E[] | undefined;
-  /** Aborting it ends the stream. */
+  /** Aborting this signal ends the stream. */
   readonly signal?: AbortSignal | undefined;
   /**
    * Maximum number of buffered events. If there are more, the oldest are dropped, and `missed` reports them.

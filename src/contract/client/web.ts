@@ -1,6 +1,6 @@
 // The client of the gateway's protocol on platforms with a built-in WebSocket: `parley-gateway/client` in a
-// browser. It differs from node.ts in the socket only.
-// It reaches nothing of Node; tests/e2e/package.deep.test.ts checks the built file.
+// browser. Only its socket differs from node.ts. It imports nothing from Node; tests/e2e/package.deep.test.ts
+// checks the built file.
 
 import { webDialer } from "./dial/web.ts";
 import { openClient } from "./open.ts";

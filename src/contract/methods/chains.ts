@@ -9,7 +9,8 @@ const chain = declared<ChainRow>("ChainRow");
 export const CHAIN_METHODS = {
   "chains.list": {
     scope: READ,
-    summary: "Lists recently active chains, then chains whose runs work for long without a new event.",
+    summary:
+      "Lists recently active chains, then chains whose runs have worked for a long time without an event.",
     params: object(
       {},
       {
@@ -26,7 +27,7 @@ export const CHAIN_METHODS = {
         count: number(),
         chains: list(
           chain,
-          "Newest activity first. Chains that work for long without a new event are at the end.",
+          "Newest activity first. Chains that have worked for a long time without an event are at the end.",
         ),
         names: about(
           mapOf(text()),
@@ -52,7 +53,7 @@ export const CHAIN_METHODS = {
         steps: list(declared<ChainStep>("ChainStep"), "The newest 5,000 steps, oldest first."),
         truncated: flag("True if older steps or calls are missing."),
       },
-      { calls: list(declared<ChainCall>("ChainCall"), "In the order of their runs.") },
+      { calls: list(declared<ChainCall>("ChainCall"), "Calls, in the order of their runs.") },
     ),
     errors: ["chain_not_found"],
   },

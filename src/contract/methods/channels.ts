@@ -29,7 +29,7 @@ const CHANNEL = named(
       ok: flag(),
       state: about(
         oneOf("ready", "idle", "starting", "retrying", "failing", "down", "configured", "standby"),
-        "`idle`: not used yet. `configured`: the real state is hidden, because the token may not see " +
+        "`idle`: not used yet. `configured`: the real state is hidden, because the token must not see " +
           "details. `standby`: another process receives the account's messages.",
       ),
     },

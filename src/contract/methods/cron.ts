@@ -70,7 +70,7 @@ const shared = {
     oneOf(...MISSED_POLICIES),
     "Policy for dates that passed while the gateway was down: run the job once later, or skip it.",
   ),
-  enabled: flag("False pauses the job. Default true."),
+  enabled: flag("`false` pauses the job. Default true."),
   timeoutSeconds: about(
     count(0),
     "Stops a run this many seconds after its start, at most 7 days. Default 0: never.",

@@ -71,7 +71,7 @@ const always = {
   commands: list(text(), "Commands that the node offers."),
   paired: oneOf(true),
   connected: flag(),
-  sessionKey: text("Key of the node's own session, which may not exist yet."),
+  sessionKey: text("Key of the node's own session. The session might not exist yet."),
   pairedAtMs: number(),
 } as const;
 const ifKnown = { agentId: text(), connectedAtMs: number(), lastSeenAtMs: number() } as const;

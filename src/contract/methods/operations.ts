@@ -51,7 +51,7 @@ const ofWork = {
       { pending: number(), failed: number() },
       {
         dropped: number(
-          "Webhook events that were dropped, until the failed delivery is retried or dismissed.",
+          "Number of dropped webhook events whose failed delivery was not yet retried or dismissed.",
         ),
       },
     ),

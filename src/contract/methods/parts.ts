@@ -38,7 +38,7 @@ export function count(least: 0 | 1): Schema<number> {
 
 export const NOTHING = object({});
 
-/** A method of the protocol, as its callers, its handler and the documentation need it. */
+/** The entry of a method of the protocol. Its callers, its handler and the documentation use it. */
 export interface MethodSpec {
   /** `node`: only for connections of paired nodes. */ readonly scope: TokenScope | typeof NODE;
   /** One sentence for the documentation. */

@@ -40,7 +40,9 @@ const LIST = object(
   {
     limit: about(count(1), "Maximum number of rows. Default 200, at most 1000."),
     activeMinutes: about(count(1), "Returns only sessions that were active in the last N minutes."),
-    includeGlobal: flag("Includes the session `global` if there are others."),
+    includeGlobal: flag(
+      "Includes the session `global`, which is otherwise listed only if `session.scope` is `global`.",
+    ),
     includeUnknown: flag("Has no effect. The session `unknown` is never shown."),
     includeDerivedTitles: flag("Adds `derivedTitle`, the beginning of the first message."),
     includeLastMessage: flag("Adds `lastMessagePreview`."),
@@ -85,7 +87,7 @@ const PATCH = object(
       oneOf("allow", "deny", null),
       "Whether the session may send texts to people. null: session.sendPolicy decides. Needs operator.admin.",
     ),
-    archived: flag("false restores an archived session. true is refused."),
+    archived: flag("`false` restores an archived session. `true` is refused."),
     idempotencyKey,
   },
 );
@@ -166,7 +168,7 @@ export const LISTED_ROW = named(
       ),
       children: number("With `includeChildren`: number of spawned sessions, at most 1000."),
       jobs: about(
-        object({ running: number(), done: number("Succeeded or stopped."), failed: number() }),
+        object({ running: number(), done: number("Succeeded, or were stopped."), failed: number() }),
         "With `includeChildren`: number of spawned sessions by state. Absent if there are none.",
       ),
       failure: about(
@@ -175,7 +177,9 @@ export const LISTED_ROW = named(
             runId: text(),
             code: text(),
             endedAt: number(),
-            retriable: flag("True if `runs.retry` accepts it: it is no job, and nobody has dismissed it."),
+            retriable: flag(
+              "True if `runs.retry` accepts the run: it is not a job, and nobody has dismissed it.",
+            ),
           },
           { reason: text("One line, at most 200 characters.") },
         ),
@@ -203,7 +207,7 @@ const PAGE = named(
       nextCursor: text(),
       counts: about(
         object({ running: number(), failed: number(), mine: number("See `only`.") }),
-        "With `includeCounts`: sessions for each value of `only`, without other filters, at most 1000.",
+        "With `includeCounts`: number of sessions by value of `only`, without other filters, at most 1000.",
       ),
     },
   ),
@@ -248,7 +252,7 @@ export const SEARCH_HIT = object(
     timestamp: number(),
     excerpt: text("The text around the words; credentials are redacted."),
   },
-  { earlier: about(oneOf(true), "The message is from before a reset.") },
+  { earlier: about(oneOf(true), "True if the message is from before a reset.") },
 );
 
 const done = oneOf(true);
@@ -338,7 +342,10 @@ export const SESSION_METHODS = {
       {
         sessionKey: about(name, "Only this session."),
         agentId: about(name, "Only sessions of this agent."),
-        limit: about(count(1), `Most hits. Default ${SEARCH_LIMIT.fallback}, at most ${SEARCH_LIMIT.max}.`),
+        limit: about(
+          count(1),
+          `Maximum number of hits. Default ${SEARCH_LIMIT.fallback}, at most ${SEARCH_LIMIT.max}.`,
+        ),
         cursor,
       },
     ),

@@ -175,9 +175,12 @@ const HISTORY_PAGE = named(
       ),
       compactions: about(
         mapOf(number()),
-        "With `includeRuns`: by message id, the time from which a summary replaced all earlier messages.",
+        "With `includeRuns`: times of summaries of older messages, by the id of the first kept message.",
       ),
-      now: about(HISTORY_NOW, "With `includeRuns`, on the newest page."),
+      now: about(
+        HISTORY_NOW,
+        "The current state of the session. Present on the newest page, with `includeRuns`.",
+      ),
     },
   ),
 );
@@ -221,11 +224,11 @@ export const TALK_METHODS = {
   "chat.image": {
     scope: READ,
     summary:
-      "Reads a picture of a message, at most 2 MiB at once. `chat.history` has only its type and size.",
+      "Reads a picture of a message, at most 2 MiB per call. `chat.history` has only its type and size.",
     params: IMAGE,
     result: object(
       { mimeType: text(), content: text("Base64.") },
-      { nextOffset: number("Set if the picture is longer; the parts joined are its Base64 text.") },
+      { nextOffset: number("Set if the picture is longer. All parts joined are the picture in Base64.") },
     ),
     errors: [...NAMES_SESSION, "message_not_found"],
   },

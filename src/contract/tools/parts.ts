@@ -3,7 +3,7 @@
 import type { Code } from "../../core/shapes/errors.ts";
 import { about, type ObjectSchema, oneOf, type Schema } from "../schema.ts";
 
-/** A tool, as models, its implementation and the documentation need it. */
+/** The entry of a tool. Models, the implementation of the tool and the documentation use it. */
 export interface ToolEntry {
   readonly description: string;
   readonly params: ObjectSchema;
@@ -14,13 +14,13 @@ export interface ToolEntry {
   readonly errors: readonly Code[];
   /** Describes the sessions that have the tool. */
   readonly who: string;
-  /** Whether calls may run in parallel with other calls of the same message. */
+  /** Whether calls can run in parallel with other calls of the same message. */
   readonly parallel: boolean;
-  /** Whether a call may be repeated after a crash. */
+  /** Whether it is safe to repeat a call after a crash. */
   readonly idempotent: boolean;
 }
 
-/** One of these values. Some providers require the type besides the values. */
+/** One of these values. Some providers require the type in addition to the values. */
 export const word = <const V extends readonly string[]>(values: V): Schema<V[number]> =>
   ({ type: "string", ...oneOf(...values) }) as Schema as Schema<V[number]>;
 /** An argument that must be one of these values. */
@@ -35,4 +35,4 @@ export const done = oneOf("ok");
 export const REPEATABLE = { parallel: true, idempotent: true } as const;
 
 /** Describes the sessions that have the tools for other sessions. */
-export const OF_SESSIONS = "Every session; sub-agents only if `tools.subagents.tools.allow` lists it.";
+export const OF_SESSIONS = "Every session; sub-agents only if `tools.subagents.tools.allow` lists the tool.";

@@ -125,7 +125,7 @@ const RUN_STATUS = object(
     code: declared<Code>("Code"),
     error: text(),
     crashes: number("Number of crashes during the run."),
-    takenBy: text("Id of another run that read this run's message while it was working."),
+    takenBy: text("Id of the run that was already active and read this run's message."),
   },
 );
 
@@ -333,7 +333,7 @@ export const SESSION_TOOLS = {
         thread: flag("Create a thread on your channel, where people can talk to the sub-agent."),
         mode: choice(
           ["run", "session"],
-          "run: one task with one result. session: stays open, and needs thread: true.",
+          "`run`: one task with one result. `session`: stays open, and needs `thread: true`.",
         ),
         cleanup: choice(
           ["keep", "delete"],
@@ -341,9 +341,12 @@ export const SESSION_TOOLS = {
         ),
         sandbox: choice(
           ["inherit", "require"],
-          "require: refuse the call unless the sub-agent runs in a sandbox. Default: inherit.",
+          "`require`: refuse the call unless the sub-agent runs in a sandbox. Default: inherit.",
         ),
-        announce: choice(["post", "wake"], "Post the result, or wake you. Default: see the description."),
+        announce: choice(
+          ["post", "wake"],
+          "Post the result to people, or wake you with it. Default: see the description.",
+        ),
         attachments: list(
           openObject(
             {
@@ -418,8 +421,8 @@ export const SESSION_TOOLS = {
   session_status: {
     description:
       "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
-      "Default: your own session. With runId: the state or outcome of one run. With messageId: the state " +
-      "of a message that you sent or got: queued, offered, in_turn (its reader has it in context), " +
+      "Default: your own session. With `runId`: the state or outcome of one run. With `messageId`: the " +
+      "state of a message that you sent or got: queued, offered, in_turn (its reader has it in context), " +
       "answered, declined, expired, failed.",
     params: openObject(
       {},
@@ -457,25 +460,25 @@ export const SESSION_TOOLS = {
   },
   subagents: {
     description:
-      "Manage the sub-agents that you started. list: the state of each. wait: returns their results when " +
-      "all (or with any: true the first) have finished; use it instead of polling. cancel: stops one of " +
-      "them, or all. `timeout` means only that waiting ended: they continue.",
+      "Manage the sub-agents that you started. `list`: the state of each. `wait`: returns their results " +
+      "when all (or, with `any: true`, the first) have finished; use it instead of polling. `cancel`: " +
+      "stops one of them, or all. `timeout` means only that waiting ended: they continue.",
     params: openObject(
       {},
       {
         action: choice(["list", "wait", "cancel"], "Default: list."),
-        sessionKey: text('With cancel: the childSessionKey, or "all" for every unfinished one.'),
-        sessionKeys: list(text(), "With wait: the childSessionKeys. Default: all unfinished ones."),
-        any: flag("With wait: return when the first one has finished."),
+        sessionKey: text('With `cancel`: the childSessionKey, or "all" for every unfinished one.'),
+        sessionKeys: list(text(), "With `wait`: the childSessionKeys. Default: all unfinished ones."),
+        any: flag("With `wait`: return when the first one has finished."),
         timeoutSeconds: number(
-          `With wait: maximum seconds. Default ${CHILDREN_WAIT_SECONDS}, at most ${WAIT_MAX_SECONDS}; ` +
+          `With \`wait\`: maximum seconds. Default ${CHILDREN_WAIT_SECONDS}, at most ${WAIT_MAX_SECONDS}; ` +
             "0: don't wait.",
         ),
       },
     ),
     result: either(
       CHILDREN,
-      object({ status: done, ...WAITED }, { note: text("Says that no sub-agent is unfinished.") }),
+      object({ status: done, ...WAITED }, { note: text("Says that no sub-agent is still working.") }),
       object({ status: oneOf("timeout"), error: text(), ...WAITED }),
       object({
         status: done,
@@ -502,11 +505,11 @@ export const SESSION_TOOLS = {
       {},
       {
         limit: number(
-          `Most messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}. ` +
-            "0: only count those that nobody was given.",
+          `Maximum number of messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}. ` +
+            "0: only count the messages that nobody has received yet.",
         ),
-        after: text("A message id: only what came after it."),
-        before: text("A message id: only what came before it."),
+        after: text("Id of a message: return only later ones."),
+        before: text("Id of a message: return only earlier ones."),
         waitSeconds: number(`Seconds to wait for something new. Default 0, at most ${INBOX_WAIT_SECONDS}.`),
         ack: list(
           text(),
@@ -538,7 +541,9 @@ export const SESSION_TOOLS = {
         more: flag("True if there are newer messages."),
       },
       {
-        nextAfter: text("For `after`: the next page. With `limit: 0`: the newest message, if none waits."),
+        nextAfter: text(
+          "Argument `after` for the next page. With `limit: 0`: the newest message, if no new message waits.",
+        ),
         nextBefore: text("Argument `before` for the previous page."),
       },
     ),

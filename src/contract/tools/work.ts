@@ -82,7 +82,7 @@ export const WORK_TOOLS = {
   read: {
     description:
       "Read lines of a text file in your workspace, or view a small picture (PNG, JPEG, GIF, WebP). " +
-      `Returns up to ${FILE_LINES_MAX} lines and ${FILE_TEXT_MAX_BYTES / 1024} KiB; notes cuts.`,
+      `Returns at most ${FILE_LINES_MAX} lines and ${FILE_TEXT_MAX_BYTES / 1024} KiB; says if text was cut.`,
     params: openObject(
       { path: text("Path of the file, relative to the workspace.") },
       {
@@ -153,13 +153,13 @@ export const WORK_TOOLS = {
   exec: {
     description:
       "Run a bash command in your workspace and get its output (stdout and stderr together) and exit code. " +
-      "It gets no input and a minimal environment; processes that it started end with it. " +
+      "The command gets no input and a minimal environment; processes that it started end with it. " +
       "Long output is cut in the middle.",
     params: openObject(
       { command: text("Command that bash -c runs in the workspace.") },
       {
         timeoutSeconds: number(
-          `Seconds until the command is killed. Default ${EXEC_SECONDS}; a limit may apply.`,
+          `Time limit in seconds. Default ${EXEC_SECONDS}, at most \`tools.exec.timeoutSeconds\`.`,
         ),
       },
     ),
@@ -184,19 +184,19 @@ export const WORK_TOOLS = {
   },
   nodes: {
     description:
-      "Use paired devices (nodes): other machines that offer commands. action list: lists the nodes; " +
-      "describe: lists the commands of one; invoke: runs a command on one and waits for its result. Common " +
-      "commands: exec with params {command: [program, argument, …], cwd?, timeoutMs?} runs a program " +
-      "there without a shell; notify with params {title?, body} shows a notification. Each device decides " +
-      "which commands it allows.",
+      "Use paired devices (nodes): other machines that offer commands. `list`: lists the nodes; " +
+      "`describe`: lists the commands of one; `invoke`: runs a command on one and waits for its result. " +
+      "Common commands: exec with params {command: [program, argument, …], cwd?, timeoutMs?} runs a " +
+      "program there without a shell; notify with params {title?, body} shows a notification. Each device " +
+      "decides which commands it allows.",
     params: openObject(
       { action: choice(["list", "describe", "invoke"], "Action to take.") },
       {
         node: text("Name or id of the node. Optional if there is only one."),
-        command: text("With invoke: one of the node's commands."),
-        params: about(anyObject, "With invoke: params of the command."),
+        command: text("With `invoke`: one of the node's commands."),
+        params: about(anyObject, "With `invoke`: params of the command."),
         timeoutSeconds: number(
-          `With invoke: seconds to wait. Default ${NODE_TIMEOUT.fallback}, at most ${NODE_TIMEOUT.max}.`,
+          `With \`invoke\`: seconds to wait. Default ${NODE_TIMEOUT.fallback}, at most ${NODE_TIMEOUT.max}.`,
         ),
       },
     ),
@@ -208,7 +208,7 @@ export const WORK_TOOLS = {
           version: text(),
           caps: list(text()),
           notAllowed: list(text(), "Commands of the node that the settings do not allow."),
-          sessionKey: text("Key of the node's own session, which may not exist yet."),
+          sessionKey: text("Key of the node's own session. The session might not exist yet."),
         },
         { lastSeenAt: number("Time of the node's last connection, in ms since 1970.") },
       ),

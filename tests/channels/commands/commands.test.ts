@@ -68,7 +68,9 @@ test("CW1: in a group people stop only their own runs, and an owner stops everyt
   const second = await stage.says("telegram:7", "yours", GROUP);
   await running(stage, first);
   const inGroup = { chatType: "group", sessionKey: GROUP } as const;
-  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only the person who started it");
+  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain(
+    "Only an owner, or the person who started",
+  );
   expect(await stateOf(stage, first)).toBe("running");
   expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Stopped: 1 run that you began.");
   expect([await stateOf(stage, first), await stateOf(stage, second)]).toEqual(["running", "aborted"]);
@@ -83,7 +85,7 @@ test("CW1: the same sender id on another channel is another person", async () =>
   const runId = await stage.says("discord:7", "work", GROUP);
   await running(stage, runId);
   const refused = await stage.give("/stop", { chatType: "group", sessionKey: GROUP, id: "7" });
-  expect(refused).toContain("Only the person who started it");
+  expect(refused).toContain("Only an owner, or the person who started");
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
@@ -137,7 +139,9 @@ test("/stop stops the sub-agents of the person's own run, even after that run ha
   const [job] = await stage.runs(child?.key ?? "");
   await running(stage, job?.runId ?? "");
   const inGroup = { chatType: "group", sessionKey: GROUP } as const;
-  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only the person who started it");
+  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain(
+    "Only an owner, or the person who started",
+  );
   expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
   expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Stopped: 1 run.");
   expect(await stateOf(stage, job?.runId ?? "")).toBe("aborted");
@@ -276,7 +280,7 @@ test("in a group only an owner and the person who started a sub-agent can cancel
   await expect.poll(() => stateOf(stage, runId)).toBe("ok");
   const inGroup = { chatType: "group", sessionKey: GROUP } as const;
   expect(await stage.give("/subagents cancel all", { ...inGroup, id: "8" })).toContain(
-    "Only the person who started it",
+    "Only an owner, or the person who started",
   );
   expect(await stage.give("/subagents cancel all", { ...inGroup, id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
@@ -287,7 +291,9 @@ test("CW1: in a shared direct chat nobody can cancel another person's sub-agent"
   const stage = await open({ play });
   const runId = await stage.says("telegram:9", "go");
   await expect.poll(() => stateOf(stage, runId)).toBe("ok");
-  expect(await stage.give("/subagents cancel all", { id: "7" })).toContain("Only the person who started it");
+  expect(await stage.give("/subagents cancel all", { id: "7" })).toContain(
+    "Only an owner, or the person who started",
+  );
   expect(await stage.give("/subagents cancel all", { id: "9" })).toBe("Cancelled: 1 sub-agent.");
   // Everybody who may write in this chat may stop a run of an operator.
   const { runId: operators } = await stage.tell(MAIN, "go");
@@ -339,7 +345,7 @@ test("/whoami shows the person's name in the settings, and /help lists only the 
   expect(await stage.give("/help", inGroup)).not.toContain("`/new`");
   expect(await stage.give("/help", { ...inGroup, isOwner: true })).toContain("`/send on | off | inherit`");
   expect(await stage.give("/help model")).toMatch(/^`\/model \[name \| default\]`: /);
-  expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Send a command/);
+  expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Send each command/);
 });
 
 test("CO1: a rolled-back transaction leaves no effect of its command", async () => {

@@ -63,7 +63,7 @@ test("/pair approve admits the person who has the code; only an owner may use it
   expect(await app.give("/pair approve WRONGONE", { isOwner: true })).toContain("no open pairing");
   expect(await listPairings(app.store.db, app.engine.now())).toMatchObject([{ state: "pending" }]);
   expect(await app.give(`/pair approve ${asked.toLowerCase()}`, { isOwner: true })).toBe(
-    "`telegram:42` (Eve \\[x\\](y)) may write from now on.",
+    "`telegram:42` (Eve \\[x\\](y)) can write from now on.",
   );
   expect(await listPairings(app.store.db, app.engine.now())).toMatchObject([{ state: "approved" }]);
   expect(await app.give(`/pair approve ${asked}`, { isOwner: true })).toContain("no open pairing");

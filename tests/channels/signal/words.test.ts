@@ -84,7 +84,7 @@ describe("Signal: an envelope", () => {
       "[poll: Pizza? (yes | no)]",
     );
     const once = read({ viewOnce: true, attachments: [{ id: "x", contentType: "image/png" }] });
-    expect(once).toMatchObject({ media: [], text: "[a picture to be seen once: it was not kept]" });
+    expect(once).toMatchObject({ media: [], text: "[a view-once picture, which was not kept]" });
     expect(
       read({ message: "all of it", attachments: [{ id: "t", contentType: "text/x-signal-plain" }] })?.media,
     ).toEqual([]);

@@ -108,7 +108,7 @@ const OUTCOMES: [string, number, string, object][] = [
     graphError(1, "try again", { is_transient: true }),
     { kind: "retry", error: /try again/ },
   ],
-  ["it does not know itself", 500, graphError(1), { kind: "unknown", error: /refused it \(1/ }],
+  ["it does not know itself", 500, graphError(1), { kind: "unknown", error: /refused the request \(1/ }],
   ["something in between fails", 502, "<html>Bad Gateway</html>", { kind: "unknown", error: /502/ }],
   ["something in between is full", 503, "busy", { kind: "retry", error: /503/ }],
   ["an address that has moved", 301, "", { kind: "refused", error: /graphUrl/ }],

@@ -50,7 +50,7 @@ test("chat: /subagents lists the session's sub-agents, and /stop cancels them", 
   await chat.shows("SUB-AGENT");
   await chat.shows("job 2");
   chat.stdin.write("/stop\n");
-  await chat.shows("also stopped: 2 runs of sub-agents");
+  await chat.shows("also stopped: 2 runs that waited or belonged to sub-agents");
   chat.stdin.end("/subagents\nlist subagents\n");
   expect(await chat.code).toBe(0);
   expect(times(chat.out(), /subagent:\S+ +cancelled/)).toBe(2);

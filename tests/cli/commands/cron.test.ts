@@ -56,7 +56,7 @@ test("invalid options are refused without a gateway, invalid schedules by the ga
     [["add", "x", "--every", "1h", "--cron", "0 * * * *"], /one of --cron, --every/],
     [["add", "x", "--every", "1h", "--tz", "UTC"], /--tz requires --cron/],
     [["add", "x", "--every", "1h", "--missed", "never"], /missed/],
-    [["update", "an-id"], /no option changes the job/],
+    [["update", "an-id"], /nothing to change: give at least one option/],
   ];
   for (const [args, words] of wrong) {
     const { code, err } = await run(home, ["cron", ...args]);

@@ -1,7 +1,6 @@
 // Implements `parley` and `parley gateway`: starts the gateway in this terminal, prints four lines about it,
-// and stops it on a signal.
-// The first SIGTERM or SIGINT lets running work finish, or parks it for the next start. A second SIGINT exits
-// at once. Accepted work is on disk, so neither loses any.
+// and stops it on a signal. The first SIGTERM or SIGINT lets running work finish, or parks it for the next
+// start. A second SIGINT exits at once. Accepted work is on disk, so neither signal loses it.
 // GW2: the token is printed only to a terminal, as part of the page's link.
 
 import { join } from "node:path";
@@ -58,8 +57,8 @@ function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions
 }
 
 /**
- * Returns the line with the page's link. A log must not contain the token, so there it says how to get the
- * link.
+ * Returns the line with the page's link. A log must not contain the token, so in a log the line says how to
+ * get the link.
  */
 function pageLine(
   { parts, options: { json } }: Cli,

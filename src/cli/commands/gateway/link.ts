@@ -1,6 +1,5 @@
-// Implements `parley link`: prints the link that opens the page and signs in.
-// The program at that address can read the token from the link, so nothing is printed if it is not this
-// gateway.
+// Implements `parley link`: prints the link that opens the page and signs in. The program at that address can
+// read the token from the link, so the link is printed only if that program is this gateway.
 
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { findAddress, httpBase, loadedSettings, pageLink, probe } from "../../address.ts";

@@ -75,14 +75,16 @@ function serviceOf(cli: Cli): Result<{ service: Service; parts: ServiceParts }> 
   });
 }
 
-/** Returns the reason why this program must not be installed as a service. Undefined if it may. */
+/**
+ * Returns the reason why this program must not be installed as a service. Undefined if nothing prevents it.
+ */
 function objection(cli: Cli): Failure | undefined {
   const { userId, launcher } = cli.parts.machine;
   if (userId === 0) {
     return fail("invalid_argument", "you are root: agents of this service would run commands as root", {
       hint:
-        "Run this as the user who should own the service. For a service of the whole machine, start from " +
-        "--print and set User= in the unit.",
+        "Run this as the user who should own the service. For a system-wide service, take the output " +
+        "of --print and set User= in the unit.",
     });
   }
   if (!/[\\/]_npx[\\/]/.test(launcher.script)) return undefined;

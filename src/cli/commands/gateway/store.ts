@@ -178,7 +178,7 @@ export async function backupStore(cli: Cli, args: readonly string[]): Promise<nu
   const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
   return make(cli, move, ({ from, to, tally, bytes = 0 }) => [
     `Wrote ${tallyText(tally)} from ${from} to ${to} (${size(bytes)}, readable only by you).`,
-    `It holds all conversations. To restore it into an empty store: parley store restore ${to}`,
+    `The file holds all conversations. To restore it into an empty store: parley store restore ${to}`,
   ]);
 }
 
@@ -192,7 +192,7 @@ export async function restoreStore(cli: Cli, args: readonly string[]): Promise<n
     return [
       `Restored ${tallyText(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
-      ...(left === undefined ? [] : [`A gateway that starts on it continues ${left}, ${again}.`]),
+      ...(left === undefined ? [] : [`A gateway that starts on this store continues ${left}, ${again}.`]),
       "Next: parley gateway",
     ];
   });
@@ -215,7 +215,7 @@ export async function recoverStore(cli: Cli): Promise<number> {
       `The old files are in ${kept}.`,
       ...(left === undefined
         ? []
-        : [`A gateway that starts on it continues ${left}, even if finished before.`]),
+        : [`A gateway that starts on this store continues ${left}. Some may have been finished already.`]),
       "Next: parley gateway",
     ];
   });

@@ -11,7 +11,10 @@ import { age, excerpt } from "../../layout.ts";
 
 const SUMMARY_MAX_CHARS = 160;
 
-/** Returns the command that settles an item. Undefined if there is none, or if the caller may not run it. */
+/**
+ * Returns the command that settles an item. Undefined if there is none, or if the caller is not allowed to
+ * run it.
+ */
 function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): string | undefined {
   if (actions.length === 0 || actions.includes("stop")) return undefined;
   switch (kind) {
@@ -77,7 +80,7 @@ export async function showInbox(cli: Cli, args: readonly string[], options: Inbo
     return tellInbox(cli, args, { hook, joined });
   }
   if (hook !== undefined || joined !== undefined || window !== undefined) {
-    const error = "--joined needs --hook or --window, and each of them needs it";
+    const error = "--joined must be used with --hook or --window, and both require --joined";
     return cli.fail({ code: "usage", error }, EXIT.usage);
   }
   return withLink(cli, async (link) => {

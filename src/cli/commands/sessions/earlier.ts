@@ -6,7 +6,7 @@ import { type Cli, EXIT } from "../../cli.ts";
 import type { Link, Reply } from "../../gateway-link.ts";
 import { age, table } from "../../layout.ts";
 
-/** Maximum number of conversations in the list. They are numbered from 1, so also the highest number. */
+/** Maximum number of conversations in the list, and so the highest number that names one. */
 const NUMBERED_MAX = 1000;
 
 export function noSession(key: string): Failure {

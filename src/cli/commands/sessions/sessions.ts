@@ -32,7 +32,7 @@ function cells(row: ListedRow, nowMs: number): string[] {
   ];
 }
 
-/** Maximum number of pages for one list. A page before the last one may be short. */
+/** Maximum number of pages for one list. Pages can have fewer rows than requested. */
 const PAGES_MAX = 10;
 
 /** Reads pages until `limit` rows are read, or the list ends. */
@@ -138,7 +138,7 @@ async function findRow(link: Link, name: string): Promise<Reply<ListedRow>> {
     if (row !== undefined) return { ok: true, value: row };
     cursor = page.value.nextCursor;
   } while (cursor !== undefined);
-  return { ok: false, code: "session_not_found", error: `The session ${key} was removed meanwhile.` };
+  return { ok: false, code: "session_not_found", error: `The session ${key} was removed in the meantime.` };
 }
 
 function shown(value: unknown, name: string, nowMs: number): string {

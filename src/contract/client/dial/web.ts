@@ -14,7 +14,7 @@ function open(url: string): WebSocket {
 
 /** Returns the failure of a socket that did not open. Browsers do not tell a page the reason. */
 function silent(url: string): GatewayError {
-  const hint = "Check that it runs, and that its gateway.allowedOrigins has this page's origin; see its log.";
+  const hint = "Check that it runs, and that gateway.allowedOrigins has this page's origin.";
   return new GatewayError("UNREACHABLE", `cannot connect to a gateway at ${url}. ${hint}`, { hint });
 }
 

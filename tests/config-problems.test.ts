@@ -20,9 +20,7 @@ test.each([
 
 test("a file larger than a megabyte is not read", () => {
   const [problem] = config().problems(`{} // ${"x".repeat(1024 * 1024)}`);
-  expect(problem).toBe(
-    "HOME/.parley/parley.json5 is 1048582 bytes; the maximum is 1048576",
-  );
+  expect(problem).toBe("HOME/.parley/parley.json5 is 1048582 bytes; the maximum is 1048576");
 });
 
 test("all problems are reported together, each with its path and a valid value", () => {

@@ -65,7 +65,12 @@ const EXAMPLES: Examples = {
   "sessions.create": () => ({ key: NOTES, label: "notes", idempotencyKey: "create" }),
   "agents.describe": nothing,
   "models.test": () => ({ model: "offline/rehearsal" }),
-  "tokens.create": () => ({ name: "laptop", scopes: ["operator.read"], sessions: ["agent:main:*"], idempotencyKey: "token" }),
+  "tokens.create": () => ({
+    name: "laptop",
+    scopes: ["operator.read"],
+    sessions: ["agent:main:*"],
+    idempotencyKey: "token",
+  }),
   "tokens.list": nothing,
   "tokens.narrow": ({ tokenId }) => ({ id: tokenId, scopes: ["operator.read"] }),
   "tokens.revoke": ({ tokenId }) => ({ id: tokenId }),

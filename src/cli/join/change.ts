@@ -7,8 +7,8 @@
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { insertAt, removeAt } from "../../config/insert.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { replaceFile } from "../../config/replace-file.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 
 /** A value to add to a JSON file. New items of a list are put before the existing items. */
 export interface Insertion {

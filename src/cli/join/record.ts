@@ -5,11 +5,11 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { replaceFile } from "../../config/replace-file.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import type { Wake } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import type { CliParts } from "../parts.ts";
-import { replaceFile } from "../../config/replace-file.ts";
 import type { Change } from "./change.ts";
 import type { ProgramId } from "./programs.ts";
 

@@ -1,13 +1,13 @@
 // Owns the methods about device tokens.
 // They list every token's devices, so they need a token that covers every session.
 
-import type { DEVICE_METHODS } from "../../contract/methods/devices.ts";
-import { fail, ok } from "../../core/shapes/errors.ts";
-import { quoted } from "../../core/text/cut.ts";
-import { deleteDeviceTokens, listDeviceTokens } from "../../store/queries/device-tokens.ts";
-import type { Caller } from "../auth.ts";
-import type { BasicDeps, Methods } from "../call.ts";
-import { needEverySession } from "./operations.ts";
+import type { DEVICE_METHODS } from "../../../contract/methods/devices.ts";
+import { fail, ok } from "../../../core/shapes/errors.ts";
+import { quoted } from "../../../core/text/cut.ts";
+import { deleteDeviceTokens, listDeviceTokens } from "../../../store/queries/device-tokens.ts";
+import type { Caller } from "../../auth.ts";
+import type { BasicDeps, Methods } from "../../call.ts";
+import { needEverySession } from "../operations.ts";
 
 export interface DeviceDeps extends BasicDeps {
   /** Closes the connections that this device's tokens opened. Without `role`: of every role. */

@@ -1,11 +1,11 @@
 // Owns the methods about agents' permission requests: list the open ones, and answer one.
 // A caller who may not see a session sees none of its requests, and answers none.
 
-import { createGate } from "../../access/token.ts";
-import { ok } from "../../core/shapes/errors.ts";
-import { answerPermission } from "../../flows/permission.ts";
-import { openPermissions } from "../../store/queries/permissions.ts";
-import type { BasicDeps, Methods } from "../call.ts";
+import { createGate } from "../../../access/token.ts";
+import { ok } from "../../../core/shapes/errors.ts";
+import { answerPermission } from "../../../flows/permission.ts";
+import { openPermissions } from "../../../store/queries/permissions.ts";
+import type { BasicDeps, Methods } from "../../call.ts";
 
 export const permissionMethods: Methods<"permissions.list" | "permissions.answer", BasicDeps> = {
   "permissions.list": {

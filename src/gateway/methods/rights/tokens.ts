@@ -3,15 +3,19 @@
 //      tokens whose rights are within its own (I9).
 // TK2: the text of a token is in the first answer only: it is neither stored nor logged.
 
-import type { TokenRights } from "../../access/token.ts";
-import type { AccessTokenEntry, ConfiguredTokenEntry, TOKEN_METHODS } from "../../contract/methods/tokens.ts";
-import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
-import { optional } from "../../core/optional.ts";
-import { expandScopes, isWithin, type Rights } from "../../core/rules/scopes.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { TokenSettings } from "../../core/shapes/settings/settings.ts";
-import { quoted } from "../../core/text/cut.ts";
-import { isPlainLine } from "../../core/text/label.ts";
+import type { TokenRights } from "../../../access/token.ts";
+import type {
+  AccessTokenEntry,
+  ConfiguredTokenEntry,
+  TOKEN_METHODS,
+} from "../../../contract/methods/tokens.ts";
+import type { ParamsOf, PayloadOf } from "../../../contract/methods.ts";
+import { optional } from "../../../core/optional.ts";
+import { expandScopes, isWithin, type Rights } from "../../../core/rules/scopes.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { TokenSettings } from "../../../core/shapes/settings/settings.ts";
+import { quoted } from "../../../core/text/cut.ts";
+import { isPlainLine } from "../../../core/text/label.ts";
 import {
   type AccessTokenRow,
   addAccessToken,
@@ -20,11 +24,11 @@ import {
   getAccessToken,
   listAccessTokens,
   setAccessTokenRights,
-} from "../../store/queries/access-tokens.ts";
-import type { Db } from "../../store/sql.ts";
-import { tokenId } from "../../triggers/creator.ts";
-import type { Authority } from "../auth.ts";
-import type { BasicDeps, CallContext, Methods } from "../call.ts";
+} from "../../../store/queries/access-tokens.ts";
+import type { Db } from "../../../store/sql.ts";
+import { tokenId } from "../../../triggers/creator.ts";
+import type { Authority } from "../../auth.ts";
+import type { BasicDeps, CallContext, Methods } from "../../call.ts";
 
 export interface TokenDeps extends BasicDeps {
   readonly accessTokens: {

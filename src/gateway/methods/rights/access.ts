@@ -1,18 +1,18 @@
 // Owns the method that answers "may A do this to B?" with the deciding rule.
 // The token must cover both sessions; the answer names no session that it does not cover (I9).
 
-import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../access/access.ts";
-import { explainAccess } from "../../access/explain.ts";
-import { spawnChainOf } from "../../access/spawn-chain.ts";
-import { createGate } from "../../access/token.ts";
-import { optional } from "../../core/optional.ts";
-import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { EXPLAINED } from "../../core/shapes/explanation.ts";
-import type { Session } from "../../core/shapes/session.ts";
-import { agentIdInKey } from "../../core/shapes/session-key.ts";
-import { getSession } from "../../store/queries/sessions/sessions.ts";
-import type { CallContext, Methods } from "../call.ts";
+import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../../access/access.ts";
+import { explainAccess } from "../../../access/explain.ts";
+import { spawnChainOf } from "../../../access/spawn-chain.ts";
+import { createGate } from "../../../access/token.ts";
+import { optional } from "../../../core/optional.ts";
+import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { EXPLAINED } from "../../../core/shapes/explanation.ts";
+import type { Session } from "../../../core/shapes/session.ts";
+import { agentIdInKey } from "../../../core/shapes/session-key.ts";
+import { getSession } from "../../../store/queries/sessions/sessions.ts";
+import type { CallContext, Methods } from "../../call.ts";
 
 interface Named {
   readonly key: string;

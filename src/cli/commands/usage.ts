@@ -2,7 +2,7 @@
 
 import type { UsageReport } from "../../contract/methods/operations.ts";
 import { optional } from "../../core/optional.ts";
-import type { UsageGroup, UsageLine } from "../../core/shapes/usage.ts";
+import { totalUsage, type UsageGroup, type UsageTotal } from "../../core/shapes/usage.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -20,22 +20,9 @@ const number = (value: number): string => Math.round(value).toLocaleString("en-U
 /** Four decimals, because a single run may cost less than a cent. */
 const usd = (value: number): string => value.toFixed(4);
 
-function rowOf(name: string, sum: Omit<UsageLine, "name" | "lastAt">): string[] {
+function rowOf(name: string, sum: UsageTotal): string[] {
   const cached = sum.cacheRead + sum.cacheWrite;
   return [name, ...[sum.runs, sum.input, cached, sum.output, sum.totalTokens].map(number), usd(sum.cost)];
-}
-
-function total(lines: readonly UsageLine[]): Omit<UsageLine, "name" | "lastAt"> {
-  const sum = (of: (line: UsageLine) => number): number => lines.reduce((so, line) => so + of(line), 0);
-  return {
-    runs: sum((line) => line.runs),
-    input: sum((line) => line.input),
-    output: sum((line) => line.output),
-    cacheRead: sum((line) => line.cacheRead),
-    cacheWrite: sum((line) => line.cacheWrite),
-    totalTokens: sum((line) => line.totalTokens),
-    cost: sum((line) => line.cost),
-  };
 }
 
 function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: UsageReport["budgets"][number]): string {
@@ -69,7 +56,7 @@ export async function showUsage(cli: Cli, _args: readonly string[], options: Usa
     else {
       const rows = [
         ...lines.map((line) => rowOf(line.name, line)),
-        rowOf(truncated ? "shown" : "all", total(lines)),
+        rowOf(truncated ? "shown" : "all", totalUsage(lines)),
       ];
       const names = [by.toUpperCase(), "RUNS", "INPUT", "CACHED", "OUTPUT", "TOKENS", "USD"];
       for (const line of table(names, rows)) cli.line(line);

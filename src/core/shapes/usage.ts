@@ -1,4 +1,4 @@
-// The shape of usage totals.
+// The shape of usage, and its totals.
 
 export interface UsageSum {
   readonly input: number;
@@ -17,7 +17,12 @@ export type UsageGroup = (typeof USAGE_GROUPS)[number];
 export const USAGE_ORDERS = ["cost", "tokens"] as const;
 export type UsageOrder = (typeof USAGE_ORDERS)[number];
 
-export interface UsageLine extends UsageSum {
+/** The usage of some runs. */
+export interface UsageTotal extends UsageSum {
+  readonly runs: number;
+}
+
+export interface UsageLine extends UsageTotal {
   /** Agent id, session key, chain id, `<provider>/<model>`, or day in UTC like 2027-03-01. */
   readonly name: string;
   /** Label of the session, or of a chain's first session. */
@@ -26,7 +31,20 @@ export interface UsageLine extends UsageSum {
   readonly sessionKey?: string;
   /** Beginning of the chain's first message. */
   readonly opening?: string;
-  readonly runs: number;
   /** ms since 1970. */
   readonly lastAt: number;
+}
+
+/** Adds up lines. */
+export function totalUsage(lines: readonly UsageTotal[]): UsageTotal {
+  const sum = (of: (line: UsageTotal) => number): number => lines.reduce((so, line) => so + of(line), 0);
+  return {
+    runs: sum((line) => line.runs),
+    input: sum((line) => line.input),
+    output: sum((line) => line.output),
+    cacheRead: sum((line) => line.cacheRead),
+    cacheWrite: sum((line) => line.cacheWrite),
+    totalTokens: sum((line) => line.totalTokens),
+    cost: sum((line) => line.cost),
+  };
 }

@@ -81,8 +81,8 @@ function Empty() {
         <strong>Nothing is running</strong>
       </p>
       <p>
-        Each turn of an agent is a run. While it runs, waits for another session or stands in a queue, it is
-        listed here, and you can stop it alone or together with others. The inbox shows what has ended.
+        Each turn of an agent is a run. While it runs, waits for another session or is queued, it is listed
+        here, and you can stop it alone or together with others. The inbox shows what has ended.
       </p>
     </div>
   );

@@ -7,6 +7,7 @@ import "./usage.css";
 import { useRef, useState } from "preact/hooks";
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import { optional } from "../../../../src/core/optional.ts";
+import { totalUsage, type UsageTotal } from "../../../../src/core/shapes/usage.ts";
 import { now } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
@@ -21,7 +22,7 @@ import { Budgets } from "./budgets.tsx";
 import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIOD_WORDS } from "./choice.ts";
 import { Days } from "./days.tsx";
 import { csvOf, download } from "./export.ts";
-import { type Sums, totalOf, UsageTable } from "./table.tsx";
+import { UsageTable } from "./table.tsx";
 
 const EVERY_MS = 15_000;
 const LINES = 100;
@@ -106,7 +107,7 @@ function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partia
   );
 }
 
-function Totals({ total }: { total: Sums }) {
+function Totals({ total }: { total: UsageTotal }) {
   const cached = total.cacheRead + total.cacheWrite;
   return (
     <dl class="tiles usage-totals">
@@ -159,7 +160,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
     setLimit(LINES);
     go({ view: "operations", tab: "usage", about: addressOf({ ...choice, ...next }) }, true);
   };
-  const total = days.value === undefined ? undefined : totalOf(days.value.lines);
+  const total = days.value === undefined ? undefined : totalUsage(days.value.lines);
   const report = lines.value;
   const isEmpty = total?.runs === 0;
   return (

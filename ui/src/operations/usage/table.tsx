@@ -1,7 +1,7 @@
 // The table of usage: one row for each agent, model, chain, session or day, with links to them.
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
-import type { UsageGroup, UsageLine } from "../../../../src/core/shapes/usage.ts";
+import type { UsageGroup, UsageLine, UsageTotal } from "../../../../src/core/shapes/usage.ts";
 import { tick } from "../../clock.ts";
 import { ago, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -20,22 +20,6 @@ const HEADS: Readonly<Record<UsageGroup, string>> = {
   session: "Session",
   day: "Day (UTC)",
 };
-
-/** The sums of a row or of all rows. */
-export type Sums = Omit<UsageLine, "name" | "lastAt" | "label" | "sessionKey" | "opening">;
-
-export function totalOf(lines: readonly UsageLine[]): Sums {
-  const sum = (of: (line: UsageLine) => number): number => lines.reduce((total, line) => total + of(line), 0);
-  return {
-    runs: sum((line) => line.runs),
-    input: sum((line) => line.input),
-    output: sum((line) => line.output),
-    cacheRead: sum((line) => line.cacheRead),
-    cacheWrite: sum((line) => line.cacheWrite),
-    totalTokens: sum((line) => line.totalTokens),
-    cost: sum((line) => line.cost),
-  };
-}
 
 function ChainName({ line: { name, label, sessionKey, opening } }: { line: UsageLine }) {
   if (name === "") return <span class="soft">Runs that are no longer stored</span>;
@@ -89,7 +73,7 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
   }
 }
 
-function Figures({ sums }: { sums: Sums }) {
+function Figures({ sums }: { sums: UsageTotal }) {
   return (
     <>
       <td class="number wide">{sums.runs.toLocaleString()}</td>
@@ -147,7 +131,7 @@ function Head(props: { by: UsageGroup; order: Choice["order"]; onOrder: (order: 
 
 export function UsageTable(props: {
   report: UsageReport;
-  total: Sums;
+  total: UsageTotal;
   choice: Choice;
   onOrder: (order: Choice["order"]) => void;
 }) {

@@ -5,9 +5,10 @@
 // over immediately, so callers retry at once.
 
 /**
- * `in_use`: another gateway uses it. `locked`: another program has locked it. `busy`: too many queries of
- * this gateway are waiting. `unreachable`: also reported if the answer to a commit was lost, so that its
- * outcome is unknown. `unfit`: another program uses it, or a requirement is not met.
+ * `in_use`: another gateway uses the store. `locked`: another program has locked the file or a table. `busy`:
+ * too many queries of this gateway are waiting. `unreachable`: also reported if the answer to a commit was
+ * lost, so that its outcome is unknown. `unfit`: another program uses the database, or the database does not
+ * meet a requirement.
  */
 export type StoreProblemKind =
   | "newer"
@@ -136,7 +137,7 @@ const WORDS: Record<StoreProblemKind, Words> = {
   },
 };
 
-/** Texts for a database server. Only those that differ from the texts for a file. */
+/** Texts for a database server, where they differ from those for a file. */
 const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   newer: {
     what: WORDS.newer.what,

@@ -1,5 +1,5 @@
-// Describes a store for `parley store show`: location, content and users. Changes nothing, and does not
-// disturb a running gateway.
+// Describes a store for `parley store show`: its location, its content and the gateways that use it. Changes
+// nothing, and does not disturb a running gateway.
 
 import { join } from "node:path";
 import { optional } from "../core/optional.ts";

@@ -50,7 +50,7 @@ export interface SharedStore {
   now(): number;
   /**
    * Runs a transaction on a reserved connection, ahead of all queued work. Only for the few short writes that
-   * keep the process alive, such as renewing its lease. They run one at a time.
+   * keep the process alive, such as renewing its lease. Urgent transactions run one at a time.
    */
   urgently: Store["transaction"];
   /** Measures the database's clock again. Call it about once a second. */

@@ -2,8 +2,8 @@
 // commit, the whole transaction is rolled back.
 // TX2: a finished transaction refuses further statements, because its connection would run them outside a
 //      transaction or in another one.
-// Statements that are issued together are sent together. The query builder's own transactions are not used:
-// they wait for the answer to each step, which costs an additional round trip on a shared database.
+// Statements that are issued together are sent together. The query builder's own transactions are not used,
+// because they wait for the answer to each step: an additional round trip on a shared database.
 
 import {
   type ConnectionProvider,
@@ -110,8 +110,9 @@ export function notesOf(tx: Tx): readonly LastWork[] {
 }
 
 /**
- * Does work that nothing in a transaction depends on: on the embedded store once before the commit, after the
- * work of all transactions that share it; otherwise at once. A failure fails all of them.
+ * Does work on which nothing else in the transaction depends. On PostgreSQL this happens at once; on the
+ * embedded store before the commit, after all transactions that share the commit. If the work fails, so do
+ * these transactions.
  */
 export async function atCommit(tx: Tx, work: LastWork): Promise<void> {
   const notes = lastWork.get(tx);

@@ -1,6 +1,6 @@
-// Tracks whether a store accepts writes. On a full disk, reads still work and writes fail. As long as writes
-// succeed, tracking writes nothing itself. After a failed transaction, each status query tries to write to an
-// embedded store. For a shared store, the heartbeat of the process tries every second.
+// Tracks whether a store accepts writes. On a full disk, reads still work and writes fail. While writes
+// succeed, tracking writes nothing itself. After a failed one, each query of the status of an embedded store
+// tries to write. To a shared store, the heartbeat of the process writes every second.
 
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";

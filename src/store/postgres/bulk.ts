@@ -7,7 +7,9 @@ import type { Tx } from "../sql.ts";
 import { COPIED_TABLES } from "../transfer/copy.ts";
 import type { Timeouts } from "./connection.ts";
 
-/** Timeouts of these connections. They wait for a lock as long as a migration does. */
+/**
+ * Timeouts of connections that read or fill a whole store. They wait for a lock as long as a migration does.
+ */
 export const BULK_TIMEOUTS: Partial<Timeouts> = { statementMs: 0, lockMs: 20_000, idleInTransactionMs: 0 };
 
 const TABLES = sql.join(COPIED_TABLES.map((table) => sql.table(table)));

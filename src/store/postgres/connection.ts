@@ -17,8 +17,8 @@ import type { PostgresAddress } from "./address.ts";
 import { asPostgresProblem } from "./problems.ts";
 
 /**
- * After a timeout of the server has passed, wait this long before cancelling the query, and as long again
- * before dropping the connection.
+ * If the server has not applied its `statement_timeout` after this extra time, the driver fails the query. In
+ * pipeline mode it also drops the connection.
  */
 const OVERDUE_MS = 2_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
@@ -69,8 +69,8 @@ function configOf(connecting: Connecting): ClientConfig {
     // A plan that was made while a table was small must not scan the whole table once it is large. Every
     // frequent query has an index.
     enable_seqscan: "off",
-    // The server would JIT-compile plans that still contain such a scan, because their estimated cost is
-    // high.
+    // Plans that still contain a sequential scan have a high estimated cost, so the server would JIT-compile
+    // them.
     jit: "off",
     // Frequently used pages are cached in memory, so an index scan costs little more than a sequential read.
     random_page_cost: "1.1",
@@ -133,7 +133,7 @@ export class PostgresConnection implements TransactionConnection {
   #lost: unknown;
   /** Pending `begin` statement that the server has not confirmed yet. */
   #beginning: Promise<void> | undefined;
-  /** True if a write waits for `#beginning`. All later statements then wait as well. */
+  /** True if a write waits for `#beginning`. All later statements of the transaction then wait as well. */
   #isHeldBack = false;
 
   private constructor(
@@ -256,7 +256,7 @@ export class PostgresConnection implements TransactionConnection {
 
   async #forgetPlans(): Promise<void> {
     await this.#send("deallocate all");
-    // Clears the driver's record of the statements that the server has prepared.
+    // The driver would otherwise execute statements that the server has just deallocated.
     Object.assign(this.#client.connection, { parsedStatements: {} });
     this.#stale = false;
   }

@@ -102,7 +102,10 @@ const SCHEMA_RIGHTS = `select
       where c.relnamespace = n.oid and c.relkind in ('r', 'p')) as bytes
   from pg_namespace n where n.nspname = $1`;
 
-/** Lists objects that can change the effect of a statement, except those that belong to extensions. */
+/**
+ * Lists triggers, rules and other objects that can change the effect of a statement, except those of
+ * extensions.
+ */
 const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigger t
     join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = $1 and not t.tgisinternal

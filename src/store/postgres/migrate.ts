@@ -1,8 +1,9 @@
 // Checks a PostgreSQL database before use, and migrates it to this version's schema.
 // Each migration is one transaction under a lock of the whole deployment. If several processes start at the
 // same time, only one of them runs it.
-// A server, database or schema that does not meet the requirements is left unchanged, and so is a store that
-// is only inspected or read. postgres-schema.ts documents which program versions work with which schema.
+// A server, database or schema that does not meet the requirements is left unchanged. A store that is only
+// inspected or read is not migrated. postgres-schema.ts documents which program versions work with which
+// schema.
 
 import type { Client } from "pg";
 import { StoreConflict, StoreProblem } from "../problems.ts";
@@ -18,7 +19,7 @@ const TURN_TIMEOUT = "10min";
  */
 const TABLE_TIMEOUT = "20s";
 
-/** Facts about a database. They are read before anything else in it. */
+/** Facts about a database and its server. They are read first, to decide whether it can hold a store. */
 export interface Look {
   /** As `server_version_num`. */
   readonly server: number;
@@ -31,7 +32,7 @@ export interface Look {
   readonly tables: number;
 }
 
-/** Reads the facts. Works on every kind and version of server. */
+/** Reads these facts, with a query that every version of the server accepts. */
 export async function look(client: Client, schema: string): Promise<Look> {
   const { rows } = await client.query({
     text: `select current_setting('server_version_num')::int as server,
@@ -137,8 +138,8 @@ async function refuseOther(
 }
 
 /**
- * Checks the database, and creates or migrates the schema. With `asItIs` it does not change anything, and
- * refuses every version of the schema but its own. Rejects with a `StoreProblem`.
+ * Checks the database, and creates or migrates the schema. With `asItIs`, changes nothing and refuses a
+ * schema of another version. Rejects with a `StoreProblem`.
  */
 export async function migratePostgres(
   connecting: Connecting,

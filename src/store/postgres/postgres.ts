@@ -31,7 +31,7 @@ export interface PostgresOptions {
   readonly timeouts?: Partial<Timeouts>;
   /** Ordered list of migrations. Default: those of this version. */
   readonly migrations?: readonly string[];
-  /** Do not create or migrate the schema, and refuse every version of it but this program's. */
+  /** Do not create or migrate the schema, and refuse a schema of another version. */
   readonly asItIs?: boolean;
 }
 

@@ -1,7 +1,8 @@
 // Sends short messages between processes over the database. Each process receives the messages of all others,
 // but not its own.
-// A message is only a hint and may be lost. After a gap the listener is notified, and reads the rows again.
-// Messages use separate connections: transactions neither wait for them nor contain them.
+// A message is only a hint and may be lost. A listener that may have missed messages is notified, and reads
+// the rows again.
+// Messages use separate connections, so no transaction waits for a message, and none contains one.
 
 import type { Client, Notification } from "pg";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "../sql.ts";

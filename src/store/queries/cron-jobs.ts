@@ -1,6 +1,6 @@
 // Owns the tables of scheduled jobs and their turns. One transaction writes the time of the next turn to both
 // the job's row and the table of deadlines.
-// CJ2: only a limited number of turns is kept per job, the latest.
+// CJ2: only a limited number of a job's latest turns are kept.
 
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Route } from "../../core/shapes/route.ts";

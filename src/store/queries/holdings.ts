@@ -1,5 +1,6 @@
 // Owns exclusive tasks, called holdings: only one process may do each at a time, for example poll a bot
-// account. A process keeps its holding while it is alive. Afterwards the next process that asks gets it.
+// account. A process keeps its holdings while it is alive. Afterwards each goes to the next process that
+// asks.
 
 import { held } from "../locks.ts";
 import type { Tx } from "../sql.ts";

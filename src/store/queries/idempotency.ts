@@ -2,8 +2,8 @@
 // even after a restart. If the owner uses the key with other parameters or another method, that is a
 // conflict.
 // ID3: a key belongs to its owner. Two owners can use the same key independently.
-// ID4: a call that must not run twice first reserves its key, with an answer that applies if its process
-//      dies. The process replaces this answer when it is done. If it dies, the reserved answer becomes final.
+// ID4: a call that must not run twice first reserves its key with an answer. The process replaces this answer
+//      when the call is done. If the process dies before, the reserved answer becomes final.
 
 import { prepared } from "../prepared.ts";
 import type { IdempotencyTable } from "../schema/tables.ts";

@@ -1,7 +1,6 @@
 // Owns the tables of paired devices and of pairing requests.
 // NS1: a device has at most one open request, and is never both requested and paired.
-// NS2: the latest connection of a node counts. When an earlier connection ends later, it does not affect the
-//      latest one.
+// NS2: only the latest connection of a node counts. If an earlier one ends after it began, nothing changes.
 
 import { type Selectable, sql } from "kysely";
 import type { NodeConnection, NodeFacts, NodeRow, PairRequest } from "../../core/shapes/node.ts";

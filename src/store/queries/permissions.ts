@@ -1,6 +1,7 @@
 // Owns the table of agents' permission requests. A row stays until its agent has taken the decision, so the
 // table holds only requests that are open or were just decided.
-// A request is open while its run works on the attempt that asked, up to the time at which it expires.
+// A request is open until it expires, and only while the attempt that asked is the current one of its
+// unfinished run.
 
 import type { Selectable } from "kysely";
 import { optional } from "../../core/optional.ts";
@@ -21,7 +22,7 @@ function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
   };
 }
 
-/** Time for an agent to take the decision about a request that has expired since. */
+/** Time for which an expired request is kept, so that its agent can still take a decision made in time. */
 const KEPT_MS = 60_000;
 
 /** Stores a request. Deletes long expired ones, and those of earlier attempts of the same run. */
@@ -72,7 +73,7 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
   return rows.map(toQuestion);
 }
 
-/** Stores the decision about a request. Returns false if it was decided before, or has gone. */
+/** Stores the decision about a request. Returns false if the request was already decided or deleted. */
 export async function decidePermission(
   tx: Tx,
   id: string,

@@ -12,7 +12,7 @@ import { type Db, kindOf, type Tx } from "../sql.ts";
 /** A process counts as dead after this time without a heartbeat. */
 export const LEASE_MS = 3_000;
 
-/** ms since 1970 by the database's clock. On an embedded database, `nowMs`. */
+/** Returns the time by the database's clock, in ms since 1970. For an embedded database, returns `nowMs`. */
 function databaseNow(db: Db, nowMs: number): RawBuilder<number> {
   return kindOf(db) === "postgres"
     ? sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
@@ -46,8 +46,8 @@ export async function beat(tx: Tx, processId: string, nowMs: number): Promise<bo
 }
 
 /**
- * A process and the time of its last heartbeat by the database's clock. Compare that time only with an
- * earlier heartbeat.
+ * A process and the time of its last heartbeat by the database's clock. Compare that time only with the time
+ * of another heartbeat.
  */
 export interface Beat {
   readonly processId: string;
@@ -82,14 +82,14 @@ export async function isAlive(db: Db, processId: string): Promise<boolean> {
   return (await ALIVE(db, { processId })).rows.length > 0;
 }
 
-/** Deletes the row of a stopping process, and everything it holds. */
+/** Deletes the row of a stopping process, which thereby loses everything that it holds (PR2). */
 export async function leave(tx: Tx, processId: string): Promise<void> {
   await tx.deleteFrom("processes").where("process_id", "=", processId).execute();
 }
 
 /**
- * Lists all known processes, newest first. `alive` depends on the database's clock, so it is only for
- * display.
+ * Lists all known processes, newest first. `alive` depends on the database's clock, so no process of the
+ * deployment may rely on it (PR1).
  */
 export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]> {
   const { rows } = await sql<{

@@ -1,6 +1,6 @@
-// Moves stored due times after the system clock was set back. Otherwise they would be late by the size of the
-// change. Doing it twice has no further effect, so several processes may do it, and each again at its next
-// start.
+// Moves stored due times after the system clock was set back. Otherwise the work would be late by the size of
+// the change. Several processes may do this, and each at its next start: a second move can make a time too
+// early, but never earlier than now.
 
 import { sql } from "kysely";
 import { type Db, kindOf, type Tx } from "../sql.ts";
@@ -31,7 +31,10 @@ export async function newestTime(db: Db): Promise<number> {
   return Number(rows[0]?.at ?? 0);
 }
 
-/** Moves each stored due time by the change of the clock, so that the remaining time is the same. */
+/**
+ * Moves stored due times by the change of the clock, so that the remaining time is the same. Calendar times
+ * stay.
+ */
 export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds: Kinds): Promise<void> {
   const back = Math.round(before - now);
   const at = Math.round(now);
@@ -49,7 +52,7 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
     .updateTable("deadlines")
     .set({ due_at: larger("due_at") })
     .where("due_at", ">", at)
-    // Other deadlines last hours or days. Those that were due before the change stay due.
+    // Other deadlines last hours or days, so they stay. Only those that were due before the change are moved.
     .where((eb) => eb.or([eb("kind", "=", kinds.short), eb("due_at", "<=", at + back)]))
     .where("kind", "!=", kinds.calendar)
     .execute();

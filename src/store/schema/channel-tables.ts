@@ -1,4 +1,4 @@
-// Declares the types of the channel tables for the query builder, as tables.ts does for the others.
+// Declares the types of the channel tables for the query builder, as tables.ts does for the other tables.
 
 import type { Generated } from "kysely";
 
@@ -14,11 +14,11 @@ export interface InboundTable {
   message_id: string;
   /** Version of an edited message; empty for the original. */
   edit: string;
-  /** `pending` until it is part of a run; `done | refused | ignored`. */
+  /** `pending` until the message is part of a run, then `done`; or `refused` or `ignored`. */
   state: string;
   /** Pending messages with the same key are joined into one run. */
   burst_key: string;
-  /** Set when the message is no longer pending, so that later edits can be compared with it. */
+  /** JSON. When the message is no longer pending, only the text with which later edits are compared. */
   body_json: string;
   run_id: string | null;
   received_at: number;

@@ -1,5 +1,5 @@
-// Owns the table of agents' permission requests, on both databases: part of the migrations, never edited once
-// released.
+// Defines the table of agents' permission requests for both databases. The texts are part of the migrations:
+// never edit them after a release.
 
 import { POSTGRES_TEXT as T } from "../sql.ts";
 
@@ -22,7 +22,7 @@ create table permissions (
 create index permissions_of_run on permissions (run_id);
 `;
 
-/** The same on PostgreSQL. */
+/** Same table for PostgreSQL. */
 export const PERMISSIONS_ON_POSTGRES = `
 create table permissions (
   id ${T} primary key,

@@ -357,8 +357,8 @@ create index refusals_of_chain on refusals (chain_id, at);
 create index refusals_by_age on refusals (at);
 `;
 
-// Adds the cost of a session since its last reset, computed from the ledger rows of its current transcript,
-// and the mark of sessions whose spawner was deleted.
+// Adds two columns: `cost`, the cost of a session since its last reset, computed from the ledger rows of its
+// current transcript, and `orphaned`, which is 1 if the session's spawner was deleted.
 const SESSION_TREE = `
 alter table sessions add column cost double precision not null default 0;
 update sessions s set cost = spent.cost
@@ -376,7 +376,8 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
-// Adds the root session of each expense, for totals per spawn tree, and an index by time for totals per day.
+// Adds the root session to ledger rows, for totals per spawn tree, and indexes for totals per agent and per
+// day.
 const USAGE = `
 alter table ledger add column root_key ${T};
 create index ledger_of_agent on ledger (agent_id, at);
@@ -409,8 +410,8 @@ alter table runs add column reserved_tokens bigint not null default 0;
 alter table runs add column reserved_cost double precision not null default 0;
 `;
 
-// Index of the waits of callers that are not runs. They end with their process. Includes waits whose outcome
-// has not been sent to the caller yet.
+// Indexes the waits of callers that are not runs, because these waits end with their process. Includes waits
+// whose outcome has not been sent to the caller yet.
 const READY_WAITS = `
 create index waits_of_callers_left on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;
@@ -421,7 +422,7 @@ const RUN_OWNERS = `alter table runs add column asked_by ${T};`;
 // Process that currently works on a call with an idempotency key.
 const KEYS_BEGUN = `alter table idempotency add column begun_by ${T};`;
 
-// Number of attempts of a run that were lost without progress between them.
+// Counts the attempts of a run that were lost in a row without progress.
 const CRASHES_IN_ROW = `
 alter table runs add column crashes_in_row bigint not null default 0;
 alter table runs add column calls_answered bigint not null default 0;
@@ -442,7 +443,7 @@ create index inbox_marks_open on inbox_marks (session_key, run_id) where ended_a
 create index inbox_marks_unread on inbox_marks (session_key, session_id) where in_turn_at is null;
 `;
 
-// Same tables as in sqlite-schema.ts, which explains them.
+// Same column as in sqlite-schema.ts, which explains it.
 const HEARD = `
 alter table runs add column heard_at bigint;
 update runs set heard_at = (select m.created_at from messages m where m.run_id = runs.run_id

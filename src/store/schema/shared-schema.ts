@@ -1,7 +1,7 @@
-// Owns the migrations with the same SQL on both databases, apart from the type of text columns. Never edited
-// once released.
+// Defines the migrations whose SQL is the same on both databases, except for the type of text columns. Never
+// edit them after a release.
 
-/** An agent may have many sessions, few of them of one kind. This index lists those without a scan. */
+/** Finds the sessions of one kind of an agent without reading all its sessions, which may be many. */
 export const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
@@ -21,8 +21,8 @@ create table access_tokens (
 `;
 
 /**
- * Links a session to its last turn if that failed, and indexes the sessions that a caller wrote to. `text` is
- * the type of a text column.
+ * Links a session to its last turn if that turn failed, and indexes the sessions that a caller wrote to.
+ * `text` is the type of a text column.
  */
 export const lastFailures = (text: string): string => `
 alter table sessions add column failed_run ${text};

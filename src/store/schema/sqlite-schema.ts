@@ -238,8 +238,8 @@ create index idempotency_by_age on idempotency (created_at);
 `;
 
 // Statistics for the query planner of a new file. A lane has many ended runs and few unfinished ones, so an
-// index on the state is the best choice. The figures are the number of rows, then rows per value of each
-// column.
+// index on the state is the best choice. The figures are the number of rows, then the rows with equal values
+// in the first column of the index, in its first two columns, and so on.
 const STATISTICS = `
 analyze sqlite_schema;
 delete from sqlite_stat1;
@@ -318,8 +318,8 @@ create index refusals_of_chain on refusals (chain_id, at);
 create index refusals_by_age on refusals (at);
 `;
 
-// Adds the cost of a session since its last reset, computed from the ledger rows of its current transcript,
-// and the mark of sessions whose spawner was deleted.
+// Adds two columns: `cost`, the cost of a session since its last reset, computed from the ledger rows of its
+// current transcript, and `orphaned`, which is 1 if the session's spawner was deleted.
 const SESSION_TREE = `
 alter table sessions add column cost real not null default 0;
 update sessions set cost = coalesce((
@@ -334,7 +334,8 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
-// Adds the root session of each expense, for totals per spawn tree, and an index by time for totals per day.
+// Adds the root session to ledger rows, for totals per spawn tree, and indexes for totals per agent and per
+// day.
 const USAGE = `
 alter table ledger add column root_key text;
 create index ledger_of_agent on ledger (agent_id, at);
@@ -374,7 +375,7 @@ const RUN_OWNERS = "alter table runs add column asked_by text;";
 // Process that currently works on a call with an idempotency key.
 const KEYS_BEGUN = "alter table idempotency add column begun_by text;";
 
-// Number of attempts of a run that were lost without progress between them.
+// Counts the attempts of a run that were lost in a row without progress.
 const CRASHES_IN_ROW = `
 alter table runs add column crashes_in_row integer not null default 0;
 alter table runs add column calls_answered integer not null default 0;

@@ -94,7 +94,7 @@ export interface RunTable {
   crashes: number;
   /** Crashes since a tool call of the run last returned a result. */
   crashes_in_row: Generated<number>;
-  /** Number of answered tool calls when the last attempt of the run was lost or parked. */
+  /** Number of answered tool calls when the run last returned to its queue. */
   calls_answered: Generated<number>;
   owner: string | null;
   /** Pool of slots from which the run takes a slot. Null if the run is in no pool. */
@@ -140,7 +140,7 @@ export interface WaitTable {
   waiter_session_key: string;
   target_run_id: string;
   target_session_key: string;
-  /** `open | answered | ended`; `ended` means that the waiter stopped waiting before an answer came. */
+  /** `open | ready | answered | ended | lost`, as in queries/runs/waits.ts. */
   state: string;
   deadline_at: number;
   /** Process of a waiting caller that is not a run. */
@@ -157,7 +157,7 @@ export interface JobWaitTable {
   waiter_session_key: string;
   /** Key of the sub-agent's session. */
   target_session_key: string;
-  /** The same states as in `WaitTable`. */
+  /** `open | answered | ended`, as in queries/runs/job-waits.ts. */
   state: string;
   deadline_at: number;
 }

@@ -1,6 +1,6 @@
 // Checks a database file before SQLite opens it. SQLite would treat an emptied file as a new database, and
 // may not notice that the end of a file is missing. Such a file is refused, because a new store in its place
-// would destroy the remaining data. Only reads.
+// would destroy the remaining data. The checks only read.
 
 import {
   closeSync,
@@ -110,7 +110,8 @@ export function refuseDamagedFile(dir: string, file: string): boolean {
   }
   const whole = size < PAGE_BYTES_MIN ? undefined : bytesInHeader(file);
   if (whole === undefined) {
-    // After a power loss any page may be half written, even the first one, as long as the log contains it.
+    // After a power loss any page may be half written, even the first one. If the log contains it, nothing is
+    // lost.
     if (logSize > 0 && isWholeInLog(file)) return false;
     return refuse(
       size < PAGE_BYTES_MIN ? `it has only ${size} bytes, too few for a database` : "it is not a database",

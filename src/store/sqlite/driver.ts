@@ -56,7 +56,7 @@ class SqliteConnection implements GroupConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     while (this.#resting !== undefined) await this.#resting;
-    // A statement runs after its own pause, even if the next pause is already due.
+    // A statement waits for at most one pause of its own, even if the next pause is already due.
     const rest = this.rest();
     if (rest !== undefined) await rest;
     try {
@@ -75,10 +75,7 @@ class SqliteConnection implements GroupConnection {
     throw new Error("the store cannot stream queries: read page by page");
   }
 
-  /**
-   * Yields to other work if a pause is due. Afterwards statements continue in the order in which they were
-   * called.
-   */
+  /** Yields to other work if a pause is due. Afterwards the statements run in the order of the calls. */
   rest(): Promise<void> | undefined {
     this.#resting ??= this.#pace?.()?.then(() => {
       this.#resting = undefined;
@@ -154,8 +151,8 @@ class QueryCompiler extends SqliteQueryCompiler {
 }
 
 /**
- * Declares to the query builder that queries need none of its locks to run concurrently. The connection
- * itself keeps the queries in order.
+ * Tells the query builder that it need not run queries one at a time: the connection itself keeps them in
+ * order.
  */
 class Adapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {

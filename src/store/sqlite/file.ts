@@ -138,8 +138,8 @@ interface Reading {
 }
 
 /**
- * Checks that a file is a store of this program, and returns a failure that describes the problem if it is
- * not. `whole` determines how much is read and must be undamaged.
+ * Checks that a file is an undamaged store of this program, as far as `whole` says. If it is not, returns a
+ * failure that describes the problem.
  */
 export function checkFile(file: string, what: Reading): Result<KnownFile> {
   try {

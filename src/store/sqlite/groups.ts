@@ -35,7 +35,7 @@ interface Member {
   reject(error: unknown): void;
 }
 
-/** The end of a member that has succeeded. */
+/** Outcome of a member that has succeeded. */
 interface Ended {
   tell(): void;
   readonly last: readonly LastWork[];
@@ -136,8 +136,8 @@ async function runGroup(parts: GroupParts, waiting: Member[]): Promise<void> {
 }
 
 /**
- * Runs the first member without a savepoint: if it fails, the whole transaction can be rolled back. Then
- * returns undefined, because the group has no member yet.
+ * Runs the first member without a savepoint. If it fails, rolls back the whole transaction, and returns
+ * undefined because the group then has no member.
  */
 async function runFirst(connection: GroupConnection, member: Member): Promise<Done | undefined> {
   const { reject } = member;

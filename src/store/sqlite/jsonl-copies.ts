@@ -2,10 +2,10 @@
 // per line.
 // MI1: the table is authoritative. A copy is written after the commit, from the table and in its order, and
 //      is repaired from the table. Transcripts are never read from their copies. A failed write is logged and
-//      retried at the next entry; it makes no run fail.
+//      retried at the next entry; no run fails because of it.
 // A progress file records the position up to which all copies are complete. After a crash it shows which
-// copies may be behind. The copies are synced before the progress file is written, so it is still valid after
-// a power loss. Each start also checks the newest sessions.
+// copies may be behind. The copies are synced before the progress file is written, so the file is still valid
+// after a power loss. Each start also checks the newest sessions.
 // The copy of a deleted transcript is deleted, if necessary at the next start. An unknown copy is kept,
 // because it may be all that is left of another database. A copy with messages that the store lacks is never
 // truncated: it is kept under another name, and a warning is logged.
@@ -171,7 +171,7 @@ class CopyQueue implements JsonlCopies {
 
   async #noteAll(): Promise<void> {
     const { dir, db } = this.#parts;
-    // Without a valid progress file, for example at the first start, all copies count as behind.
+    // Without a valid progress file, for example at the first start, every copy may be behind.
     const text = await readFile(join(dir, PROGRESS_FILE), "utf8").catch(() => "");
     const noted = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
     try {

@@ -14,7 +14,10 @@ const BATCH_ENTRIES = 64;
 const SMALL_BYTES = 16 * 1024;
 /** Number of files per query. */
 const BATCH_FILES = 500;
-/** Maximum number of copies whose last position is cached. For others it is read from the end of the file. */
+/**
+ * Maximum number of copies whose last position is cached. For other copies the position is read from the end
+ * of the file.
+ */
 const KNOWN_MAX = 1_000;
 const TAIL_BYTES = 16 * 1024;
 /** Maximum length of a header line. */

@@ -2,8 +2,8 @@
 // and checkpoints the log into the database after a limited time. No commit waits for this.
 // KP1: mark and checkpoint wait for a running sync of the log, so the mark never names a row that is not on
 //      disk (I2).
-// With durability "normal" the mark contains no log position, because a power loss may remove the end of the
-// log.
+// With durability "normal" the mark contains no log position and no row numbers while the store is open,
+// because a power loss may remove the end of the log.
 
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -45,7 +45,9 @@ export class StoreKeeper {
   #warned = false;
   #isClosed = false;
 
-  /** `isCurrent` is true if the existing mark stays valid should a power loss damage the new one. */
+  /**
+   * `isCurrent`: whether the existing mark is valid for this store, in case a power loss damages the new one.
+   */
   constructor(parts: KeeperParts, { isCurrent }: { isCurrent: boolean }) {
     this.#parts = parts;
     this.#mark(!isCurrent);
@@ -63,7 +65,7 @@ export class StoreKeeper {
       this.#marking = undefined;
       this.#onceSynced(() => {
         this.#mark();
-        // Checkpoints here and not at the commit, whose step may already take long.
+        // Checkpoints here and not in the step of the commit, which may already take long.
         if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
       });
     });
@@ -101,7 +103,7 @@ export class StoreKeeper {
     this.#mark();
     this.#tried(() => {
       this.#rows = numbersGiven(this.#parts.reader);
-    }, "could not read the log position for the high-water mark");
+    }, "could not read the row numbers for the high-water mark");
   }
 
   /** Must be called after the connections are closed. */

@@ -10,7 +10,7 @@ const LOCK_FILE = "gateway.lock";
 const NOTE_FILE = "gateway.pid";
 const SQLITE_BUSY = 5;
 
-/** Returns a text about the process that holds the lock, from the file beside it. */
+/** Describes the process that holds the lock, from the file beside the lock. */
 function holder(noteFile: string): string {
   try {
     const pid = Number.parseInt(readFileSync(noteFile, "utf8"), 10);

@@ -1,12 +1,12 @@
 // Syncs the log of an open embedded store outside SQLite, so that the event loop does not wait for a slow
-// disk. SQLite itself only syncs for a checkpoint and when it begins a new round of the log.
-// Nobody sees a row that is not on disk: other members of the group, readers and the high-water mark wait for
-// the sync of every earlier commit. Nothing is committed during a sync.
+// disk. SQLite itself only syncs for a checkpoint and when it begins a new round of the log (log.ts).
+// A row is visible only after it is on disk: the callers of a commit group (groups.ts), readers and the
+// high-water mark wait for the sync of every earlier commit. Nothing is committed during a sync.
 // LS2: after a failed sync the store stays closed, because the system may have discarded the pages: every
 //      request is refused, and no checkpoint reads the log. The next start verifies the log with its
 //      checksums.
-// A single file descriptor stays open, because the system reports a failed write only to descriptors that
-// were open at that time.
+// The log's file descriptor stays open, because the system reports a failed write only to descriptors that
+// were open when the write failed.
 // LS4: once the disk has been fast for some time, the log is synced on the event loop, which saves a switch
 //      to another thread. The first slow sync ends this.
 
@@ -18,7 +18,7 @@ import { StoreProblem } from "../problems.ts";
 import type { LogView } from "./log.ts";
 
 interface SyncParts {
-  /** Path of the database. A connection in WAL mode must have it open. */
+  /** Path of the database, which a connection in WAL mode must have open. */
   readonly file: string;
   readonly view: LogView;
   /** If absent, every commit is synced outside the event loop. */
@@ -135,7 +135,7 @@ export function afterSync(connection: DatabaseConnection, sync: LogSync | undefi
       sync.refuse();
       const answer = await connection.executeQuery<R>(...asked);
       await sync.pending;
-      // Meanwhile a sync on the event loop may have failed.
+      // A sync on the event loop may have failed since the first check.
       sync.refuse();
       return answer;
     },

@@ -1,4 +1,5 @@
-// Reads the position of an embedded store's write-ahead log: its round and the number of committed frames.
+// Reads the position of an embedded store's write-ahead log: its round, and the number of committed frames in
+// it. A round begins when SQLite writes the log from its start again, after a checkpoint.
 // The shared index (-shm) must stay open as long as the database. If this process closed any descriptor of
 // it, the system would release the locks that SQLite holds on it.
 
@@ -77,7 +78,7 @@ export class LogView {
     this.#file = file;
   }
 
-  /** Reads the index. Returns undefined if there is none, or if SQLite is just writing it. */
+  /** Reads the index. Returns undefined if there is none, or if SQLite is writing it at this moment. */
   index(): Index | undefined {
     this.#index ??= openIfThere(`${this.#file}-shm`);
     const bytes = this.#index === undefined ? undefined : bytesAt(this.#index, 0, INDEX_BYTES);

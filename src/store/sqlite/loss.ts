@@ -1,7 +1,7 @@
 // Detects a loss of data. A store is compared with its high-water mark and with the JSONL copies of its
 // transcripts. If it is behind either of them, it has lost data.
-// SL1: this comparison never fails just because a process was killed or the power failed.
-// SL2: it only reads, and the amount is limited.
+// SL1: this comparison never reports a loss just because a process was killed or the power failed.
+// SL2: this comparison only reads, and only a limited amount.
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";

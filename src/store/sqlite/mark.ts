@@ -19,7 +19,8 @@ export interface Mark {
   /** Last number used in each numbered table. Numbers are never reused. */
   readonly rows: Readonly<Record<string, number>>;
   /**
-   * Log position that must exist, unless the database contains its content. If absent, no log is required.
+   * The log must reach this position, unless the database contains its last page. If absent, no log is
+   * required.
    */
   readonly log?: LogPlace;
 }

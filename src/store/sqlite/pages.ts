@@ -1,6 +1,5 @@
-// Checks an open embedded store for damaged pages. A separate thread does this and ends afterwards. It checks
-// one table at a time. After each table it pauses for as long as the check took, so that reads and writes are
-// not delayed.
+// Checks an open embedded store for damaged pages, one table at a time, in a thread that ends afterwards.
+// After each table the check pauses for as long as that table took, so that reads and writes are not delayed.
 
 import { CompiledQuery } from "kysely";
 import type { Clock, Timer } from "../../world/plain.ts";

@@ -2,8 +2,7 @@
 // thread, so that the event loop is not blocked. The first request starts the thread, so a gateway without
 // such requests does not pay for it.
 // SA2: requests run one at a time and in order. A waiting request is dropped if its caller has aborted. A
-//      running request cannot be interrupted, because SQLite does not offer that: it completes, and its
-//      result is discarded.
+//      running request completes and its result is discarded, because `node:sqlite` cannot interrupt it.
 // SA3: at most `WAITING_MAX` requests wait; further ones are refused immediately. If the thread dies, only
 //      the current request fails. The next one starts a new thread.
 

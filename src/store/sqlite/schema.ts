@@ -29,7 +29,10 @@ interface SchemaObject {
 /** Matches SQLite's internal tables for statistics and row numbers. */
 const OWN_NAME = /^sqlite_/;
 
-/** Returns the columns of an ordinary table, and the SQL text without white space of any other object. */
+/**
+ * Returns the columns of an ordinary table as JSON, or the SQL text of any other object, with each run of
+ * white space as one space.
+ */
 function shapeOf(database: DatabaseSync, type: string, name: string, text: string): string {
   if (type !== "table" || /^\s*create\s+virtual\s/i.test(text)) return text.replaceAll(/\s+/g, " ").trim();
   const columns = database.prepare("select name, type, pk, hidden from pragma_table_xinfo(?)").all(name);

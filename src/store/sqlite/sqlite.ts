@@ -41,7 +41,7 @@ interface SqliteOptions {
    */
   readonly durability: "full" | "normal";
   readonly log: Log;
-  /** Clock for work that is delayed after a commit. For its absence see `StoreKeeper`. */
+  /** Clock for work that is delayed after a commit. `StoreKeeper` says what happens without a clock. */
   readonly clock?: Clock;
   /**
    * Lets waiting callers begin their transactions, so that they share a commit. If absent, a group does not
@@ -119,7 +119,7 @@ export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability"
   const view = new LogView(file);
   try {
     const isShort = refuseDamagedFile(options.dir, file);
-    // When a gateway starts, SQLite first undoes the interrupted transaction.
+    // A journal is left by an interrupted transaction. SQLite would undo it, and so change the file.
     if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
     lookBefore(options, { file, view, isShort }).database.close();
   } catch (error) {
@@ -175,13 +175,16 @@ function lookBefore(
   }
 }
 
-/** Throws if a file is too short and its end is not in the log either. */
+/** Throws if the missing end of a file that is too short is not in the log either. */
 function refuseUnsound(database: DatabaseSync, file: string): void {
   const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
   if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
 }
 
-/** Returns undefined with durability "normal", because commits then do not wait for the disk. */
+/**
+ * Creates the `LogSync` of a store. With durability "normal" there is none, because commits do not wait for
+ * the disk.
+ */
 function syncOf(
   { durability, clock, log }: SqliteOptions,
   { file, view, writer, reader }: Pick<KeptFiles, "file" | "view" | "reader"> & { writer: DatabaseSync },
@@ -209,8 +212,8 @@ function keeperOf(
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
-  // If a power loss damages the new mark, a start uses this one again. It must then not name a log that is
-  // gone.
+  // If a power loss damages the new mark, the next start uses this old mark, which must not name a log that
+  // is gone.
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&

@@ -1,6 +1,6 @@
-// Restores messages that a store lacks from the JSONL copy of their transcript. Keeps the order of the copy:
-// if messages are missing in the middle, the whole transcript is written again. A deleted transcript is not
-// restored.
+// Restores, from the JSONL copy of a transcript, the messages that the store lacks. Keeps the order of the
+// copy: if messages are missing in the middle, the whole transcript is written again. A deleted transcript is
+// not restored.
 
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isObject, jsonOf } from "../../core/json.ts";
@@ -111,7 +111,7 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
     .values({ session_id: id, session_key: key, created_at: createdAt })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
-  // This transcript is newer than all that the store knows: the store has lost a reset of the session.
+  // If this transcript is newer than all that the store knows, the store has lost a reset of the session.
   if (createdAt > Number(newest?.at ?? 0)) {
     await tx.updateTable("sessions").set({ session_id: id }).where("key", "=", key).execute();
   }

@@ -25,7 +25,7 @@ import { giveStore, type Moved, type MoveJob, noStoreIn, told, withFolder, withS
 export interface Recovered extends Moved {
   /** Folder to which the old files were moved. */
   readonly kept: string;
-  /** Number of sessions that existed only in the copies; likewise for messages. */
+  /** Numbers of sessions and of messages that existed only in the copies. */
   readonly sessionsFromCopies: number;
   readonly messagesFromCopies: number;
   /** Tables that had unreadable rows. */
@@ -39,7 +39,10 @@ const BATCH_ROWS = 128;
 
 type Writer = (rows: readonly Row[]) => Promise<void>;
 
-/** Reads the rows of a table in one direction. Returns false if damage stopped it before the end. */
+/**
+ * Reads the rows of a table in one direction. Returns false if damage stopped the reading before the last
+ * row.
+ */
 async function readRows(source: DatabaseSync, query: string, write: Writer): Promise<boolean> {
   let batch: Row[] = [];
   let isWhole = true;
@@ -135,7 +138,8 @@ function keepOld(dir: string): string {
   const folder = mkdtempSync(join(dir, "damaged-"));
   const old = (ending: string): string => join(dir, `${STORE_FILE}${ending}`);
   const kept = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
-  // The old database also keeps its name until the new one is renamed over it, so a store always exists.
+  // Does not move the old database: it keeps its name until the new one replaces it, so a store always
+  // exists.
   if (existsSync(old(""))) {
     try {
       linkSync(old(""), kept(""));

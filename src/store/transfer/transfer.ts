@@ -57,7 +57,7 @@ export interface MoveJob extends Omit<CopyWatch, "redactor"> {
   readonly world: World;
 }
 
-/** SQLSTATE classes for invalid data and for exceeded limits of the server. */
+/** SQLSTATEs for invalid data and for exceeded limits of the server. */
 const UNFIT_ROW = /^(22|54)...$/;
 
 const otherVersion = (place: string) =>
@@ -143,7 +143,7 @@ interface ReadOut {
   readonly leftOut?: readonly string[];
 }
 
-/** Passes a database to `work` from which the rows of a file can be read in this version's schema. */
+/** Calls `work` with a database that holds the rows of a file in this version's schema. */
 async function withSource(
   file: string,
   { version, differences }: KnownFile,

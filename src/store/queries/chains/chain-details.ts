@@ -1,5 +1,5 @@
 // Reads everything about one chain for its detail page: runs, flows, waits, refusals, deliveries and
-// messages. Limited to the newest runs and to a number of bytes of their texts.
+// messages. Reads only the newest runs, and only a limited number of bytes of their texts.
 
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";

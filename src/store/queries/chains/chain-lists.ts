@@ -20,7 +20,7 @@ export interface ChainHead {
   readonly cost: number;
 }
 
-/** A position in the list: the chain at that position. */
+/** Position of a chain in the list. */
 export interface ChainPlace {
   readonly lastAt: number;
   readonly chainId: string;
@@ -75,9 +75,7 @@ function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
   return eb.or([eb.exists(runs), eb.exists(flows)]);
 }
 
-/**
- * Matches chains with a matching session key: of the root session, of a session with a run, or of a sender.
- */
+/** Matches a chain if a pattern fits the key of its root session, of a session with a run, or of a sender. */
 function hasCovered(db: Db, patterns: readonly string[]): Condition {
   const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
   return sql`(${fits("chains.root_session_key")}
@@ -116,12 +114,15 @@ export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead
   return rows.map(toChainHead);
 }
 
-/** Lists chains that have unfinished runs but were last active before `until`, because a run takes long. */
+/**
+ * Lists chains with unfinished runs that were last active before `until`, for example because a run takes
+ * long.
+ */
 export async function chainsAtWork(
   db: Db,
   of: { until: number; kinds: readonly (0 | 1)[]; limit: number },
 ): Promise<ChainHead[]> {
-  // Starts from the few unfinished runs. Otherwise the query planner would scan all inactive chains.
+  // Looks up the few unfinished runs first. Otherwise the query planner would scan all inactive chains.
   const busy = await db
     .selectFrom("runs")
     .select("chain_id")

@@ -181,7 +181,7 @@ export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | unde
   return row === undefined || row.flow_id === null ? undefined : getFlow(db, row.flow_id);
 }
 
-/** Whether a session sent to the other one in this chain after the given time. */
+/** Whether `requesterKey` sent a message to `targetKey` in this chain after the given time. */
 export async function hasSentInChain(
   db: Db,
   sent: { chainId: string; requesterKey: string; targetKey: string; afterMs: number },
@@ -200,8 +200,8 @@ export async function hasSentInChain(
 }
 
 /**
- * Returns the run that wrote the requester's oldest message into the inbox of `targetKey`. Only messages for
- * whose answer a caller waits at `now` count.
+ * Finds the oldest message from the requester to `targetKey` for whose answer a caller waits at `now`.
+ * Returns the run that wrote the message into the inbox.
  */
 export async function awaitedMessage(
   db: Db,

@@ -1,5 +1,5 @@
-// Owns the table of refused sends and spawns of runs. A refused call is stored only once, even if it is
-// repeated after a crash.
+// Owns the table of refusals: sends and spawns that runs tried and that were refused. A refused call is
+// stored only once, even if a run repeats it after a crash.
 
 import type { Selectable } from "kysely";
 import { heldIfFree } from "../../locks.ts";

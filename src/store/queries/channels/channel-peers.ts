@@ -101,7 +101,7 @@ export async function deletePeer(tx: Tx, who: PeerId): Promise<boolean> {
   return numDeletedRows > 0n;
 }
 
-/** Lists all persons, those with the latest requests first. */
+/** Lists persons of all accounts, those with the latest requests first. */
 export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
   const rows = await db
     .selectFrom("channel_peers")
@@ -116,8 +116,8 @@ export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
 }
 
 /**
- * Deletes pending persons who requested access before `beforeMs`, and returns the number of those that
- * remain.
+ * Deletes the account's pending persons who requested access by `beforeMs`, and returns how many pending
+ * persons remain.
  */
 export async function openAsks(
   tx: Tx,

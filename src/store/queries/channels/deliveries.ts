@@ -57,7 +57,7 @@ export interface NewDelivery {
   readonly createdAt: number;
 }
 
-/** Outcome of an attempt. `retry` means that nothing was sent, and that the attempt may be repeated. */
+/** Outcome of an attempt. `retry`: nothing was sent, so the attempt can be repeated. */
 export type AttemptOutcome =
   | { readonly kind: "sent" }
   /** The channel has acknowledged one part; more parts follow. */
@@ -171,8 +171,8 @@ function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Returns rows that are due, the oldest first. They are the first of their route and have no open attempt.
- * `of` limits the result to one class.
+ * Returns due rows, oldest first. Each is the first pending row of its route and has no open attempt. `of`
+ * limits the result to one class.
  */
 export async function dueDeliveries(
   db: Db,
@@ -278,7 +278,7 @@ export interface Recovery {
   readonly of?: DeliveryClass | undefined;
   /**
    * The calling process, and a function that says whether this process is currently making the attempt of a
-   * row. Other attempts of this process are lost.
+   * row. Other open attempts of this process were interrupted.
    */
   readonly own?: { readonly owner: string; isUnderWay(id: string): boolean };
 }
@@ -304,7 +304,7 @@ export async function recoverOpenAttempts(
   const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];
   for (const row of rows) {
-    // This check uses the rows as read above, so it does not affect an attempt that this process starts now.
+    // Checks the row as it was read above, so an attempt that this process starts now is not affected.
     if (row.attempt_owner === own?.owner && own.isUnderWay(row.id)) continue;
     const delivery = toDelivery(row);
     const owner = row.attempt_owner ?? "";

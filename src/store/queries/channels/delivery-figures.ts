@@ -14,7 +14,7 @@ export interface DeliveryFigures {
   readonly failed: number;
   /** Number of pending deliveries with at least one failed attempt. */
   readonly retrying: number;
-  /** Time of the earliest next attempt among those. */
+  /** Time at which the first of these pending deliveries is attempted again. */
   readonly nextAttemptAt?: number;
   /** Error of a delivery that is being retried, otherwise of the last failed delivery. */
   readonly lastError?: string;
@@ -53,7 +53,7 @@ async function troubles(
   const query = sql<Trouble>`select ${way} as way, error, settled_at from ${some(state, order)}
     where error is not null order by seq ${sql.raw(order)}`;
   const { rows } = await query.execute(db);
-  // The first row of each prefix must be kept, so it is inserted last.
+  // In a Map a later entry replaces an earlier one, so the row to keep, the first of its prefix, comes last.
   return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
 }
 

@@ -74,7 +74,7 @@ export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; te
   return await held(tx, query).executeTakeFirst();
 }
 
-/** Updates the number in that row. */
+/** Rewrites the row of `backlogRow` with a new number of dropped events. */
 export async function rewriteBacklogRow(
   tx: Tx,
   id: string,

@@ -1,5 +1,5 @@
-// Finds the events for programs that are due. A program receives the events of one session in order: a
-// pending event only blocks later events of the same session. A query reads a limited number of rows per
+// Finds the events for programs that are due. A program receives the events of each session in order. A
+// pending event blocks only later events of the same session. A query reads a limited number of rows per
 // program.
 
 import { sql } from "kysely";

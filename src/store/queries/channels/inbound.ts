@@ -1,6 +1,6 @@
 // Owns the table of incoming channel messages, including those that wait to become part of a run. Each
 // message version is one row. If a platform sends it again, even after a restart, the insert finds the row.
-// Messages that are joined into a run are locked, so that only one process does this.
+// Messages that are to be joined into a run are locked, so that only one process joins them.
 
 import { type Selectable, sql } from "kysely";
 import { optional } from "../../../core/optional.ts";

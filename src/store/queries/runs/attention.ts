@@ -1,6 +1,6 @@
 // Reads the runs that may need a person's attention: active runs, and the last turn of each session. A query
-// reads the last turns of at most `SCANNED_MAX` sessions, the newest first, however many runs there are.
-// Archived, reset and deleted sessions are skipped.
+// reads the last turns of at most `SCANNED_MAX` sessions, newest first, so its cost does not grow with the
+// number of runs. Archived, reset and deleted sessions are skipped.
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
@@ -12,8 +12,8 @@ const SCANNED_MAX = 2_000;
 /** Number of characters at the end of a reply that are read to detect a question. */
 const TAIL_CHARS = 300;
 /**
- * Number of characters that are read of a text that is later cut to one line. It is large, so that a secret
- * at the cut is complete and can be redacted.
+ * Number of characters to read of a text that is later cut to one line. It is large, so that a secret at the
+ * cut is complete and can be redacted.
  */
 const TEXT_CHARS = 4_000;
 /** Larger inputs are not read. */
@@ -49,7 +49,7 @@ export interface ActiveTurn extends TurnOf {
   readonly sinceMs: number;
 }
 
-/** Selects the rows. */
+/** Which turns to return, and at most how many. */
 interface Wanted {
   readonly scope: Scope;
   readonly limit: number;
@@ -60,7 +60,7 @@ function inScope(db: Db, scope: Scope): RawBuilder<unknown> {
   return sql.join(conditions, sql` and `);
 }
 
-/** The end of a text column. */
+/** Returns an expression for the last characters of a text column. */
 function endOf(db: Db, column: RawBuilder<unknown>, chars: number): RawBuilder<unknown> {
   return kindOf(db) === "sqlite"
     ? sql`substr(${column}, ${sql.lit(-chars)})`
@@ -91,8 +91,8 @@ function turnOf(row: TurnRow): TurnOf {
 }
 
 /**
- * For failed and for successful last turns: how to find their sessions, and the turn. The runs of an external
- * session are all messages, so that the search for a turn would read them all.
+ * How to find the sessions whose last turn failed, or did not fail, and that turn. `done` leaves out external
+ * sessions: all their runs are messages, so the search for a turn would read every run.
  */
 const ENDS = {
   failed: {
@@ -119,8 +119,8 @@ type EndedRow = TurnRow & {
 };
 
 /**
- * Returns the last turns of sessions that ended since a time, newest first. `how` selects the failed ones or
- * the others.
+ * Returns the last turn of each session, if it ended at or after `sinceMs`, newest first. `failed` selects
+ * turns that failed or timed out, `done` those that succeeded or were aborted.
  */
 export async function lastTurns(
   db: Db,

@@ -20,7 +20,10 @@ interface ToolEnd {
 
 const READ_AT_ONCE = 500;
 
-/** The field stands before the details of a result, and quotes within a JSON text are escaped. */
+/**
+ * Finds `isError` without parsing the JSON. The field comes before the details of a result, and quotes inside
+ * a JSON string are escaped, so the first match is the field itself.
+ */
 function isErrorOf(db: Db) {
   const place = (value: string) => {
     const field = `"isError":${value}`;

@@ -36,8 +36,8 @@ export async function nextInLane(db: Db, sessionKey: string): Promise<Run | unde
 }
 
 // A single statement: between two statements a run could return to the queue, and the run behind it would
-// start first (I3). It queries each state separately: with three states in one condition the database would
-// sort the result, which takes ten times as long.
+// start first (I3). The statement queries each state separately: with three states in one condition the
+// database would sort the result, which takes ten times as long.
 const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
   db
     .selectFrom("runs")
@@ -83,8 +83,8 @@ export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
 }
 
 /**
- * Returns a queued run in the form that it has once claimed. The first start time stays, so that downtime
- * counts towards the timeout.
+ * Returns a queued run as it is after a claim. Keeps the time of its first start, so that downtime counts
+ * towards the timeout.
  */
 export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
   return { ...run, state: "running", owner, attempt: run.attempt + 1, startedAt: run.startedAt ?? at };
@@ -152,7 +152,7 @@ export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" |
   return done.numUpdatedRows > 0n;
 }
 
-/** Locks a run that is about to end, because its messages are read next. */
+/** Locks a run that is about to end. Call this before reading its messages. */
 export async function holdRun(tx: Tx, runId: string): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   await held(tx, tx.selectFrom("runs").select("run_id").where("run_id", "=", runId)).execute();
@@ -252,8 +252,8 @@ export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
 }
 
 /**
- * Returns lanes with queued runs and no active run. Lanes whose runs crashed least come first, then those
- * with the oldest runs.
+ * Returns the lanes with queued runs: those whose runs crashed least first, and of these the lane with the
+ * oldest run first.
  */
 export async function lanesWithWork(db: Db): Promise<string[]> {
   const rows = await db

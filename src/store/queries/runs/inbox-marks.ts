@@ -73,8 +73,7 @@ export async function acknowledgeMarks(tx: Tx, runIds: readonly string[], at: nu
 }
 
 /**
- * Ends a message. An answer also counts as acknowledgement. Returns false if the message had already ended,
- * or if it expired and is in no inbox.
+ * Ends a message. An answer also counts as acknowledgement. Returns false if the message had already ended.
  */
 export async function endMark(tx: Tx, run: Marked, outcome: InboxOutcome, at: number): Promise<boolean> {
   const { runId, sessionKey, sessionId } = run;
@@ -134,7 +133,7 @@ export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<b
 
 /** Counts the messages of an inbox that its program was never given. */
 export async function countUnoffered(db: Db, inbox: Omit<Marked, "runId">): Promise<number> {
-  // The first condition is that of an index, and follows from the second.
+  // The first condition lets the query use an index. It follows from the second one.
   const fresh = shownIn(db, inbox).where("mark.in_turn_at", "is", null);
   const query = fresh.where("mark.offered_at", "is", null);
   const { n } = await query.select((eb) => eb.fn.countAll<number>().as("n")).executeTakeFirstOrThrow();

@@ -75,7 +75,10 @@ export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<strin
   return rows.map((row) => row.flow_id);
 }
 
-/** Returns the links from `sessionKeys` to the sub-agents for whose jobs their runs wait at `now`. */
+/**
+ * Returns links from `sessionKeys` to sub-agents, if a run of the session waits at `now` for a job of the
+ * sub-agent.
+ */
 export async function openJobEdges(
   db: Db,
   sessionKeys: readonly string[],

@@ -123,7 +123,7 @@ interface UsageWanted {
   /** Only sessions with a matching key. If absent, all sessions. */
   readonly patterns?: readonly string[] | undefined;
   readonly order: UsageOrder;
-  /** Maximum number of lines. Of days, the newest are returned; otherwise the first lines in `order`. */
+  /** Maximum number of lines. If lines are days, the newest are returned, otherwise the first in `order`. */
   readonly limit: number;
 }
 

@@ -6,8 +6,8 @@ import type { Db } from "../../sql.ts";
 import { marksOf } from "./inbox-marks.ts";
 
 /**
- * Returns the receipts of the messages that these runs delivered, by run id. Runs without such a message are
- * missing.
+ * Returns the receipts of the messages that these runs delivered, by run id. Runs that delivered no message
+ * between sessions are missing.
  */
 export async function receiptsOf(db: Db, runs: readonly Run[]): Promise<Map<string, Receipt>> {
   const messages = runs.filter(isSessionMessage);

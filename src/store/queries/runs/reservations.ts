@@ -1,7 +1,8 @@
 // Owns the amounts that unfinished runs have spent and reserved, and computes the use of budgets from them.
-// A spent amount counts here until its run ends; the same transaction then adds the real usage to the chain
-// and the ledger. A reservation counts while its run executes. A crash therefore leaves no amount behind.
-// Reading a budget and reserving are one atomic step in the whole deployment (advisory lock `budgets`).
+// A spent amount counts here until its run ends. The transaction that ends the run adds the real usage to the
+// chain and the ledger. A reservation counts while its run executes. A crash therefore leaves no amount
+// behind. Reading a budget and reserving are one atomic step in the whole deployment (advisory lock
+// `budgets`).
 
 import { sql } from "kysely";
 import type { Amount } from "../../../core/rules/budget.ts";
@@ -31,9 +32,9 @@ const useOf = (row: Sums | undefined): BudgetUse => ({
 });
 
 /**
- * Returns how much of the chain's and the agent's budget is used, without the calls of this run. No other run
- * can reserve until the transaction ends. A single statement reads everything, so that a run that ends at the
- * same time is counted exactly once.
+ * Returns how much of the chain's and the agent's budget is used, without what this run has spent and
+ * reserved. No other run can reserve until the transaction ends. A single statement reads everything, so that
+ * a run that ends at the same time is counted exactly once.
  */
 export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: BudgetUse; agent: BudgetUse }> {
   const { runId, chainId, agentId, since } = asking;

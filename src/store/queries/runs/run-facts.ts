@@ -19,7 +19,7 @@ import { type Db, present } from "../../sql.ts";
 import { toMark } from "./inbox-marks.ts";
 import { ACTIVE } from "./runs.ts";
 
-/** Maximum number of runs of a lane that are returned. The count includes all of the lane's runs. */
+/** Maximum number of runs of a lane that are returned. */
 const QUEUE_MAX = 20;
 /** Maximum size of an input that is shown while the run waits. */
 const INPUT_BYTES_MAX = 64 * 1024;

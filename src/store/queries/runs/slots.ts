@@ -65,8 +65,8 @@ export async function mayStart(tx: Tx, pool: Pool, limits: SlotLimits): Promise<
 }
 
 /**
- * Resumes a waiting run if there is a slot for it, and otherwise marks it as resuming. Returns `lost` if the
- * caller no longer holds the run.
+ * Resumes a waiting run if a slot is free. Otherwise marks the run as resuming, so that no new run takes a
+ * slot before it. Returns `lost` if the caller no longer holds the run.
  */
 export async function resumeHeld(
   tx: Tx,

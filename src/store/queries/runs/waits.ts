@@ -20,12 +20,13 @@ const LOST = sql.lit("lost");
 export interface Wait {
   readonly callId: string;
   /**
-   * `""` for a caller that is not a run. Its wait is an edge only if it is the client of an external session.
+   * `""` for a caller that is not a run. The wait of such a caller is an edge only if the caller is the
+   * client of an external session.
    */
   readonly waiterRunId: string;
   /**
-   * For a caller that is not a run: session of a client whose transport confirms that answers were written,
-   * otherwise `""`.
+   * Session of the waiting run, or of a client whose transport confirms that answers were written. `""` for
+   * any other caller.
    */
   readonly waiterSessionKey: string;
   readonly targetRunId: string;
@@ -80,7 +81,7 @@ const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
   select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
 
 /**
- * Returns links from `sessionKeys` to the sessions that their runs or external clients wait for at `now`. A
+ * Returns links from `sessionKeys` to the sessions for which their runs or external clients wait at `now`. A
  * wait whose deadline has passed blocks nobody.
  */
 export async function openEdges(
@@ -186,8 +187,8 @@ export async function loseAnswer(tx: Tx, callId: string): Promise<string | undef
 }
 
 /**
- * Ends waits of callers that are not runs and whose process has ended. With `of`, only those of dead or
- * unknown processes; otherwise all, because no other process exists. Returns the runs they waited for.
+ * Ends waits of callers that are not runs. With `of`, only those whose process is dead or unknown; otherwise
+ * all, because no other process exists. Returns the runs that the callers waited for.
  */
 export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string[]> {
   const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));

@@ -79,8 +79,8 @@ export async function readInbox(
 }
 
 /**
- * Returns the runs that delivered these messages, by message id. Messages that are not in the inbox are
- * missing.
+ * Returns the runs that delivered these messages, by message id. Messages that are not in the inbox have no
+ * entry.
  */
 export async function runsOfInbox(
   db: Db,

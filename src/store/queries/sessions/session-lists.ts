@@ -3,10 +3,10 @@
 // again.
 // A page reads a limited number of rows. If few of them match the filter, the page is shorter, or even empty,
 // and its cursor continues after the rows that were read.
-// LS3: rows are read in the order of an index: by failure, label, spawner, roots, agent, kind, both or none.
-//      If a filter can only match few sessions (a tree, a searched text, key patterns, keys), these are
-//      looked up first and then sorted. A search with many matches reads the newest rows instead of looking
-//      up all matches.
+// LS3: rows are read in the order of an index for failed sessions, one label, one spawner, roots, agents,
+//      kinds, agents and kinds, or all sessions. If a filter can only match few sessions (a tree, a searched
+//      text, key patterns, keys), these are looked up first and then sorted. A search with many matches reads
+//      the newest rows instead of looking up all matches.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
@@ -97,8 +97,8 @@ interface Portion {
 }
 
 /**
- * Encodes a position. A row that is on the page is named by its key, and every other row only by a number,
- * which reveals nothing (I9).
+ * Encodes a position. Names a row on the page by its key, and any other row only by its row id, which reveals
+ * nothing (I9).
  */
 function cursorOf(updatedAt: number, row: string | number): string {
   return Buffer.from(JSON.stringify([updatedAt, row])).toString("base64url");
@@ -133,7 +133,7 @@ async function positionOf(db: Db, cursor: string): Promise<Position | undefined>
   const { updated_at, row } = read;
   if (typeof row === "string") return { updated_at, key: row };
   const found = await db.selectFrom("sessions").select("key").where("row_id", "=", row).executeTakeFirst();
-  // The session was deleted meanwhile, so rows with the same time are read again.
+  // If the session has been deleted, all rows with the same time are read again.
   return { updated_at, key: found?.key ?? LAST_SIGN };
 }
 
@@ -162,7 +162,7 @@ function bounds(filter: SessionFilter, after: Position | undefined): Condition[]
 const PLAIN_ASCII = /^[\x20-\x7e]*$/;
 
 function searchCondition(db: Db, search: string): Condition {
-  // SQL ignores case only for a-z. For other scripts, lower case, upper case and capitalised text are tried.
+  // SQL ignores case only for a-z. For other letters, the text is also tried in lower case and in upper case.
   const isLike = kindOf(db) === "sqlite" ? sql`like` : sql`ilike`;
   const isFolded = PLAIN_ASCII.test(search);
   const spellings = isFolded ? [search] : [...new Set([search, search.toLowerCase(), search.toUpperCase()])];
@@ -187,8 +187,8 @@ export function askedCondition(tokenId: string): Condition {
 }
 
 /**
- * Returns a separate condition for each field of the filter. A field that an index range already covers can
- * then be omitted.
+ * Returns one condition per field of the filter, so that the caller can omit a field that an index range
+ * already covers.
  */
 function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter, Condition> {
   const conditions = new Map<keyof SessionFilter, Condition>();
@@ -208,7 +208,10 @@ function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter
   return conditions;
 }
 
-/** Returns the sessions whose names contain the searched text. Undefined if there are too many. */
+/**
+ * Returns the row ids of sessions whose names contain the searched text. Undefined if there are too many, or
+ * if the text is too short for the index.
+ */
 async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   const text = search.replaceAll("\0", "");
   if ([...text].length < INDEXED_SEARCH_CHARS_MIN) return undefined;
@@ -373,7 +376,7 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   }
   if (within === undefined && mayGlance) {
     const glance = await inRanges(db, bounded, filter, GLANCE_ROWS_MAX);
-    // A full page is always correct. A short one is correct only if no more rows follow.
+    // A full page is correct, and a short one only if no more rows follow.
     if (glance.rows.length === filter.limit || glance.nextCursor === undefined) return glance;
   }
   const named = await fewNamed(db, filter.search);

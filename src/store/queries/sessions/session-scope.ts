@@ -111,7 +111,7 @@ export async function fewInScope(db: Db, scope: Scope, max: number): Promise<num
 }
 
 /**
- * Returns the row ids of the session tree in the scope, without the sessions of whole agents. Undefined if
+ * Returns the row ids of the sessions that are in the scope by key or tree, not by their agent. Undefined if
  * there are more than `max`.
  */
 export async function fewInTree(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {

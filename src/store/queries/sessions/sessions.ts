@@ -348,8 +348,8 @@ export async function deleteSessionRows(
 }
 
 /**
- * Whether the store contained this transcript and it was deleted. The runs of a deleted session remain and
- * show this.
+ * Whether a transcript that the store lacks was deleted. The runs of a deleted session remain, and show that
+ * the store once contained the transcript.
  */
 export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
   const run = await db

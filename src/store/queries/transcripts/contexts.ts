@@ -7,7 +7,10 @@ import type { Db } from "../../sql.ts";
 import { readEntry } from "./stored-entry.ts";
 import { type ContextRow, contextRows, rowsAfter } from "./transcripts.ts";
 
-/** Maximum stored characters of all cached contexts, and their maximum number. The oldest are evicted. */
+/**
+ * Maximum total size of the cached contexts, in characters of JSON, and maximum number of contexts. The least
+ * recently used are evicted.
+ */
 const CHARS_MAX = 2 * 1024 * 1024;
 const CONTEXTS_MAX = 256;
 
@@ -15,13 +18,13 @@ interface Context {
   readonly entries: readonly Entry[];
   /** The newest entry. Undefined: the transcript is empty. */
   readonly last: Pick<ContextRow, "seq" | "id"> | undefined;
-  /** Stored characters. */
+  /** Size in characters of JSON. */
   readonly chars: number;
 }
 
 const EMPTY: Context = { entries: [], last: undefined, chars: 0 };
 
-/** Adds rows to a context. A compaction is the first row, but may not be the oldest. */
+/** Adds rows to a context. A compaction comes first although the entries that it kept are older. */
 function extended(context: Context, rows: readonly ContextRow[]): Context {
   let { last, chars } = context;
   for (const { seq, id, entry_json } of rows) {

@@ -1,5 +1,5 @@
-// The full-text index on PostgreSQL. Texts become tsvectors, and search texts become tsqueries. Words and
-// matches are the same as on the embedded database (search-text.ts).
+// Converts texts to tsvectors, and search texts to tsqueries, for the full-text index on PostgreSQL. Words
+// and matches are the same as on the embedded database (search-text.ts).
 // SL1: only this file quotes texts for the index. No part of a text or a search text is interpreted as
 //      syntax.
 // SL2: a text of any length is indexed completely. A tsvector can hold 16,383 positions, 255 per word, and 1
@@ -49,7 +49,7 @@ class Part {
   #count = 0;
   #bytes = 0;
 
-  /** Adds a word. Returns false if the part is full; the word then belongs into the next part. */
+  /** Adds a word. Returns false if the part is full; the word then belongs to the next part. */
   add(lexeme: string): boolean {
     const places = this.#places.get(lexeme);
     const bytes = this.#bytes + 2 + (places === undefined ? Buffer.byteLength(lexeme) + 8 : 0);
@@ -85,8 +85,9 @@ export function vectorsOf(text: string, places: readonly string[]): string[] {
 export interface LexemeQuestion {
   /** Query for texts with one part. */
   readonly whole: string;
-  /** Queries for texts with several parts: for each part, and for all parts together. */
+  /** For texts with several parts: finds each part that contains any of the words. */
   readonly part: string;
+  /** One query per word. The parts of a text must together match all of these queries. */
   readonly together: readonly string[];
 }
 

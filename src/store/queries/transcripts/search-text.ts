@@ -1,5 +1,5 @@
-// Defines the words of the full-text index: how texts and search texts are split, and which excerpt of a
-// match is shown. No part of a search text is interpreted as query syntax.
+// Splits texts and search texts into the words of the full-text index, and cuts the excerpt of a match. No
+// part of a search text is interpreted as query syntax.
 // X2: texts and search texts are split into words in the same way.
 // X3: a long text is indexed in parts, so that no step takes long. Each part begins with the last words of
 //     the previous part, so that each phrase is complete in one of them.

@@ -1,8 +1,8 @@
 // Reads an entry from its row, which a disk error or a person may have changed.
 // RE1: reading never throws. It returns a valid entry with the id of the row.
 // RE2: an undamaged entry is returned exactly as it was written.
-// RE3: unreadable parts are replaced by a placeholder. They are never taken for a person's words (I11), or
-//      for a tool call that could be run.
+// RE3: unreadable parts are replaced by a placeholder, and never count as a person's words (I11) or as a tool
+//      call that could be run.
 
 import { isObject, jsonOf } from "../../../core/json.ts";
 import type {
@@ -159,7 +159,7 @@ function assistantOf(fields: Fields, base: Base): AssistantMessage {
     provider: isText(provider) ? provider : "unknown",
     model: isText(model) ? model : "unknown",
     usage: usageOf(fields.usage),
-    // With any other stop reason, what is left of a damaged answer could end a turn or be continued.
+    // With any other stop reason, the readable rest of a damaged answer could end a turn or be continued.
     stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
     ...optionalText("errorMessage", fields),
   };
@@ -200,8 +200,8 @@ function fieldsOf(row: EntryRow): Fields {
 }
 
 /**
- * Returns the message of a row that is not a compaction. A message with an unknown role counts as one of the
- * runtime.
+ * Returns the message of a row that is not a compaction. A row with an unknown role becomes a damaged answer
+ * of a model.
  */
 export function readMessage(row: EntryRow): Message {
   const fields = fieldsOf(row);

@@ -1,4 +1,4 @@
-// Full-text search over transcripts. Finds messages of people and models, newest first. Skips transcripts of
+// Searches the full text of transcripts for messages of people and models, newest first. Skips transcripts of
 // archived and deleted sessions, and marks matches from before a reset. A page reads a limited number of
 // matches; its cursor continues after them.
 

@@ -124,7 +124,7 @@ const AGENT = prepared((tx, { sessionKey }: { sessionKey: string }) =>
   tx.selectFrom("sessions").select("agent_id").where("key", "=", sessionKey),
 );
 
-// The message may be deleted before its words are written.
+// Adds words only if the message still exists, because it may be deleted before `atCommit` does this.
 const WORDS = prepared((_, { seq, words, place }: { seq: number; words: string; place: string }) => {
   return sql`insert into message_texts (rowid, text, place) select ${seq}, ${words}, ${place}
     where exists (select 1 from messages where seq = ${seq})`;
@@ -139,7 +139,8 @@ const PART_WORDS = prepared(
 
 async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
   const [owner] = (await AGENT(tx, { sessionKey })).rows;
-  // The index writes its words at each savepoint: once for all transactions of a commit is cheaper.
+  // FTS5 writes to its tables at each savepoint, so it is cheaper to index once for all transactions of a
+  // commit.
   await atCommit(tx, (last) => indexEmbedded(last, { seq, sessionKey, agentId: owner?.agent_id, text }));
 }
 
@@ -250,7 +251,7 @@ async function readPage(db: Db, page: Page): Promise<PageRead> {
 export interface HistoryPage {
   /** Oldest first. */
   readonly messages: Message[];
-  /** Runs of the messages, by message id. Also contains the message after which the page begins. */
+  /** Run ids, by message id. Also has an entry for the message after which the page begins. */
   readonly runIds: ReadonlyMap<string, string>;
   /** Id of the oldest message of this page. Absent if there are no older messages. */
   readonly nextBefore?: string;

@@ -1,6 +1,7 @@
 // Finds the parent span of a run from stored data.
-// LN1: the parent of a run is the tool call that caused it. For a step of a flow it is the previous step; for
-// a message about the end of another session's run, that run. Any other run is the root of its trace.
+// LN1: the parent of a run is the tool call that caused it. The parent of a step of a flow is the previous
+// step. If the end of another session's run started a run, that other run is its parent. Any other run is the
+// root of its trace.
 // LN2: a parent never starts after its child, even if all have the same time.
 
 import type { Run } from "../core/shapes/run.ts";
@@ -21,7 +22,7 @@ function sourceOf({ input: { provenance } }: Run): string | undefined {
   return crosses ? provenance.sourceSessionKey : undefined;
 }
 
-/** Returns the preceding run, among those that had ended. */
+/** Chooses the preceding run from the runs that had ended. */
 function chosen(run: Run, ended: readonly PrecedingRun[]): PrecedingRun | undefined {
   if (run.flow === undefined || run.flow.step === "task") {
     // The requester was woken by the last run of the other session.

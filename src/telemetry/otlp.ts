@@ -1,7 +1,7 @@
 // Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON. Only this file uses the libraries, and
 // only gateways with traces load it.
 // Nothing is registered globally, so other tracing in this process is not affected.
-// OT2: a collector's answer is never shown: a failure is described by its HTTP status or the system's error
+// OT2: a collector's answer is never shown; a failure is described by its HTTP status or the system's error
 // code.
 // OT3: spans and headers go only to the configured address. The libraries use Node's HTTP, which follows no
 // redirect.

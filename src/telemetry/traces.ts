@@ -282,7 +282,8 @@ class OtelTraces implements Traces {
 
   async #tellRun(db: Db, event: RunEnded, executed: Run | undefined): Promise<void> {
     try {
-      // The event has these values because the run's row may already be deleted together with its session.
+      // Takes these values from the event, because the run's row may already be deleted together with its
+      // session.
       const { runId, state, code, error, usage, endedAt } = event;
       const facts = { state, usage, endedAt, ...optional({ code }) };
       const run = (await getRun(db, runId)) ?? (executed && ({ ...executed, ...facts } as Run));
@@ -332,8 +333,8 @@ class OtelTraces implements Traces {
 }
 
 /**
- * Opens traces by the settings. Returns undefined if they are disabled or cannot work here; the log then has
- * the reason.
+ * Opens traces by the settings. Returns undefined if they are disabled, or if their libraries are missing,
+ * which is logged.
  */
 export async function openTraces(
   settings: Settings,

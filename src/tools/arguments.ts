@@ -15,8 +15,8 @@ import type { JsonSchema } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
 
 /**
- * A limit of a tool for one argument, beyond its schema. Called with the value, or with undefined if the
- * argument is absent; returns the value to use.
+ * Checks or adjusts one argument, beyond its schema. Gets the value, or undefined if the argument is absent.
+ * Returns the value to use.
  */
 export type ArgumentLimit<T = unknown> = (value: unknown, name: string) => Result<T>;
 
@@ -33,7 +33,7 @@ const BOOLEANS = new Map([
   ["false", false],
 ]);
 
-/** Converts a value to the schema's type: numbers and booleans may be strings, enums in any case. */
+/** Converts a value to the schema's type: accepts numbers and booleans as text, and enums in any case. */
 function coerced(schema: JsonSchema, value: unknown): unknown {
   if (typeof value !== "string") return value;
   const text = value.trim();
@@ -133,7 +133,7 @@ export async function readArguments(
   if (!isObject(schema.properties)) return ok(given);
   const unknown: string[] = [];
   const args = lenient(schema, given, "", unknown) as Record<string, unknown>;
-  // The limit of an enum also accepts other spellings of its values.
+  // Skips the schema's check of an enum that has its own limit: that limit also accepts other spellings.
   const wrong = (await problemsOf(schema, args, argumentPath)).filter(
     ({ keyword, path: [name = "", ...below] }) =>
       keyword !== "enum" || below.length > 0 || limits[name] === undefined,
@@ -195,7 +195,7 @@ export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit<string
   };
 }
 
-/** Limits a text to a format. `problem` returns the error for an invalid text. */
+/** Checks the form of a text. `problem` returns the error for an invalid text. */
 export function formLimit(
   charsMax: number,
   problem: (value: string) => Failure | undefined,

@@ -1,9 +1,9 @@
 // Owns the home folder and the environment of commands that run without a sandbox.
-// BE1: the home is in the gateway's state directory and accessible to its owner only: a sandboxed agent that
-//      writes the workspace can't leave a start-up file there (.gitconfig, .bashrc, .npmrc,
-//      usercustomize.py).
+// BE1: the home is in the gateway's state directory and accessible to its owner only. So a sandboxed agent,
+//      which can write to the workspace, can't leave a start-up file (.gitconfig, .bashrc, .npmrc,
+//      usercustomize.py) in the home.
 // BE2: start-up files of a project are disabled if an environment variable can do that. docs/SANDBOX.md
-//      lists the others, which a program always reads.
+//      lists the start-up files that can't be disabled.
 
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -42,8 +42,8 @@ const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
   ),
   GIT_PROXY_COMMAND: "",
   PYTHONNOUSERSITE: "1",
-  // npm prefers these values to a project's .npmrc. It ignores an empty value, so these are blanks, which it
-  // trims.
+  // npm prefers these values to a project's .npmrc. An empty option is written as a blank, because npm
+  // ignores empty values and trims blanks.
   npm_config_script_shell: "/bin/sh",
   npm_config_shell: "/bin/sh",
   npm_config_node_options: " ",

@@ -94,7 +94,7 @@ type Policy = {
   readonly external?: boolean;
 };
 
-/** Returns the built-in tools that are usable here, and the session's MCP tools. */
+/** Returns the built-in tools that are usable with these channels and nodes, and the session's MCP tools. */
 function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly AnyTool[] {
   const unusable: readonly AnyTool[] = [
     ...(nodes === undefined ? [nodesTool] : []),
@@ -114,8 +114,8 @@ export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] 
 }
 
 /**
- * Returns the specs of all tools. `called`: names in the transcript. A missing MCP tool among them gets a
- * spec that says that the call can't be repeated.
+ * Returns the specs of all tools. `called`: names in the transcript. For an MCP tool among them that is
+ * missing, adds a spec that says that the call can't be repeated.
  */
 export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): ToolSpec[] {
   const specs = [...TOOLS, ...(outside?.tools ?? [])].map((tool) => tool.spec);

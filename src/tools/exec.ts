@@ -2,7 +2,7 @@
 // - A command is a separate process group, which is killed when the command ends for any reason.
 // - A command gets none of the gateway's environment, and no input (bare-environment.ts, system-view.ts).
 // - Memory for the output is limited: its beginning and its end are kept, the middle is only counted.
-// - With a sandbox the command runs there or not at all.
+// - In a sandboxed session the command runs in the sandbox or not at all.
 // The working folder is the workspace, but only a sandbox keeps a command inside it. Without one, a command
 // has all rights of the gateway's user, and a process that leaves the group survives.
 
@@ -20,7 +20,8 @@ import { type CallerContext, type RunContext, type Tool, tool } from "./tool.ts"
 
 const COMMAND_MAX_BYTES = 100_000;
 /**
- * Redirects stderr to stdout, which keeps the order of writing, then becomes the shell that runs the command.
+ * Redirects stderr to stdout, which keeps the order of writing, and replaces itself by the shell that runs
+ * the command.
  */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 

@@ -22,11 +22,11 @@ export function tokenId(token: string): string {
 /** A run that a job or a node is about to start. */
 export interface CreatedTurn {
   readonly by: "job" | "node";
-  /** The id of the creator's token. Absent if it was created with the gateway's own token. */
+  /** The id of the creator's token. Absent if the job or node was created with the gateway's own token. */
   readonly createdBy?: string | undefined;
   readonly sessionKey: string;
   readonly agentId: string;
-  /** The destination of its reply besides the transcript. */
+  /** The destination of the run's reply, in addition to the transcript. */
   readonly deliver?: Route | undefined;
 }
 

@@ -1,8 +1,8 @@
 // Owns the dates of a schedule: validates a requested schedule and computes its next dates. The calendar
 // library is loaded with the first expression.
-// DT1: dates depend only on the schedule and the given time: the same on every machine.
+// DT1: dates depend only on the schedule and the given time, so they are the same on every machine.
 // DT2: a time of day that a clock change skips is due when the gap ends; one that occurs twice is due
-//      once. Intervals of minutes or hours follow real time through both.
+//      once. Intervals of minutes or hours follow real time through both changes.
 
 import type { Cron } from "croner";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";

@@ -47,8 +47,8 @@ export interface HookTurn {
   /** Default: a new key, `hook:<uuid>`. */
   readonly sessionKey?: string | undefined;
   /**
-   * Destination of the reply besides the transcript. On webchat (the default) and with `last`, `to` is a
-   * session. Its default is the default agent's main session.
+   * Destination of the reply, in addition to the transcript. On webchat (the default) and with `last`, `to`
+   * is a session, by default the main session of the default agent.
    */
   readonly deliver?: (Omit<NamedPlace, "to"> & { readonly to?: string | undefined }) | undefined;
   readonly model?: string | undefined;
@@ -132,7 +132,7 @@ async function sessionFor(
     return fail("session_mismatch", text);
   }
   if (kindOf(key, keyRulesOf(ctx.settings)) !== "hook") {
-    return noSession(key, "A hook makes sessions hook:<id> only; any other has to exist.");
+    return noSession(key, "A hook creates only sessions hook:<id>; any other session must exist.");
   }
   const named = turn.name === undefined ? {} : { label: turn.name.trim() };
   const made = newSession(ctx, unit, { key, agentId, ...named });
@@ -198,8 +198,8 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   const place = route.value;
   const placed = { key: key.value, agentId: agentId.value, route: place };
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    // For an unknown session, a caller gets an error. If the session of a mapping is missing, operators get a
-    // failed delivery.
+    // A caller that names an unknown session gets an error. If the session of a mapping is missing, operators
+    // get a failed delivery.
     const isNamed = turn.source === undefined && namesSession(place);
     if (isNamed && !(await getSession(unit.tx, place.to))) {
       return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`, {

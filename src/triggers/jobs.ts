@@ -53,7 +53,7 @@ type Also<T> = (unit: Unit, done: T) => Promise<void>;
 export interface NewJob extends Choices {
   readonly schedule: RequestedSchedule;
   readonly message: string;
-  /** Default: the default agent at that time. */
+  /** Default: the agent that is the default when the job is created. */
   readonly agentId?: string | undefined;
   readonly also?: Also<CronJob>;
 }

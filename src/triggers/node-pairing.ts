@@ -1,6 +1,6 @@
 // Owns device pairing: requests, approval and removal.
-// NP1: an unapproved device gets only a pairing request, and the number of requests is limited. An unknown
-//      key is an unknown device.
+// NP1: an unapproved device gets only a pairing request, and the number of requests is limited. A device
+//      with an unknown key counts as an unknown device.
 // NP2: if several callers decide on a request or remove a device at once, one succeeds; the others get "not
 //      found".
 

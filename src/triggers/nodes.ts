@@ -73,7 +73,7 @@ async function sessionFor(
   const known = await getSession(unit.tx, key);
   if (known !== undefined) return ok({ session: known, isNew: false });
   if (key !== nodeKey(node.id)) {
-    return noSession(key, "A node makes its own session only; any other has to exist.");
+    return noSession(key, "A node creates only its own session; any other session must exist.");
   }
   const { agentId = "" } = node;
   const agent = findAgent(ctx.settings, agentId) ?? defaultAgent(ctx.settings);

@@ -31,7 +31,7 @@ interface Reply {
   readonly runId: string;
 }
 
-/** Stores an undelivered reply for operators. */
+/** Stores a reply that is not delivered, and the reason, for operators to see. */
 async function keep(
   unit: Unit,
   { session, route, text, runId }: Reply,

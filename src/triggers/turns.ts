@@ -1,6 +1,6 @@
 // Handles a job that is due: starts one run in the job's session, and sets the next date.
-// TU1: one transaction writes the run, the history row and the next date, and takes the due date from other
-//      gateways: each date is handled once, by one gateway, even after a crash (I4).
+// TU1: one transaction writes the run, the history row and the next date, and claims the due date:
+//      each date is handled once, by one gateway, even after a crash (I4).
 // TU2: turns never accumulate: a date is skipped if a run of the job is unfinished.
 // TU3: dates that were missed while no gateway ran cause one turn together, or none, depending on the job.
 
@@ -27,7 +27,7 @@ const LATE_MS = 60_000;
 
 export interface TurnParts {
   readonly settings: Settings;
-  /** A function, because the engine itself calls the handler. */
+  /** A function, because the handler is created before the engine that calls it. */
   engine(): Engine;
 }
 
@@ -118,7 +118,7 @@ export function createCronHandler(parts: TurnParts): DeadlineHandler {
   return async (unit, id) => {
     const job = await holdJob(unit.tx, id);
     if (job?.nextAt === undefined) return "done";
-    // The job has got another date in the meantime.
+    // The job's next date was changed in the meantime.
     if (job.nextAt > unit.now) return job.nextAt;
     await takeTurn(parts, unit, job, job.nextAt);
     const next = await dateAfter(unit, job, job.nextAt);

@@ -1,5 +1,5 @@
 // Returns memory to the system when the process becomes idle after being busy.
-// IM1: no garbage is collected while the process is busy, because a full collection stops it for a moment.
+// IM1: no garbage is collected while the process is busy, because a full collection pauses it.
 // IM2: garbage is collected once after each busy period, and only if memory has grown enough.
 
 import { setFlagsFromString } from "node:v8";

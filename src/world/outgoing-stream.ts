@@ -1,8 +1,8 @@
 // Sends a POST and reads the answer piece by piece, with the same connections and rules as fetch. Does not
 // use fetch's requests, responses and web streams, which take half of the time for a small piece.
-// OS1: redirects are not followed: the answer has its own status and headers.
+// OS1: redirects are not followed; the reader gets the redirect's own status and headers.
 // OS2: at most a few pieces are buffered; then the server has to wait.
-// OS3: a reader may stop early. The connection is reused if the answer ends soon.
+// OS3: a reader may stop early. The connection is reused if the rest of the answer is short and arrives soon.
 
 import { reachOf } from "../core/rules/outgoing.ts";
 import { AddressRefused, type Dispatcher, dispatcherFor, type FetchLimits } from "./outgoing.ts";
@@ -152,7 +152,7 @@ class Exchange implements StreamedAnswer, Handler {
     this.#give();
   }
 
-  /** Answers the reader if it waits and something is ready. */
+  /** Answers the reader if it waits and data or the end has arrived. */
   #give(): void {
     const waiting = this.#waiting;
     if (waiting === undefined || this.#collecting !== undefined) return;

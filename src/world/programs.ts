@@ -60,7 +60,7 @@ export const killGroup = (child: ChildProcess): void => signalGroup(child, "SIGK
 /**
  * Resolves after all output that a program wrote before its exit was read. The output is in the pipe by then,
  * but the end of the pipe can't be awaited: a process that left the group may hold the pipe open forever. Two
- * answers of the file system take two rounds of the event loop, and the first complete round reads everything
+ * calls of the file system take two rounds of the event loop, and the first complete round reads everything
  * in the pipe.
  */
 export async function lastOutputRead(): Promise<void> {

@@ -1,6 +1,6 @@
-// Implements read, write and edit of a workspace's files, in the gateway or contained (file-worker.ts).
-// workspace.ts decides which paths they may use. If a result leaves something out, it says so, and how to get
-// the rest. A text is returned exactly as in the file, so that a part of it can be passed to `edit`.
+// Implements read, write and edit of a workspace's files, in the gateway or in a sandbox
+// (file-worker.ts). workspace.ts decides which paths are allowed. A result that leaves something out says how
+// to get the rest. A text is returned exactly as in the file, so that a part of it can be passed to `edit`.
 // F3: git's own files are never written (`.git`, the directory that it points to, hooks). Otherwise an agent
 //     that may write files but run nothing could make the user's next git command run a program.
 

@@ -1,6 +1,6 @@
-// Implements the tools read, write and edit. file-operations.ts implements them; for a sandboxed session the
-// same code runs contained, through file-worker.ts. With a sandbox, every path of a call is resolved inside
-// it. So a hostile command that swaps links and folders at the same time reaches nothing outside.
+// Defines the tools read, write and edit. file-operations.ts implements them; for a sandboxed session the
+// same code runs in the sandbox, through file-worker.ts. Every path of a call is then resolved inside the
+// sandbox, so a hostile command that swaps links and folders at the same time reaches nothing outside.
 
 import { fileURLToPath } from "node:url";
 import { fail, type Result } from "../../core/shapes/errors.ts";

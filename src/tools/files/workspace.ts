@@ -47,7 +47,7 @@ export function fileFailure(error: unknown, shown: string): Failure {
     EACCES: "is not accessible: permission denied",
     EPERM: "is not accessible: not permitted",
     ENOSPC: "could not be written: the disk is full",
-    EFBIG: "could not be written: it would be larger than the quota of the workspace has room for",
+    EFBIG: "could not be written: it is larger than the space left in the quota of the workspace",
     EDQUOT: "could not be written: the disk quota is used up",
     EROFS: "could not be written: the file system is read-only",
     ENAMETOOLONG: "has a name that is too long for this file system",
@@ -85,8 +85,8 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   if (below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below)) {
     return outside(shown, "is outside the workspace");
   }
-  // Checks the whole path before any folder is created; otherwise the system would refuse after some were
-  // created.
+  // Checks the whole path before any folder is created; otherwise the system would refuse the path after
+  // creating some of its folders.
   if (Buffer.byteLength(join(root, below)) >= PATH_MAX_BYTES) {
     return fail("invalid_argument", `path ${shown} is too long when appended to the workspace`);
   }
@@ -197,7 +197,7 @@ async function walkTo(walk: Walk, parts: readonly string[]): Promise<Result<Work
 const isLinux = process.platform === "linux";
 const byHandle = (handle: FileHandle): string => `/proc/self/fd/${handle.fd}`;
 
-/** Whether an open handle has that real path. True if the system can't tell. */
+/** Whether an open handle has this real path. True if the system can't tell. */
 async function leadsTo(handle: FileHandle, real: string): Promise<boolean> {
   const leads = isLinux ? await readlink(byHandle(handle)).catch(nothingThere) : undefined;
   return leads === undefined || leads === real;

@@ -21,7 +21,10 @@ const METHOD_NOT_FOUND = -32601;
 /** The outcome of a call. */
 export type CallEnd =
   | { readonly kind: "answer"; readonly answer: Readonly<Record<string, unknown>> }
-  /** The server or the library refused. `mayHaveRun`: whether the call may have taken effect before. */
+  /**
+   * The server or the library refused. `mayHaveRun`: whether the call may have taken effect before the
+   * refusal.
+   */
   | { readonly kind: "refused"; readonly error: string; readonly mayHaveRun: boolean }
   /** `link`: whether to keep the connection, or open a new one, at once or after a pause. */
   | { readonly kind: "unsent"; readonly error: string; readonly link: "same" | "new" | "pause" }
@@ -41,7 +44,7 @@ interface Thrown {
   readonly data?: unknown;
 }
 
-/** Connection errors that mean that nothing was received. */
+/** Connection errors that mean that the server received nothing. */
 const NOT_REACHED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EACCES"];
 const UNCONNECTED = /^(Not connected|the program is not running|the program does not read)/;
 
@@ -136,7 +139,7 @@ export class Connection {
     return this.#link.close();
   }
 
-  /** Reads the whole list, page by page. Rejects if the server returns none. */
+  /** Reads the whole tool list, page by page. Rejects if the server returns no list. */
   async list(signal: AbortSignal): Promise<Definitions> {
     this.listIsOld = false;
     const all: unknown[] = [];

@@ -45,11 +45,11 @@ function repeatableBy(annotations: unknown): boolean {
 
 /** Reads one entry of the list. Returns the reason as a text if the entry is left out. */
 function definitionOf(server: string, raw: unknown): Definition | string {
-  if (!isObject(raw)) return "it is no object";
+  if (!isObject(raw)) return "it is not an object";
   const { name, description, title, inputSchema, annotations, execution } = raw;
   if (typeof name !== "string" || name === "") return "it has no name";
   if (name.length > OWN_NAME_MAX_CHARS) return `its name has more than ${OWN_NAME_MAX_CHARS} characters`;
-  if (isObject(execution) && execution.taskSupport === "required") return "it can be called as a task only";
+  if (isObject(execution) && execution.taskSupport === "required") return "it can only be called as a task";
   const parameters = plainSchema(inputSchema);
   if (!parameters.ok) return parameters.error;
   const words = [description, title].find((text) => typeof text === "string" && text.trim() !== "");
@@ -86,7 +86,7 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
   for (const one of plainFirst) if (!owner.has(one.name)) owner.set(one.name, one);
   const unique = found.filter((one) => owner.get(one.name) === one);
   for (const { ownName } of found.filter((one) => !unique.includes(one))) {
-    leftOut.push({ tool: plainLine(ownName, NAME_SHOWN_MAX_CHARS), why: "another tool has its name" });
+    leftOut.push({ tool: plainLine(ownName, NAME_SHOWN_MAX_CHARS), why: "another tool has this name" });
   }
   for (const { ownName } of unique.slice(TOOLS_MAX)) {
     const why = `more than ${TOOLS_MAX} tools: name the wanted ones in tools.mcp.servers.${server}.tools`;

@@ -14,11 +14,11 @@ const TAIL_BYTES = 64;
 const NEWLINE = 10;
 export const INTERNAL_ERROR = -32603;
 
-/** Data of an error that replaces an answer that is too long. */
+/** Marks an error answer that replaces an answer that was too long. */
 export const TOO_LARGE = Object.freeze({ parley: "too_large" });
 export const BROKEN = Object.freeze({ parley: "broken" });
 
-/** Returns an error answer in place of the server's. */
+/** Returns an error answer that replaces the server's answer. */
 export function errorAnswer(id: string | number, message: string, data: object): JSONRPCMessage {
   return { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message, data } };
 }

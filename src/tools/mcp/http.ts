@@ -22,7 +22,7 @@ const GOODBYE_MS = 2_000;
 const NEWLINE = 10;
 const RETURN = 13;
 
-/** Limits the size of each message of a body: of an event of a stream, or of the whole body. */
+/** Limits the size of each message in a body: each event of a stream, or else the whole body. */
 export function boundedBody(
   body: ReadableStream<Uint8Array>,
   eventsOnly: boolean,

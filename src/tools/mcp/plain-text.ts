@@ -7,7 +7,7 @@ import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { isSecretName } from "../../core/text/redact/shapes.ts";
 
-/** Control characters except tab and line feed, and characters that are invisible or reorder text. */
+/** Control characters except tab and line feed, and characters that are invisible or that reorder text. */
 const HIDDEN =
   /(?![\t\n])\p{Cc}|[\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
@@ -42,7 +42,7 @@ function hiding(values: readonly string[]): Mask {
 }
 
 /**
- * Returns a redaction for logs and errors: of this server's configured values, and of everything that looks
+ * Returns a function that redacts logs and errors: this server's configured values, and all text that looks
  * like a secret.
  */
 export function maskOf({ reach }: McpServerSettings, redactor: Redactor): Mask {
@@ -55,8 +55,8 @@ export function maskOf({ reach }: McpServerSettings, redactor: Redactor): Mask {
 }
 
 /**
- * Returns a redaction for results: of secrets only, since a result may name a folder that is also in the
- * environment.
+ * Returns a function that redacts only secrets in results, because a result may name a folder that is also in
+ * the environment.
  */
 export function secretsMaskOf({ reach }: McpServerSettings): Mask {
   if (reach.kind === "http") return hiding(Object.values(reach.headers));

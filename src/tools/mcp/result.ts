@@ -35,7 +35,7 @@ function addImage(into: Gathered, data: unknown, named: string): void {
   if (bytes > IMAGE_MAX_BYTES) return void leave(`more than ${IMAGE_MAX_BYTES}`);
   if (into.images.length >= IMAGES_MAX) return void leave(`more than ${IMAGES_MAX} pictures`);
   const decoded = Buffer.from(data, "base64");
-  // With a broken picture, providers would refuse the whole conversation.
+  // Providers refuse a whole conversation that contains a broken picture.
   const mimeType = imageTypeOf(decoded.subarray(0, 12));
   if (mimeType === undefined) return void leave("no PNG, JPEG, GIF or WebP");
   into.images.push({ type: "image", data: decoded.toString("base64"), mimeType });
@@ -75,7 +75,7 @@ function addBlock(into: Gathered, block: unknown): void {
   }
 }
 
-/** Whether the structured content is repeated as text, which servers do for older clients. */
+/** Whether a text repeats the structured content, as servers do for older clients. */
 function isSame(text: string, json: string): boolean {
   try {
     return JSON.stringify(JSON.parse(text)) === json;

@@ -56,12 +56,12 @@ function safeDecode(part: string): string {
 function plain(walk: Walk, schema: unknown, depth: number, above: readonly string[] = []): Tree {
   // `true` allows any value. A part that is too deep or recursive is treated the same way.
   if (schema === true || depth > DEPTH_MAX) return {};
-  if (!isObject(schema)) throw new Broken("has a part that is no schema");
+  if (!isObject(schema)) throw new Broken("has a part that is not a schema");
   walk.parts += 1;
   if (walk.parts > PARTS_MAX) throw new Broken("has too many parts");
   const { $ref } = schema;
   if ($ref !== undefined) {
-    if (typeof $ref !== "string") throw new Broken("has a reference that is no text");
+    if (typeof $ref !== "string") throw new Broken("has a $ref that is not a string");
     if (above.includes($ref)) return {};
     const { $ref: _, ...beside } = schema;
     const target = referred(walk, $ref);
@@ -84,7 +84,7 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   const deeper = (inner: unknown): Tree => plain(walk, inner, depth + 1, above);
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices !== undefined) {
-    if (!Array.isArray(choices)) throw new Broken("has choices that are no list");
+    if (!Array.isArray(choices)) throw new Broken("has choices that are not a list");
     const [only, ...others] = choices.filter((choice) => !isObject(choice) || choice.type !== "null");
     if (only === undefined) return {};
     return others.length === 0 ? deeper(only) : { anyOf: [only, ...others].map(deeper) };
@@ -127,9 +127,9 @@ function valuesOf(values: readonly unknown[]): Tree {
 
 function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly string[]): Tree {
   const { properties = {}, required = [] } = schema;
-  if (!isObject(properties)) throw new Broken("has properties that are no object");
+  if (!isObject(properties)) throw new Broken("has a `properties` that is not an object");
   if (!Array.isArray(required) || !required.every((name) => typeof name === "string"))
-    throw new Broken("has a required that is no list of names");
+    throw new Broken("has a `required` that is not a list of names");
   const kept: [string, Tree][] = [];
   for (const [name, inner] of Object.entries(properties)) {
     if (ARGUMENT_NAME.test(name)) kept.push([name, plain(walk, inner, depth + 1, above)]);
@@ -143,7 +143,7 @@ function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly s
 /** Returns the schema of a tool's arguments for models. */
 export function plainSchema(schema: unknown): Result<JsonSchema> {
   const broken = (what: string) => fail("invalid_argument", `its schema ${what}`);
-  if (!isObject(schema)) return broken("is no object");
+  if (!isObject(schema)) return broken("is not an object");
   if (schema.type !== undefined && schema.type !== "object") return broken('is not of type "object"');
   try {
     // Model APIs refuse `anyOf`, `oneOf` and `allOf` at the top level, so only the server checks them.

@@ -3,7 +3,7 @@
 // - It is started only when it is needed. After each failure the pause grows: a server that never works is
 //   started at most once every five minutes.
 // - A caller waits only until its limit; the start continues in the background.
-// - After `close` no server is started, and no process of it is left.
+// - `close` ends the server's process, and the server is not started again.
 
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
@@ -20,8 +20,8 @@ import type { Link, OutsideWorld } from "./transport.ts";
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
 /**
- * Longest pause before a restart that callers wait for. If the rest of the pause is longer, their calls fail
- * at once.
+ * Callers wait for a restart if the rest of the pause before it is at most this long. Otherwise their calls
+ * fail at once.
  */
 const PAUSE_WAITED_MAX_MS = 1_500;
 /** If the server ends after this uptime, it is restarted without backoff. */
@@ -247,8 +247,8 @@ export class Server {
   }
 
   /**
-   * Makes the handshake and reads the list. Repeats both with the older handshake if the newer one ended the
-   * program.
+   * Makes the handshake and reads the list. If the newer handshake made the program exit, repeats both with
+   * the older handshake.
    */
   async #attempt(late: AbortSignal): Promise<Live> {
     try {
@@ -311,7 +311,7 @@ export class Server {
         if (noise === 1) {
           world.log.warn(
             { server: this.name, why: what },
-            "an MCP server writes to its output what is no message",
+            "an MCP server wrote output that is not a message",
           );
         }
       },

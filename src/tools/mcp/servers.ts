@@ -2,8 +2,8 @@
 // - The tool policy applies to MCP tools like to any other tool. A server whose tools are
 //   all denied is not started for the session, and not waited for.
 // - A run waits at most `tools.mcp.waitSeconds` for all its servers together.
-// - MCP tools run one at a time: after a restart the calls alone show which ones had begun, whatever the
-//   server says about its tools later (K2 and K3 of tool-calls.ts).
+// - MCP tools run one at a time. So after a restart the order of the stored calls shows which of them may
+//   have begun, even if the server now describes its tools differently (K2 and K3 of tool-calls.ts).
 
 import { optional } from "../../core/optional.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";

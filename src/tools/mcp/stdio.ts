@@ -1,10 +1,10 @@
 // Runs an MCP server as a child process: start, pipes and end.
-// - It leads a separate process group: a Ctrl-C at the gateway's terminal does not reach it, and processes
-//   that it leaves behind are killed.
-// - It gets only the given environment, not the gateway's.
-// - To stop it, its input is closed, then SIGTERM and SIGKILL follow. If the gateway itself is killed, the
-//   closed input remains as the signal.
-// - The memory for its output, and for input that it has not read, is limited.
+// - The server leads a separate process group: a Ctrl-C at the gateway's terminal does not reach it, and
+//   processes that it leaves behind are killed.
+// - The server gets only the given environment, not the gateway's.
+// - A stop closes the server's input, then sends SIGTERM and SIGKILL. If the gateway itself is killed, the
+//   server only notices that its input is closed.
+// - The memory for the server's output, and for input that the server has not read, is limited.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
@@ -33,7 +33,7 @@ export class StdioLink implements Link {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   /**
-   * The library takes a transport with `stderr` and `pid` for a child process. If a child process does not
+   * The library treats a transport with `stderr` and `pid` as a child process. If a child process does not
    * answer the first request, the library falls back to the older protocol.
    */
   readonly stderr = null;

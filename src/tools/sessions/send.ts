@@ -106,8 +106,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
     case "accepted":
       return { ...base, status: "accepted", delivery: deliveryOf(outcome.followUp) };
     case "answered_waiter": {
-      const note =
-        "The sender of the message that this answers has been waiting for it and has it. No reply follows.";
+      const note = "The other session was waiting for this answer and has received it. No reply follows.";
       return { ...base, status: "accepted", note, delivery: deliveryOf("none") };
     }
     case "replied": {

@@ -1,6 +1,6 @@
 // Implements the tool `sessions_spawn`: reads the arguments of a spawn and writes its outcome as one JSON
-// object. core/rules/spawn-policy.ts decides on the spawn, and flows/job/spawn.ts does it. Everything is
-// checked before anything is written: a refused call leaves no session and no file.
+// object. core/rules/spawn-policy.ts decides whether the spawn is allowed, and flows/job/spawn.ts creates the
+// sub-agent. Everything is checked before anything is written: a refused call leaves no session and no file.
 
 import { spawnDescription } from "../../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";

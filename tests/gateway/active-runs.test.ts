@@ -24,7 +24,10 @@ const TOKENS: TokenSettings[] = [
 ];
 
 describe.each(GROUNDS)("on %s", (_, openGround) => {
-  /** Opens a gateway in which main runs after one model call with a queue of two, and writer waits for main. */
+  /**
+   * Opens a gateway in which main has made one model call of a run and has two queued runs, and writer waits
+   * for main.
+   */
   async function busyHouse(): Promise<{ house: House; end: () => void }> {
     const held = Promise.withResolvers<void>();
     const play: Play = async (handle) => {
@@ -57,7 +60,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     return { house, end: held.resolve };
   }
 
-  test("running, waiting and queued runs are listed with model, usage so far, and the session that they wait for", async () => {
+  test("running, waiting and queued runs are listed with model and usage; a waiting run names the awaited session", async () => {
     const { house, end } = await busyHouse();
     const client = await house.client();
     await client.request("sessions.patch", { key: MAIN, label: "the release" });
@@ -74,7 +77,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     end();
   });
 
-  test("I9: a token gets the runs of its sessions, does not learn for whom others wait, and stops only what it may", async () => {
+  test("I9: a token lists only runs that it may see, without hidden sessions that they wait for, and with its right to stop", async () => {
     const { house, end } = await busyHouse();
     const scoped = await house.client({ token: "scoped" });
     expect((await scoped.request("runs.list", {})).runs).toEqual([]);

@@ -22,7 +22,7 @@ const GROUNDS = [
   ["postgres", () => postgresGround()],
 ] as const;
 const MAIN = "agent:main:main";
-/** More sessions than a list has rows. */
+/** More sessions than a list can show. */
 const UNUSED = 700;
 const RESEARCH = "agent:research:main";
 const TOKENS: TokenSettings[] = [

@@ -1,5 +1,5 @@
-// Limits of tables that unknown clients, tokens and agents can fill: each has a maximum size, and none can be
-// used up by one of them.
+// Limits of tables that unknown clients, tokens and agents can fill: each table has a maximum size, and no
+// single client, token or agent can use up a table.
 
 import { expect, test } from "vitest";
 import { createGuessLimit } from "../../src/gateway/auth.ts";

@@ -44,7 +44,7 @@ export const TOKEN = "main-token-of-all-the-tests";
 /** The folder into which tests/setup.ts has built the web page. */
 const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 
-/** Answers for a session with a text. An exception fails the run. */
+/** Plays a run of a session and returns its answer. An exception fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
 
 export interface House {
@@ -83,7 +83,7 @@ export interface HouseOptions {
   readonly agentSources?: GatewayDeps["agentSources"];
   /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
-  /** The test simulates a killed process: the clean-up only closes its sockets. */
+  /** The test simulates a killed process, so the clean-up only closes its sockets. */
   readonly dies?: boolean;
 }
 

@@ -82,7 +82,7 @@ test("I9: the reason of a failure names only sessions that the token covers", as
   expect((await openRow(house, "main"))?.failure).toEqual(row?.failure);
 });
 
-test("a reset clears the failure, and so does a session's next work", async () => {
+test("a reset clears the failure, and so does the start of the session's next run", async () => {
   let release = () => {};
   const play: Play = async (handle) => {
     if (handle.run.input.text === "long") await new Promise<void>((resolve) => (release = resolve));
@@ -101,7 +101,7 @@ test("a reset clears the failure, and so does a session's next work", async () =
   expect(await mainRow(house)).not.toHaveProperty("failure");
 });
 
-test("I9: jobs are counted by state, but only those that the token covers", async () => {
+test("I9: jobs are counted by state, but only jobs of sessions that the token covers", async () => {
   const narrow = {
     ...{ token: "narrow", role: "operator" as const, scopes: ["operator.read" as const] },
     sessions: [MAIN, "agent:research:*"],
@@ -161,7 +161,7 @@ test("I9: running, failed and own sessions are listed and counted for each token
   expect(await answer("failed", "narrow")).toEqual({ keys: [], counts: none });
 });
 
-test("a page of any length, with failures and parents of jobs, needs the same number of SQL statements", async () => {
+test("the number of SQL statements for a page of sessions does not depend on the page's length", async () => {
   const world = quietWorld();
   const dir = temporaryFolder();
   const store = await openStore(dir, world);

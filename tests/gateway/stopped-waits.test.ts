@@ -1,5 +1,5 @@
-// A client that waits for an answer while the gateway stops: it gets an error, and later finds the answer in
-// its inbox, once.
+// A client that waits for an answer while the gateway stops: the client gets an error, and later finds the
+// answer in its inbox, once.
 
 import { expect, test } from "vitest";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -87,7 +87,7 @@ test("an answer that a killed gateway had not written to the client's connection
   }
 });
 
-test("a client that disconnects before its answer is written finds it in its inbox, once; otherwise it gets no notice", async () => {
+test("a client that disconnects before its answer is written finds the answer in its inbox, once; others get no notice", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);
@@ -126,7 +126,7 @@ test.each([
   ["sessions.reset", "reset"],
   ["sessions.delete", "deleted"],
 ] as const)(
-  "%s of an inbox: a waiting client whose connection breaks before the result finds it in its inbox, once",
+  "%s of an inbox: if a waiting client's connection breaks before the result, its inbox contains the result, once",
   async (method, done) => {
     const house = await openHouse({ dir: temporaryFolder() });
     const result = await resetWhileWaiting(house, method);

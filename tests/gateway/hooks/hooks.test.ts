@@ -86,7 +86,7 @@ const FOREIGN = [
   "unknown",
 ];
 test.each(FOREIGN)(
-  "HK1: a hook must not use the session key %s, whether it exists or not",
+  "HK1: a hook is refused the session key %s, whether or not the session exists",
   async (sessionKey) => {
     const house = await openHooks();
     const { status, body } = await hook(house, "/hooks/agent", { message: "x", sessionKey });
@@ -137,7 +137,7 @@ test("a hook wakes the main session of the default agent, immediately or with it
   ]);
 });
 
-test("RP1: with deliver the answer is sent to its destination through the outbox, once; an empty answer is not sent", async () => {
+test("RP1: with `deliver` the answer is sent to its destination through the outbox, once; an empty answer is not sent", async () => {
   const house = await openHooks(
     {},
     { play: ({ run }) => (run.input.text === "hush" ? "REPLY_SKIP" : "All well.") },
@@ -265,7 +265,7 @@ test("HP2: hooks without a token, or with the gateway's token, are an invalid co
   expect((await post(without, "/hooks/agent", { message: "x" }, bearer("undefined"))).status).toBe(401);
 });
 
-test("HP3: after too many wrong tokens, the right one and the gateway's own are still accepted", async () => {
+test("HP3: after too many wrong tokens, the right hook token and the gateway's own token are still accepted", async () => {
   const world = fakeWorld();
   const house = await openHooks({}, { world });
   const guess = (token: string) => post(house, "/hooks/agent", { message: "x" }, bearer(token));

@@ -146,7 +146,7 @@ function upload({ hookUrl }: Ground, bytes: number) {
 }
 
 test.deep(
-  "UP1: the bodies of all unknown senders share a memory limit, and return their share at the end",
+  "UP1: the bodies of all unknown senders share a memory limit; a closed connection frees its part",
   async () => {
     const ground = await openGround();
     for (let count = 0; count < 50; count += 1) upload(ground, 10);
@@ -154,7 +154,8 @@ test.deep(
     const large = Array.from({ length: 22 }, () => upload(ground, 3 * MEGABYTE - 1));
     const whole = text("x".repeat(2 * MEGABYTE));
     const send = async () => (await deliver(ground.hookUrl, whole)).status;
-    // The gateway may refuse an unknown sender's body to make room for ours; then another one follows.
+    // If our body is accepted, the gateway may have refused an unknown sender's body to make room, so another
+    // upload starts.
     const sendAmongStrangers = async () => {
       const status = await send();
       if (status === 200) large.push(upload(ground, 3 * MEGABYTE - 1));
@@ -167,7 +168,7 @@ test.deep(
   60_000,
 );
 
-test("PC3: if a request can't be stored, the platform is asked to retry, and a gateway that stops accepts nothing", async () => {
+test("PC3: the platform is asked to retry a request that can't be stored; a stopping gateway accepts none", async () => {
   const { hookUrl, host, house } = await openGround();
   host.failing = 1;
   const told = await deliver(hookUrl, body);

@@ -33,7 +33,7 @@ test("a run, a reset and a new sub-agent are each sent to the web hook once, wit
   expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(receiver.told.length);
 });
 
-test("an event that found no receiver arrives once after a restart, and until then operators see it as pending", async () => {
+test("an event that could not be sent is shown as pending, and arrives once after a restart", async () => {
   const gone = await startReceiver();
   const port = Number(new URL(gone.url).port);
   await gone.close();

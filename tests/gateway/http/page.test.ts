@@ -43,7 +43,7 @@ test("WP2: the page runs only its own scripts, can't be framed, and leaks no add
   expect(html).not.toMatch(/ style=| on\w+=/);
 });
 
-test("WP1: for any path, only files of the build are served", async () => {
+test("WP1: whatever the path, only files of the build are served", async () => {
   const dir = builtPage();
   symlinkSync("/etc/hostname", join(dir, "..", "outside"));
   const page = createPage(dir);

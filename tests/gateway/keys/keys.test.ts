@@ -78,7 +78,7 @@ test("a used key gives its answer to the same request, and a conflict to other r
   expect(await strange).not.toEqual(first);
 });
 
-test("a tool call with a key that a restart interrupted sends its message once", async () => {
+test("if a restart interrupts a tool call with a key, a retry does not send its message again", async () => {
   const dir = temporaryFolder();
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
@@ -153,7 +153,7 @@ test.each(CHANGES)(
     const house = await openHouse();
     const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";
     await house.store.transaction((tx) => insertSession(tx, sessionRow(key)));
-    // Makes storing the answer fail, so that nothing may be executed.
+    // Makes storing the answer fail, so the effect must not be stored either.
     await house.store.transaction((tx) =>
       sql`create trigger full before insert on idempotency begin select raise(abort, 'full'); end`.execute(
         tx,

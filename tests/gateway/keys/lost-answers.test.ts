@@ -46,8 +46,8 @@ const REQUESTS: Readonly<Record<string, Asked>> = {
 const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
 
 /**
- * Returns a store whose next commits lose their answers. `late`: each is made only after the next one has
- * begun.
+ * Returns a store whose next commits lose their answers. `late`: each commit is made only after the next
+ * transaction has begun.
  */
 function cutting(store: Store) {
   let left = 0;
@@ -133,7 +133,7 @@ describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
 });
 
 test.each(Object.keys(REQUESTS))(
-  "a request finds its own result if its lost commit succeeds a moment later: %s",
+  "if a commit without an answer succeeds a moment later, its request returns the result of that commit: %s",
   async (name) => {
     const { method, params, table } = REQUESTS[name] as Asked;
     const { store, cut } = cutting(await openStoreOn("postgres", temporaryFolder()));

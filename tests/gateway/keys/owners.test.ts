@@ -87,7 +87,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
     expect(await runsOf(house)).toBe(10);
   });
 
-  test("for every other method, a key that two tokens use is two separate keys, also after a restart", async () => {
+  test("for every other method, two tokens can use the same key independently, also after a restart", async () => {
     const open = await placeOf(kind);
     const first = await open();
     const calls: [string, object][] = [
@@ -213,7 +213,7 @@ test("a key that equals another caller's run id reveals nothing about that run, 
   const { runId } = await mine.accepted;
   expect(runId).not.toBe("hidden");
   expect(await mine.done).toMatchObject({ runId, status: "ok", result: { text: "echo mine" } });
-  // With this id one can neither wait for main's run, nor stop it, nor receive its events.
+  // With this id the caller can't wait for main's run, stop it, or receive its events.
   const wait = researcher.request("agent.wait", { runId: "hidden" });
   await expect(wait).rejects.toMatchObject({ code: "NOT_FOUND" });
   const stopMain = researcher.request("chat.abort", { sessionKey: MAIN, runId: "hidden" });

@@ -110,7 +110,7 @@ test("a message counts as offered only after the answer was written to the clien
 });
 
 both.each(share(["embedded"], ["PostgreSQL"]))(
-  "%s: a message to a client adds its chain to the list of chains",
+  "%s: the list of chains contains the chain of a message to a client",
   async (kind) => {
     const open = await openerOf(kind);
     const house = await open({ choices: { tools: OPEN } });
@@ -134,13 +134,13 @@ test("a reply to a deleted or archived session fails at once with the reason", a
     error: expect.stringContaining("was deleted after it wrote to you"),
   });
   expect(await getSession(house.store.db, KEY)).toBeUndefined();
-  // If the target never wrote to the sender, the sender gets the usual answer.
+  // If the target never wrote to the sender, the sender gets the ordinary error.
   expect(
     await callAs(house, RESEARCH, "sessions_send", { sessionKey: "agent:main:mcp:other", message: "?" }),
   ).not.toMatchObject({ error: expect.stringContaining("wrote to you") });
 });
 
-test("after each commit, message.receipt is sent to the connections that may see the recipient or the sender", async () => {
+test("each new state of a message is sent as message.receipt to connections that may see its sender or recipient", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const client = await house.client();
   const states: string[] = [];
@@ -155,7 +155,7 @@ test("after each commit, message.receipt is sent to the connections that may see
   expect(states.slice(0, 4)).toEqual(["queued", "offered", "in_turn", "answered"].map(line));
 });
 
-test("with limit 0 the call waits for messages that were not offered yet and counts them, but offers none", async () => {
+test("with `limit` 0, sessions_inbox waits for new messages and counts them, but does not offer them", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const peer = await openPeer(house, "version 1", DESK);
   const counted = (more: Answer = {}) => peer.call("sessions_inbox", { limit: 0, ...more });

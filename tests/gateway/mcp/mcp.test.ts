@@ -188,7 +188,7 @@ test("I7: a client can wait neither for itself nor for a session that waits for 
 });
 
 test.each(SPEAKERS)(
-  "%s: sessions_inbox with a limit gives access to every message, older and newer",
+  "%s: sessions_inbox with a `limit` can page through all messages, older and newer",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });

@@ -45,13 +45,13 @@ async function replyTo(desk: Peer): Promise<unknown> {
 const answer = (desk: Peer, sessionKey: unknown): Promise<Answer> =>
   desk.call("sessions_send", { sessionKey, message: "port 8080", timeoutSeconds: 0 });
 
-/** Texts that others wrote to a session. */
+/** Returns a session's history as JSON when all runs have ended. */
 async function heard(house: House, sessionKey: string): Promise<string> {
   await quiet(house);
   return JSON.stringify(await (await house.client()).request("chat.history", { sessionKey }));
 }
 
-test("a reply address is valid after a restart and a rename of its sender", async () => {
+test("a reply address stays valid after a restart and after a new label of its session", async () => {
   const { house, dir, sender } = await openScene();
   await (await house.client()).request("sessions.patch", { key: sender, label: "operations" });
   await house.stop();
@@ -62,7 +62,7 @@ test("a reply address is valid after a restart and a rename of its sender", asyn
   expect(await heard(again, sender)).toContain("port 8080");
 });
 
-test("a reply reaches its sender, although another session has the sender's label since", async () => {
+test("a reply still reaches the sender after another session took over the sender's label", async () => {
   const { house, desk, sender } = await openScene();
   const client = await house.client();
   await client.request("sessions.patch", { key: sender, label: null });

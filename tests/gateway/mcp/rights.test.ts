@@ -50,7 +50,7 @@ test("a token that may only read sends nothing, and creates no session", async (
   expect(await getSession(house.store.db, "agent:main:mcp:reader")).toBeUndefined();
 });
 
-test("a token for some sessions sees only those, can act as one of them, and spawns only below them", async () => {
+test("a token for some sessions sees only these, can act as one of them, and spawns only sub-agents of them", async () => {
   const house = await openHouse(WITH_TOKENS);
   const anna = bearer(ANNA, { "x-parley-handle": "anna" });
   const { sessions } = (await call(house, "sessions_list", {}, anna)) as { sessions: { key: string }[] };
@@ -95,7 +95,7 @@ test("a node's token is not accepted for MCP", async () => {
   expect(answer.status).toBe(403);
 });
 
-test("a client that acts as another session has that session's rights: it cannot access what that session may not see", async () => {
+test("a client that acts as another session cannot access sessions that this session may not see", async () => {
   const house = await openHouse({ choices: { tools: { visibility: "tree" } } });
   const as = await openPeer(house, "version 2, newest revision", {
     headers: { "x-parley-session": "agent:research:main" },

@@ -113,7 +113,7 @@ test("a hostile client name becomes a harmless handle", async () => {
   expect(rows.length).toBe(names.length);
 });
 
-test("a connection id only names the client: it gives no rights, and no process stores it", async () => {
+test("a connection id only names the client; the id gives no rights, and no process stores it", async () => {
   const house = await openHouse();
   const clientInfo = { name: "Anna", version: "1" };
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };

@@ -114,7 +114,7 @@ test("the answer covers tools, send policy and agents that may be spawned, in ad
   expect(twice.checks.map(({ code }) => code)).toEqual(["tool_denied", "agent_to_agent"]);
 });
 
-test("V1: an unknown target is explained like any session with its key, and reported as missing", async () => {
+test("V1: access to a missing target is explained as for a session with that key, and the target is reported as missing", async () => {
   const house = await open({ choices: { tools: { visibility: "agent" } } });
   const key = "agent:main:chat:00000000-0000-4000-8000-000000000000";
   const nobody = await explain(house, MAIN, key);
@@ -145,7 +145,7 @@ test("I9: the caller's token must cover both sessions, whether they exist or not
   }
 });
 
-test("the answer includes temporary rules: an open conversation, and a wait that would close a cycle", async () => {
+test("the answer includes temporary refusals: an open conversation, and a wait that would close a cycle", async () => {
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   const house = await open({
@@ -209,7 +209,7 @@ async function channels(house: House, token?: string): Promise<readonly ChannelR
   return (await client.request("channels.status")).channels;
 }
 
-test("every outgoing destination is listed with its status; figures and errors are only for callers who see everything", async () => {
+test("every outgoing destination is listed with its status; only callers who see every session get figures and errors", async () => {
   const acp = agentSettings("coder", {
     runtime: {
       ...{ type: "acp", command: ["true"], env: {}, permissions: "deny", askSeconds: 1 },

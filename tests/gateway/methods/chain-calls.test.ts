@@ -86,7 +86,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   });
 });
 
-test("calls in progress have no end; those of a stopped run end with it, as failed", async () => {
+test("calls in progress have no end; when a run is stopped, its open calls end as failed", async () => {
   const hold = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const model = talkingModel((input) => {
@@ -107,7 +107,7 @@ test("calls in progress have no end; those of a stopped run end with it, as fail
     "tool sessions_send open",
     expect.stringMatching(/^model .*open$/),
   ]);
-  // I9: the other run in progress is not shown to everybody.
+  // I9: a token that covers only main sees no call of the other run.
   const seen = (await look(house, chainId, "main-only")).calls ?? [];
   expect(seen.map((call) => call.runId)).toEqual([runId, runId]);
   await house.engine.abort({ sessionKey: MAIN, runId });
@@ -120,7 +120,7 @@ test("calls in progress have no end; those of a stopped run end with it, as fail
   expect(calls.find(({ name }) => name === "sessions_send")?.endAt).toBe(stopped?.endAt);
 });
 
-test("a call whose result is missing from the store ends with its run, as failed", async () => {
+test("if the store has no result of a call, the call ends as failed at the end of its run", async () => {
   const house = await houseOn("embedded");
   const run = await tell(house, doing(sending(RESEARCH, "what is new?")));
   await house.store.transaction((tx) =>
@@ -135,7 +135,7 @@ test("a call whose result is missing from the store ends with its run, as failed
   expect(sent).toMatchObject({ failed: true, endAt: run.endedAt });
 });
 
-test("a wait on a run that reached its time limit has the code of that end", async () => {
+test("a wait for a run that reached its time limit has the code of the run's end", async () => {
   const house = await houseOn("embedded");
   const run = await tell(house, doing(sending(RESEARCH, "slow")));
   const timedOut = { state: "timeout", code: null } as const;

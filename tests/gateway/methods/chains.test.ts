@@ -135,7 +135,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     ]);
   });
 
-  test("the report contains a refused wait cycle and a refused hop with their codes, once, and they are published live", async () => {
+  test("the report contains a refused send back and a refused hop with their codes, once, and both are published live", async () => {
     const house = await houseOn(kind, { choices: rules({ maxHops: 1 }) });
     const client = await house.client();
     const heard: unknown[] = [];
@@ -207,7 +207,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     });
   });
 
-  test("I9: a caller who sees one party learns only that there is another one", async () => {
+  test("I9: a caller who may see only one party learns no more than that another one exists", async () => {
     const tokens = [
       {
         token: "main-only",

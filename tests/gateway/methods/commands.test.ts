@@ -35,7 +35,7 @@ async function transcript(house: House): Promise<string[]> {
   return page.messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-/** A play that works until its run is stopped. */
+/** A play that continues until its run is stopped. */
 const held: Play = ({ signal }) =>
   new Promise((_, reject) => {
     signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
@@ -71,7 +71,7 @@ test("CD1: the same request again gets the same answer, and its command is execu
   const again = (await say(raw, "/new", "c1")).payload;
   expect(again).toEqual({ runId: "c1", status: "started", reply: expect.any(String) });
   expect(await getSession(house.store.db, MAIN)).toMatchObject({ sessionId: after?.sessionId });
-  // The id of another run has no effect.
+  // A command with the id of another run is a conflict and has no effect.
   await say(raw, "hi", "c2");
   await raw.next(finalOf("c2"));
   const other = await joined(house);
@@ -111,7 +111,7 @@ test("/stop cancels the current work, even if the lane is full", async () => {
   expect(runs.map(({ runId, state }) => `${runId} ${state}`)).toEqual(["c1 ok", "r2 aborted", "r1 aborted"]);
 });
 
-test("text that contains more than a command goes to the agent, and so does any text with a picture", async () => {
+test("a command with more text around it goes to the agent, and so does any text with a picture", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   for (const [runId, message] of [
@@ -130,7 +130,7 @@ test("text that contains more than a command goes to the agent, and so does any 
   expect(textIn(await raw.next(finalOf("r5")))).toBe("echo /stop");
 });
 
-test("CO2: owners' commands need operator.admin, and commands show a token no more than it may see", async () => {
+test("CO2: owners' commands need operator.admin, and a command shows only sessions that the token covers", async () => {
   const tokens = [
     { token: WRITER, role: "operator", scopes: ["operator.write"], sessions: ["agent:main:*"] },
   ] as const;

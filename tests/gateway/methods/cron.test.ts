@@ -136,7 +136,7 @@ test("I9: the key of a job's destination is hidden from a reader who does not se
   expect(await refusal(add(narrow, { deliver: { to: "agent:research:main" } }))).toBe("not_visible");
 });
 
-test("I9: only callers who may write to a job's destination may set its text", async () => {
+test("I9: only callers who may write to a job's destination may set the job's text", async () => {
   const { client: open } = await openHouse({
     gateway: {
       tokens: [
@@ -175,7 +175,7 @@ test("I9: events of jobs are sent only to callers who see the jobs", async () =>
   await expect.poll(() => heard).toEqual(["admin added", "admin fired", "admin ended", "admin removed"]);
 });
 
-test("the same key creates one job and one run; with other params it is a conflict", async () => {
+test("the same idempotency key creates one job and one run; the key with other params is a conflict", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   const first = await add(client, { idempotencyKey: "one" });
@@ -239,7 +239,7 @@ test("I14: secrets in names and messages are redacted in answers, and stored unc
   expect(row).toEqual({ name: `with ${secret}`, message: `use ${secret}` });
 });
 
-test("the list has pages, which together contain every job once, for each caller", async () => {
+test("for each caller, the pages of the list together contain every job once", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   for (let made = 0; made < 7; made += 1)
@@ -259,7 +259,7 @@ test("the list has pages, which together contain every job once, for each caller
   await expect(client.request("cron.list", { cursor: "nonsense" })).rejects.toThrow("cursor");
 });
 
-test("a job that exceeds the maximum of a store is refused", async () => {
+test("a job above the maximum number of jobs is refused", async () => {
   const { client: open, store } = await openHouse();
   const client = await open();
   const { job } = await add(client);
@@ -278,7 +278,7 @@ test("a job that exceeds the maximum of a store is refused", async () => {
   expect(await refusal(add(client))).toBe("done");
 });
 
-test("with cron.enabled false a job can be created and run by hand, and every answer says that schedules are disabled", async () => {
+test("with `cron.enabled: false` a job can be created and run by hand, and every answer says that schedules are disabled", async () => {
   const { client: open } = await openHouse({ choices: { cron: { enabled: false } } });
   const client = await open({ token: TOKEN });
   const made = await add(client);

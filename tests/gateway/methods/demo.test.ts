@@ -153,7 +153,7 @@ test("GD3: a demo without open pages stops after some minutes; one with an open 
   await world.advance(6 * 60_000);
   expect(count.closed).toBe(0);
   raw.socket.terminate();
-  // Two sockets must close first, so the test waits for the timer.
+  // The demo sets its timer after two sockets have closed, so the test waits for the timer.
   await world.timerWithin(5 * 60_000);
   await expect
     .poll(
@@ -217,7 +217,7 @@ test.deep("SIGTERM ends a process with a demo, and no folder is left behind", as
   expect(gateway.stderr()).toBe("");
 });
 
-test("GD1: a failed start of a demo does not stop the demo that was started after it", async () => {
+test("GD1: if the start of a demo fails, a demo that was started later continues", async () => {
   const first = Promise.withResolvers<Result<DemoPlace>>();
   const count = { opened: 0, closed: 0 };
   const demo = new Demo(async () => {
@@ -239,7 +239,7 @@ test("GD1: a failed start of a demo does not stop the demo that was started afte
   expect(count).toEqual({ opened: 2, closed: 1 });
 });
 
-test("GD3: a demo that was stopped before it was open leaves no timer behind", async () => {
+test("GD3: a demo that is stopped while it starts leaves no timer behind", async () => {
   const world = fakeWorld();
   const demo = new Demo(async () => ok({ port: 1, token: "t", close: async () => {} }), world);
   const starting = demo.start();

@@ -101,7 +101,7 @@ test("account and thread are those of the chat, and the default account is the f
     { channel: "telegram", to: "-100", accountId: "two", threadId: "5" },
     { channel: "telegram", to: "9", accountId: "one" },
   ]);
-  // If nobody reads in that chat yet, the text is recorded in the default agent's main session.
+  // If the chat has no session yet, the text is recorded in the default agent's main session.
   expect(house.people.sent.map(({ sessionKey }) => sessionKey)).toEqual([TOPIC, MAIN]);
 });
 
@@ -195,7 +195,7 @@ async function agent(house: House, params: object, token?: string) {
   return run?.route;
 }
 
-test("agent delivers to the given destination, or to the last route, and changes no route", async () => {
+test("the method `agent` delivers to the given destination, or to the last route, and changes no route", async () => {
   const house = await open();
   expect(await agent(house, { deliver: true, channel: "telegram", to: "-100" })).toEqual(telegram("-100"));
   expect(await agent(house, { deliver: true })).toEqual(telegram("7"));
@@ -314,13 +314,13 @@ test("a web hook delivers to the chats of the sessions that it may use, or to th
   expect((await hook(house, "agent", { ...body, to: "-777" })).status).toBe(403);
   expect((await hook(house, "agent", { ...body, channel: "pigeon", to: "1" })).text).toContain("no channel");
   expect((await hook(house, "agent", body)).text).toContain("to is required with a channel");
-  // `last` is the last route of the main session's people.
+  // `last` is the chat in which people last wrote to the main session.
   expect((await hook(house, "agent", { ...body, channel: "last" })).status).toBe(202);
   await expect.poll(() => house.people.sent).toHaveLength(3);
   expect(house.people.sent[2]?.route).toEqual(telegram("7"));
 });
 
-test("the answer of agent is sent to the destination once, and is also in the transcript", async () => {
+test("the answer of a run of the method `agent` is sent once, and is also in the transcript", async () => {
   const house = await open();
   await agent(house, { deliver: true, channel: "telegram", to: "-100" });
   await expect.poll(() => house.people.sent).toMatchObject([{ text: "echo hi", route: telegram("-100") }]);

@@ -48,7 +48,7 @@ test("a page can be read around a message, and from there all messages in both d
   expect([ids(newest)[0], newest.nextBefore, newest.nextAfter]).toEqual(["m14", "m14", undefined]);
 });
 
-test.deep("huge messages make a page short, and no message between two pages is missed", async () => {
+test.deep("huge messages shorten a page, but no message between two pages is missed", async () => {
   const house = await withMessages(12, 900_000);
   const client = await house.client();
   const read = (more: object) => client.request("chat.history", { sessionKey: "main", ...more });
@@ -127,7 +127,7 @@ test("with includeRuns a page has the results of its runs, the pending runs and 
   gate.resolve();
 });
 
-test("the step of a flow is returned with its run; the requester's key is hidden from a token that does not cover it", async () => {
+test("a run is returned with its step of a flow; a token that does not cover the requester does not get the requester's key", async () => {
   const gate = Promise.withResolvers<void>();
   const tokens = [
     { token: "r", role: "operator", scopes: ["operator.read"], sessions: ["agent:research:*"] },

@@ -98,7 +98,7 @@ test("I14: the log of a real process equals its stderr, with secrets redacted", 
   for (const { msg } of lines) expect(gateway.stderr()).toContain(msg);
 });
 
-test("status reports that the running configuration is older than the file, and which parts differ", async () => {
+test("`status` reports that the running configuration is older than the file, and names the parts that differ", async () => {
   const gateway = await startProcess({ config: withModel("http://127.0.0.1:9/v1", "m") });
   const client = await gateway.connect();
   const path = join(gateway.home, ".parley", "parley.json5");

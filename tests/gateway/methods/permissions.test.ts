@@ -23,7 +23,7 @@ async function openAsking(options: HouseOptions = {}): Promise<House> {
   const play = async (handle: LaneHandle) => {
     const { text: title } = handle.run.input;
     const asked = title === "too late" ? { title, askMs: 40 } : { title };
-    // A run of an earlier process starts before the house is open.
+    // A resumed run of an earlier process starts before `openHouse` returns.
     const { engine } = await house;
     const decision = await askIn({ engine, world }, handle, asked);
     handle.signal.throwIfAborted();
@@ -58,7 +58,7 @@ describe.each([
   ["sqlite", embeddedGround],
   ["postgres", () => postgresGround()],
 ] as const)("on %s", (_, openGround) => {
-  test("PD2: of two answers at the same time one decides, and the agent gets that one", async () => {
+  test("PD2: if two answers arrive at the same time, one decides, and the agent gets that answer", async () => {
     const ground = await openGround();
     const world = quietWorld();
     const house = await openAsking({ disk: await ground.open(world), world });
@@ -93,7 +93,7 @@ describe.each([
   });
 });
 
-test("PD2: an answer that is stored while its request expires counts, also if another request comes first", async () => {
+test("PD2: an answer that is stored while its request expires counts, even if another request was handled first", async () => {
   const world = quietWorld();
   const house: House = await openHouse({
     world,

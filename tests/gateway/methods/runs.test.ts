@@ -112,7 +112,7 @@ test("a failed run ends with an error event, an aborted run with an aborted even
   expect((await raw.res("again")).payload).toEqual({ ok: true, aborted: false, runIds: [] });
 });
 
-test("agent gets two answers: accepted, then the result of the run", async () => {
+test("a request `agent` gets two answers: accepted, then the result of the run", async () => {
   const house = await openHouse({ play: ({ run }) => `did ${run.input.text}` });
   const client = await house.client();
   const call = client.agent({ message: "it", agentId: "research", idempotencyKey: "a-1", timeout: 60 });
@@ -183,7 +183,7 @@ test("agent.wait returns each kind of end, before, during and after the run, on 
   await expect(wait("nothing")).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
-test("if the connection of a waiting caller is lost, its wait is released and the run continues", async () => {
+test("if the connection of a waiting caller is lost, the run continues", async () => {
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({ play: () => gate.promise.then(() => "late") });
   const raw = await joined(house);
@@ -195,7 +195,7 @@ test("if the connection of a waiting caller is lost, its wait is released and th
   expect(await client.call("agent.wait", { runId: "r" })).toMatchObject({ status: "ok" });
 });
 
-test("if the connection of a waiting caller is lost, its wait leaves nothing behind", async () => {
+test("if the connection of a waiting caller is lost, the timer of its wait is removed", async () => {
   const world = fakeWorld();
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({ world, play: () => gate.promise.then(() => "ok") });

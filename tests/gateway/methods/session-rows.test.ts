@@ -120,7 +120,7 @@ test("waitingOn is present only in the row of a session that waits now", async (
   expect(rows.find((row) => row.key === A)).not.toHaveProperty("waitingOn");
 });
 
-test("a session's cost is the sum of its runs, and a reset sets it to zero", async () => {
+test("a session's cost is the sum of its runs' costs, and a reset sets it to zero", async () => {
   const house = await openHouse({
     play: async (handle) => {
       const message = assistantText(`m-${handle.run.runId}`, "done");

@@ -88,7 +88,7 @@ test("a session is resolved by exactly one of key, id and label", async () => {
   );
 });
 
-test("preview returns the last lines of each session, and marks empty and missing ones", async () => {
+test("sessions.preview returns the last lines of each session, and marks empty and missing sessions", async () => {
   const house = await openHouse();
   await told(house, "agent:main:main", "one\n\n  two");
   const client = await house.client();
@@ -109,7 +109,7 @@ test("preview returns the last lines of each session, and marks empty and missin
   });
 });
 
-test("patch sets and removes fields, refuses invalid ones, and a reset keeps the values", async () => {
+test("sessions.patch sets and removes fields and refuses invalid ones; a reset keeps the values", async () => {
   const house = await openHouse();
   await told(house, "main", "hello");
   const client = await house.client();

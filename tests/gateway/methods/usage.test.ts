@@ -66,7 +66,7 @@ async function asked(
 
 describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   const test = both;
-  test("usage is summed by agent, session, tree, model and day; that of a deleted session stays under its root", async () => {
+  test("usage is summed by agent, session, tree, model and day; the usage of a deleted session stays under its root", async () => {
     const house = await houseOn(kind);
     const client = await house.client();
     const { key: child } = await client.request("sessions.create", { idempotencyKey: "c" });

@@ -64,7 +64,7 @@ test("a gateway returns every metric of the dashboard, with the labels of its qu
       shown.add(base(name));
       expect(types.has(base(name)), `${name} in ${expr}`).toBe(true);
       const first = samples.find((sample) => sample.name === name);
-      // Skips metrics without a sample: their event has not happened yet.
+      // A metric has no sample before its event has happened.
       if (first !== undefined)
         expect(Object.keys(first.labels), expr).toEqual(expect.arrayContaining(labelsOf(expr)));
     }

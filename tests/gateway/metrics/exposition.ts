@@ -8,7 +8,7 @@ export interface Exposed {
     readonly labels: Record<string, string>;
     value: number;
   }[];
-  /** Returns the value of the sample with these labels. Undefined: there is none. */
+  /** Returns the value of the sample with these labels, or undefined if there is none. */
   value(name: string, labels?: Record<string, string>): number | undefined;
 }
 

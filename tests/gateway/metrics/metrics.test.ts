@@ -66,7 +66,7 @@ test("runs are counted by their end, with their time in the lane and their execu
   expect(histogramFaults(exposed)).toEqual([]);
 });
 
-test("a run that waits for another run is counted as waiting, and both as unfinished runs of the store", async () => {
+test("a run that waits for another run is counted as waiting; both runs count as unfinished runs of the store", async () => {
   const gate = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const house = await openHouse({
@@ -125,7 +125,7 @@ test("I9: only a token that reads every session gets the metrics, and a refusal 
   }
 });
 
-test("ME1: labels contain no session, label or invented name; a refusal is counted by tool and code", async () => {
+test("ME1: metric labels contain no session, no session label and no invented name; refusals are counted by tool and code", async () => {
   const house = await openHouse({ play: () => "planted-reply" });
   const client = await house.client();
   const planted = "planted-7f3a";
@@ -168,7 +168,7 @@ test("ME2: runs of another process are not counted", async () => {
 const textOf = (figure: Counter | Histogram): string =>
   exposition([{ ...figure.spec, type: figure.type, samples: figure.samples() }]);
 
-test("FI1: a metric's label sets are limited; further ones are counted as other", () => {
+test("FI1: a metric has at most 200 label sets; further sets are counted as `other`", () => {
   const counter = new Counter({ name: "x_total", help: "x", labels: ["name"] });
   for (let at = 0; at < 5_000; at += 1) counter.add(1, `name ${at}`);
   const samples = counter.samples();

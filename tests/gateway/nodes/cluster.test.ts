@@ -24,7 +24,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("NH3: a command reaches a node that is connected to another process, and so does the answer, whatever its size", async () => {
+test("NH3: a command reaches a node that is connected to another process, and an answer of any size comes back", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(second);

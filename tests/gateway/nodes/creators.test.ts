@@ -1,5 +1,5 @@
-// Rights of nodes and web hooks. A node has those of the token that paired it, checked at each event; a web
-// hook has those of the configuration.
+// Rights of nodes and web hooks. A node has the rights of the token that paired it, which are checked at each
+// event. A web hook has the rights that the configuration gives it.
 
 import { describe, expect } from "vitest";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
@@ -19,7 +19,7 @@ const nodes = {
 };
 
 /**
- * Returns a configuration with a token for these sessions. It has no such token if `sessions` is undefined.
+ * Returns a configuration with a token for these sessions. If `sessions` is undefined, it has no such token.
  */
 function withToken(sessions?: readonly string[], scope: "admin" | "write" | "read" = "admin"): HouseOptions {
   const token = { token: SCOPED, role: "operator" as const, scopes: [`operator.${scope}` as const] };

@@ -46,7 +46,7 @@ test("a revoked device token is refused, even if the device has a newer one", as
   expect((await connect(house, other, { auth: { token: kept.token } })).error).toBeUndefined();
 });
 
-test("the tokens of one role only are revoked, and a device without such a token is reported", async () => {
+test("the device tokens of one role can be revoked; a device without a token of that role is reported", async () => {
   const house = await openHouse();
   const admin = await house.client();
   const key = newDevice();

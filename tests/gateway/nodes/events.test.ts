@@ -30,7 +30,7 @@ test("NO1: an event starts one run in the node's own session, even if it is sent
     "Node context",
   ]);
   expect(await plainSession(house)).toEqual([`node-${key.id}`]);
-  // The keys of another node are separate.
+  // The idempotency keys of another node are separate.
   const other = await joinedNode(house, await pairedDevice(house));
   const theirs = await said(other, "agent.request", words, { idempotencyKey: "event-1" });
   expect(theirs.payload.runId).not.toBe(first.payload.runId);

@@ -28,7 +28,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("NP1: an unknown device gets only a code; after the approval of that code its next attempt connects", async () => {
+test("NP1: an unknown device gets only a code; after that code is approved, the device can connect", async () => {
   const house = await openHouse({ gateway });
   const admin = await house.client();
   const told: unknown[] = [];
@@ -264,7 +264,7 @@ test("NC2: if a node stays silent, disconnects or is replaced, the outcome is un
   expect((await done).payload).toBeNull();
 });
 
-test("the same key gives the same answer and sends the command once; the node learns the owner of the key", async () => {
+test("the same idempotency key gives the same answer and sends the command once; the node learns the key's owner", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -325,7 +325,7 @@ test("NH1: an unpaired device loses its connection at once, and is then unknown"
   expect((await tryNode(house, key)).answer.error?.code).toBe("NOT_PAIRED");
 });
 
-test("NH1: if the hint about an unpaired device is lost, an event, a command and the next check find out from the rows", async () => {
+test("NH1: if the hint that a device was unpaired is lost, its next event is refused, and a check closes its connection", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const key = await pairedDevice(house);

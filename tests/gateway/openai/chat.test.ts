@@ -147,7 +147,7 @@ test("a request without a session name has its own session, which is archived af
   expect(archived.sort()).toEqual(sessions.map(({ key }) => key).sort());
 });
 
-test("the session of such a request is archived only after its last sub-agent has ended", async () => {
+test("the session of a request without a session name is archived only after its last sub-agent has ended", async () => {
   const release = Promise.withResolvers<string>();
   const model = scriptedModel(({ system, entries }) => {
     if (system.includes("Sub-agent announce step")) return "Result: found";
@@ -167,7 +167,7 @@ test("the session of such a request is archived only after its last sub-agent ha
   await allArchived(house);
 });
 
-test("a send from such a session ends with the first answer, because nobody reads that session", async () => {
+test("a send from a one-request session gets only the first answer, because nobody reads the session later", async () => {
   const model = scriptedModel(({ system, entries }) => {
     if (system.includes("Agent-to-agent message context")) return "Forty-two";
     const isFirst = entries.length === 1;

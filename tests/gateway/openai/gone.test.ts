@@ -178,7 +178,7 @@ test("a run of another process can be streamed, and the end comes from the row o
     if (text === "") handle.text(whole("From far "));
     else if (text != null) texts.push(text);
     if (text === "From far ") {
-      // The remaining events are lost, but the row contains the end of the run.
+      // The remaining events are lost, but the row of the run contains its end.
       ground.cutWire(true);
       held.end("From far away");
     }

@@ -305,7 +305,7 @@ test("a wrong origin and a missing token are refused in OpenAI's error format", 
 });
 
 test("a body of up to 25 MiB is read, and a larger one is refused by its content length", async () => {
-  // The log has the reason of an unexpected error.
+  // Logs the reason if the test fails with an unexpected error.
   const house = await openHouse({ world: realWorld({ level: "error", sync: true }) });
   const post = (body: string | ReadableStream, path = "/v1/chat/completions") =>
     fetch(house.http + path, { method: "POST", headers: HEAD, body, duplex: "half" } as RequestInit);
@@ -338,7 +338,7 @@ test("a text has the same maximum length as in other methods", () => {
   }
 });
 
-test("all bodies that are being read share a limit, and an interrupted body no longer counts", async () => {
+test("all bodies that are being read share a size limit; an interrupted body no longer counts", async () => {
   const house = await openHouse();
   const half = (): Socket => {
     const socket = connect(house.port, "127.0.0.1");

@@ -129,7 +129,7 @@ test("previous_response_id continues the session of a request, even if it was ar
   await expect(branch).rejects.toThrow(/no longer the last response of its session/);
 });
 
-test("previous_response_id and user must belong to the same session, and the model to its agent", async () => {
+test("previous_response_id and user must belong to the same session, and the model to that session's agent", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const anne = await client.responses.create({ model: MODEL, input: "One", user: "anne" });

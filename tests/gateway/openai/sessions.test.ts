@@ -79,7 +79,7 @@ test("the session header can name any session of the model's agent, in any spell
   expect(response.headers.get(KEY_HEADER)).toBe(encoded);
 });
 
-test("a session header for an agent other than the model's is a conflict, and one for an unknown session is not found", async () => {
+test("a session header gives 409 if it names another agent's session, and 404 if the session is unknown", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const ask = (key: string) =>

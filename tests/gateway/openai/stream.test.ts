@@ -142,7 +142,7 @@ test("a client that disconnects is reported once, and the stream is released", a
   expect(stream.world.pendingDelays()).toEqual([]);
 });
 
-test("a failure of the run is distinguished from one of the stream", async () => {
+test("a failure of the run is distinguished from a failure of the stream", async () => {
   const failed = open();
   await failed.next();
   failed.text("half a word");

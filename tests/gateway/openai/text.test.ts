@@ -47,7 +47,7 @@ test("TX1: a resumed run with the same text continues at the same position", () 
   expect(sent.join("")).toBe("Hello world and more words");
 });
 
-test("TX1: if a resumed run writes another text than before, that text begins after a blank line", () => {
+test("TX1: if a resumed run writes a different text, that text begins after a blank line", () => {
   const pieces = open();
   const sent = ["Hello world ", "Hel", "Help is "].map((text) => pieces.next(text));
   sent.push(pieces.end("Help is near"));
@@ -86,7 +86,7 @@ test("I14, TX2: no part of a credential is sent before it can be redacted", () =
   }
 });
 
-test("I14: a private key whose first line was already sent is redacted from there on", () => {
+test("I14: if the first line of a private key was already sent, the rest of the key is redacted", () => {
   const block = `-----BEGIN PRIVATE KEY-----\n${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n".repeat(3)}-----END PRIVATE KEY-----`;
   const text = `Here:\n${block}\nKeep it.`;
   const pieces = open();

@@ -58,7 +58,7 @@ test("a scoped admin can neither start nor stop the demo", async () => {
   }
 });
 
-test("the check of the configuration does not reveal a secret that was written in place of a list", () => {
+test("if a secret was written where the configuration expects a list, the check does not reveal the secret", () => {
   const text = `{ tools: { sessions: { visibility: "hunter2-correct-horse" } }, agents: { defaults: { thinking: "pass word" } } }`;
   const told = config().problems(text).join("\n");
   expect(told).toContain("tools.sessions.visibility: must be one of self, tree, agent, all");

@@ -154,7 +154,10 @@ const TRANSCRIPTS = {
   "chat.image": [{ sessionKey: SEEN, messageId: "a", index: 0 }],
 } as const;
 
-/** Returns requests for each method, in this order: the last ones delete the rows that the others read. */
+/**
+ * Returns requests for each method, in order of execution: the last requests delete rows that earlier ones
+ * read.
+ */
 function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
   const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
   return {

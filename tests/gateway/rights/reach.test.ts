@@ -156,7 +156,7 @@ test("E1: no event of the engine shows the text of a reply turn", async () => {
   expect(told.filter((event) => event !== "presence")).toEqual(["agent", "sessions"]);
 });
 
-test("I9: a token gets the bindings that it covers, however many others there are", async () => {
+test("I9: a token gets every binding that it covers, however many other bindings there are", async () => {
   const house = await openHouse({ gateway: { tokens: [scoped] } });
   const times = { usedAt: 1, idleMs: 0, maxAgeMs: 0 };
   const bind = (tx: Tx, to: string, sessionKey: string, createdAt: number) =>

@@ -29,13 +29,14 @@ function sharedHouse(): Promise<{ house: House; key: Device }> {
 }
 
 test.each(Object.keys(METHODS) as MethodName[])(
-  "%s accepts its scope and those that imply it, and no other",
+  "%s accepts its scope and scopes that imply it, and no other",
   async (method) => {
     const { house, key } = await sharedHouse();
     for (const token of [...ORDER, "nobody", "node"]) {
       const raw =
         token === "node" ? await joinedNode(house, key, { token }) : await joined(house, { auth: { token } });
-      // No method has this param, but a caller without the right must get no error about it.
+      // No method has this param. A caller without the right must get an error about the right, not about the
+      // param.
       raw.send({ type: "req", id: "x", method, params: { zzzzzzzz: 1 } });
       const { error } = await raw.res("x");
       const { scope } = METHODS[method];
@@ -129,7 +130,7 @@ test("a tool call for a session sees what that session sees, limited by the toke
   expect(list.sessions.map((row) => row.key)).toEqual(["main"]);
 });
 
-test("setting a label needs operator.write, setting a send policy operator.admin", async () => {
+test("setting a label needs operator.write; setting a send policy needs operator.admin", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const writer = await house.client({ token: "operator.write" });
   const patched = await writer.call("sessions.patch", { key: "main", label: "desk" });

@@ -1,4 +1,4 @@
-// I14: secrets without a known form in every secret field of a configuration, and servers that echo their
+// I14: every secret field of a configuration holds a secret that no pattern matches, and servers echo their
 // requests. No caller of any route gets one, even after failures.
 
 import { once } from "node:events";

@@ -180,7 +180,7 @@ test("CL2: a reader continues after a restart of the gateway, and is notified of
   expect(read).toEqual([before.runId, "reconnect", after.runId]);
 });
 
-test("events that this client does not know reach listeners for all events, and no reader", async () => {
+test("an unknown event reaches listeners for all events, but no reader", async () => {
   const gateway = await scriptedGateway();
   const client = await connect({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());
@@ -193,7 +193,7 @@ test("events that this client does not know reach listeners for all events, and 
   expect(names).toEqual(["of.tomorrow", "tick"]);
 });
 
-test("an event that arrives with the greeting reaches every listener that is added immediately", async () => {
+test("an event that arrives together with the greeting reaches listeners that are added right after connecting", async () => {
   const gateway = await scriptedGateway("tick");
   const client = await connect({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());

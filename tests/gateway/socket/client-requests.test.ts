@@ -105,7 +105,7 @@ test("a required key is generated if none is given, and a given one is kept", as
   expect((await gateway.request()).params).toEqual({ sessionKey: "main" });
 });
 
-test("CL2: a wait that continues over a new connection has the rest of its time", async () => {
+test("CL2: a wait that continues over a new connection keeps its original deadline", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });
@@ -165,7 +165,7 @@ test("CL4: requests beyond the limit are refused, with advice", async () => {
   expect(client.state).toBe("connected");
 });
 
-test("a client that its own listener closes when the connection breaks stays closed, and retries nothing", async () => {
+test("if a state listener closes the client when the connection breaks, the client stays closed and retries nothing", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });

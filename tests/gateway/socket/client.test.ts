@@ -104,7 +104,7 @@ test("waits and requests with a key continue after a restart; writes without a k
   expect(second.port).toBe(first.port);
 });
 
-test("a program that waits for an answer keeps running between two connections", async () => {
+test("a program that waits for an answer does not exit while its client reconnects", async () => {
   const house = await openHouse();
   const world = quietWorld();
   const { clock } = world;
@@ -121,7 +121,7 @@ test("a program that waits for an answer keeps running between two connections",
   expect(kept.at(-1)).toBe("alive");
 });
 
-test("a request that a listener makes is sent once when the connection is back", async () => {
+test("if a state listener makes a request when the connection is back, the request is sent once", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const client = await first.client({ reconnect: true });
@@ -133,7 +133,7 @@ test("a request that a listener makes is sent once when the connection is back",
   await first.stop();
   const second = await openHouse({ dir, gateway: { port: first.port } });
   await back.promise;
-  // Writing requests are handled in order, so both earlier writes are done when this one is answered.
+  // Writing requests are handled in order, so earlier ones are done when this one is answered.
   await client.call("chat.inject", { sessionKey: "main", message: "last" });
   await client.agent({ message: "x", idempotencyKey: "e" }).done;
   const history = await (await second.client()).request("chat.history", {

@@ -159,7 +159,7 @@ test("requests that follow connect immediately are answered after it has succeed
   expect((await raw.res("h")).ok).toBe(true);
 });
 
-test("more than 64 KiB before connect close the socket with 1009, and are accepted after it", async () => {
+test("more than 64 KiB close the socket with 1009 before connect, and are accepted after connect", async () => {
   const house = await openHouse();
   const flood = await openRaw(house.url);
   flood.text(
@@ -198,7 +198,7 @@ test.each(GONE)(
   },
 );
 
-test("wrong tokens are limited by address; a right one from there is still accepted", async () => {
+test("wrong tokens are limited by address, but a right token is still accepted", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const codes: (string | undefined)[] = [];

@@ -126,7 +126,7 @@ test("I9: events reach only the tokens that cover their session", async () => {
   expect(node.frames.filter((frame) => frame.seq !== undefined)).toEqual([]);
 });
 
-test("tick and health are sent by the clock, and shutdown before a planned stop", async () => {
+test("`tick` and `health` are sent at intervals, and `shutdown` before a planned stop", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);

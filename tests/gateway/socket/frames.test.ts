@@ -149,7 +149,7 @@ test("of a thousand simultaneous requests, 512 are executed and the rest refused
   expect(raw.frames.filter((frame) => frame.error?.code === "RATE_LIMITED").length).toBe(1_000 - 512);
 });
 
-// Sends for every field of every method each kind of value that its schema excludes.
+// For every field of every method, sends each kind of value that the field's schema excludes.
 
 type Schema = {
   type?: string | string[];
@@ -169,7 +169,7 @@ const NODE_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 function wrongValues(schema: Schema): [unknown, RegExp][] {
   const types = [schema.type ?? []].flat();
-  // The schema accepts any value here.
+  // A schema without type and enum accepts any value.
   if (types.length === 0 && schema.enum === undefined) return [];
   const wrong: [unknown, RegExp][] = [];
   if (schema.enum !== undefined)
@@ -265,7 +265,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
 );
 
 test.each(Object.keys(METHODS) as MethodName[])(
-  "%s accepts and ignores the upstream method's other params",
+  "%s accepts and ignores params that only other implementations of the protocol know",
   async (method) => {
     const raw = await asker(method);
     const ignored = Object.fromEntries(

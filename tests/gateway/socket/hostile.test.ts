@@ -45,7 +45,7 @@ test("a refused upgrade leaves no connection behind, even if the client never cl
   const socket = await tcp(house);
   socket.write(upgrade("/", "Host: evil.example"));
   expect(await heard(socket)).toMatch(/^HTTP\/1.1 403 /);
-  // The client's side is still open; stopping must not wait for it.
+  // The client's side is still open; a stop of the gateway must not wait for it.
   await house.gateway.close();
 });
 
@@ -105,7 +105,7 @@ test.deep(
   },
 );
 
-test("a long description that a client gives of itself is shortened before others see it", async () => {
+test("if a client describes itself at length, others see a shortened description", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);

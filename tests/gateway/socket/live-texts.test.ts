@@ -131,7 +131,7 @@ test("a client that connects during a run gets the whole text first, then deltas
   expect(first.text).toBe("one two three");
 });
 
-test("a resumed run starts its text again, which is sent whole", () => {
+test("a resumed run begins its text again, and the new text is sent whole", () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
@@ -199,15 +199,14 @@ test("an answer of 4,000 tokens sends a client with text-deltas less than 300 KB
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
   const tokens = Array.from({ length: 4_000 }, (_, token) => `token ${token % 1_000} `);
-  // A run passes on its text 10 to 20 times a second. At 50 tokens a second these are at least 4 tokens each
-  // time.
+  // A run publishes its text at intervals, so that each piece has several tokens: here 4.
   for (let at = 0; at < tokens.length; at += 4) house.say(tokens.slice(at, at + 4).join(""));
   house.end(tokens.join(""));
   expect(watcher.text).toBe(tokens.join(""));
   expect(watcher.bytes).toBeLessThan(300_000);
 });
 
-test("text without subscribers is not redacted, and a later subscriber gets all of the text", () => {
+test("without subscribers a text is not redacted; a later subscriber gets the whole text, redacted", () => {
   const house = openFanout();
   house.start();
   house.say(`It is ${KEY} `);

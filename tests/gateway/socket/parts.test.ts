@@ -48,7 +48,7 @@ test("an empty, truncated or damaged token file is reported by name; a token tha
   await expect(ensureToken(dir, fakeWorld())).rejects.toMatchObject({ problem: "not_a_file", place: file });
 });
 
-// With a shared store, no other code checks the folder before. Skipped on systems without /proc.
+// With a shared store, no earlier code checks the folder. Skipped on systems without /proc.
 test.skipIf(process.platform !== "linux")(
   "a folder for the token that can't be created is reported by name",
   async () => {
@@ -58,8 +58,8 @@ test.skipIf(process.platform !== "linux")(
 );
 
 /**
- * Returns a socket whose reader reads nothing until the test says so, with the members that the outlet
- * uses.
+ * Returns a fake socket with the members that the outlet uses. Its reader reads nothing until the test says
+ * so.
  */
 function stuckSocket() {
   const sent: string[] = [];
@@ -138,7 +138,7 @@ test("while the reader is slow, deltas of a run replace each other, and the even
   expect(frames.slice(1).map((frame) => frame.payload)).toEqual([finalOf("b"), deltaOf("a", "a 99")]);
 });
 
-test("an event that replaces no other never overtakes events of its run that are held back", () => {
+test("an event that cannot be replaced never overtakes events of its run that are held back", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
   outlet.event(delta("a", "x".repeat(300_000)));
@@ -159,7 +159,7 @@ test("an event that replaces no other never overtakes events of its run that are
   expect(shown().slice(3)).toEqual(["newer", "last"]);
 });
 
-test("one large answer is sent to an idle reader, and a reader beyond the limit is disconnected", () => {
+test("one large answer is sent to an idle reader; a reader whose unread data exceeds the limit is disconnected", () => {
   const { sent, as } = stuckSocket();
   const closed: number[] = [];
   const outlet = createOutlet(as, { maxBufferedBytes: 1_000, close: (code) => closed.push(code) });
@@ -200,7 +200,7 @@ function openConnection() {
   return { begun, send };
 }
 
-test("the reads of a client run one after another, and so do its writes; waits and tools run at once", async () => {
+test("a client's reads run one after another, and so do its writes; waits and tool calls run in parallel", async () => {
   const { begun, send } = openConnection();
   send("connect", {
     minProtocol: 3,

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { RunTracks } from "../../../src/gateway/socket/run-tracks.ts";
 
-test("RT1: numbers increase also within a run that ended in the queue and has flow events before and after its end", () => {
+test("RT1: if a run ends in the queue, its numbers increase over its flow events before and after the end", () => {
   const tracks = new RunTracks(() => 0, false);
   const before = tracks.next("run");
   const ended = tracks.next("run");

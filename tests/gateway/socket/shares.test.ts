@@ -30,7 +30,7 @@ async function isServed(house: House, token: string): Promise<boolean> {
   return ok && answer.status === 200;
 }
 
-test("one user's share is smaller than the total; a user whose share is used up gets nothing; all shares are returned", () => {
+test("a user gets at most one share, smaller than the total; shares that are returned can be taken again", () => {
   const shares = new Shares({ ofOne: 3, all: 5 });
   expect([shares.take("a", 2), shares.take("a", 2), shares.take("a"), shares.take("a")]).toEqual([
     true,

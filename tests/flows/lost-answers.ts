@@ -14,7 +14,7 @@ import { begin, checkFinished, scenario } from "./conversation/story.ts";
 import { fanOut } from "./job/fan-out-story.ts";
 
 const COMMITS_MAX = 120;
-/** Number of cases in parallel, because each mostly waits for a retry. */
+/** Number of cases that run in parallel. Each case mostly waits for a retry. */
 const AT_ONCE = 6;
 const PATIENCE_MS = 240_000;
 

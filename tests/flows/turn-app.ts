@@ -48,7 +48,7 @@ export interface TurnAppOptions {
   readonly sessionKey: string;
   readonly dir?: string;
   readonly crash?: CrashPoint;
-  /** Wraps the handle that the executor gets. Default: unchanged. */
+  /** Wraps the handle that the executor gets. By default the handle is unchanged. */
   readonly handed?: (handle: LaneHandle) => LaneHandle;
 }
 

@@ -64,7 +64,7 @@ test("DR2: an aborted run sends nothing", async () => {
   expect(chat.shown).toEqual([]);
 });
 
-test("DR3: the send policy is checked for the chat that gets the answer, even if others have written elsewhere", async () => {
+test("DR3: the send policy is checked for the chat that gets the answer, even if another chat was used since", async () => {
   const gate = Promise.withResolvers<string>();
   const rules = [{ match: { channel: "discord" }, action: "deny" }] as const;
   const base = await open(() => "");
@@ -77,7 +77,7 @@ test("DR3: the send policy is checked for the chat that gets the answer, even if
   gate.resolve("for you");
   await app.quiet();
   expect(chat.textsAt("7")).toEqual(["for you"]);
-  // The reverse case: a denied answer stays denied when another person writes elsewhere.
+  // The reverse case: an answer to a denied chat stays denied if an allowed chat was used since.
   const input = { text: "b", sender: "discord:9" };
   await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
   await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));
@@ -95,7 +95,7 @@ test("a secret in an answer is redacted for the channel and kept in the transcri
   expect((await app.texts(MAIN))[1]).toContain(secret);
 });
 
-test("an agent that a sub-agent's result wakes answers in the chat where its people read", async () => {
+test("if a sub-agent's result wakes an agent, the agent answers in the chat of its people", async () => {
   const { app, chat } = await open(() => "in my own words");
   const provenance = {
     kind: "inter_session",
@@ -109,7 +109,7 @@ test("an agent that a sub-agent's result wakes answers in the chat where its peo
   expect(chat.textsAt("7")).toEqual(["in my own words"]);
 });
 
-test("runs of hooks, of other clients and without a chat are not answered on a channel", async () => {
+test("the answer to a hook, to another client or to a run without a chat is not sent to a channel", async () => {
   const { app, chat } = await open(() => "words");
   const hook = { kind: "hook", source: "x" } as const;
   await app.engine.accept({ sessionKey: MAIN, input: { text: "a", provenance: hook }, route: HERE });
@@ -120,6 +120,6 @@ test("runs of hooks, of other clients and without a chat are not answered on a c
   });
   await app.engine.accept({ sessionKey: MAIN, input: { text: "c" } });
   await app.quiet();
-  // triggers/replies.ts delivers this answer for the hook.
+  // The only answer is the hook's, which triggers/replies.ts delivers.
   expect(chat.textsAt("7")).toEqual(["words"]);
 });

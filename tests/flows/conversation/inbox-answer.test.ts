@@ -29,7 +29,7 @@ const DESK = "agent:main:mcp:desk";
 const COMMITS_MAX = 200;
 
 /**
- * Returns a turn in which main sends to the external session and answers with the result as JSON. It
+ * Returns a turn in which main sends to the external session and answers with the result as JSON. Main
  * repeats any other message.
  */
 const asksDesk =
@@ -170,7 +170,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
     });
   });
 
-  test("I7: a client cannot wait for a session that waits for it, but may still answer", async () => {
+  test("I7: a client cannot wait for a session that waits for the client, but may still answer", async () => {
     const plays: FlowAppOptions["plays"] = {
       [MAIN]: async (actor) =>
         actor.step === "message" ? JSON.stringify(await actor.send(RESEARCH, "ask", 600)) : "REPLY_SKIP",
@@ -200,7 +200,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
   });
 });
 
-test("two messages that wait for an answer are answered in their order of arrival", async () => {
+test("if two messages wait for an answer, the first answer belongs to the message that arrived first", async () => {
   const app = await openDesk({
     plays: {
       [MAIN]: async (actor) => {
@@ -217,7 +217,7 @@ test("two messages that wait for an answer are answered in their order of arriva
   expect(await resultOf(app, runId)).toMatchObject([{ reply: "1" }, { reply: "2" }]);
 });
 
-test("an answer to an aborted run arrives as a new message, and the old conversation blocks no run", async () => {
+test("an answer for an aborted run arrives as a new message, which the old conversation does not block", async () => {
   const app = await openDesk();
   const { runId } = await app.tell(MAIN, "go");
   await inInbox(app, "which port?");
@@ -284,7 +284,7 @@ quick(describe.each(["before", "after"] as const))(
   },
 );
 
-test("an answer that its client missed arrives once in the client's inbox, as a notice", async () => {
+test("if a client missed the answer to its send, the answer arrives once in its inbox, as a notice", async () => {
   const app = await openDesk({ plays: {} });
   const admin = { kind: "operator", scopes: ["operator.admin"] } as const;
   const opened = await openExternal(app, admin, { agentId: "main", handle: "asker" });

@@ -45,7 +45,7 @@ test("I11: a command, an owner's name or a heading in another agent's text has n
   });
   if (before === undefined || after === undefined) throw new Error("the session is gone");
   expect(settings(after)).toEqual(settings(before));
-  // The other agent gets each text as a message of a session.
+  // The other agent gets each text marked as a message from a session.
   const runs = (await app.runs(RESEARCH)).filter(({ flow }) => flow?.step === "round1");
   expect(runs.map(({ input }) => input.text)).toEqual(SAID);
   for (const { input } of runs) {

@@ -19,7 +19,7 @@ const COMMITS_MAX = 60;
 const LOOKS: ScriptedAnswer = { text: "looking", toolCalls: [{ name: "sessions_list" }] };
 
 /**
- * Returns people's messages that the model has seen since its last final answer, and the number of tool
+ * Returns the messages of people that the model has got since its last final answer, and the number of tool
  * results.
  */
 function heard({ entries }: ModelRequest): { said: string[]; results: number } {
@@ -115,7 +115,7 @@ describe("steer", () => {
     expect(await endOf(app.engine, first.runId)).toMatchObject({ reply: "heard first and second" });
   });
 
-  test("ST3: a steered message does not succeed if the run that read it ends before its model answers", async () => {
+  test("ST3: the run of a steered message does not succeed if the run that read the message ends before its model answers", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     model.hold("first 1");
@@ -129,7 +129,7 @@ describe("steer", () => {
     await app.quiet();
   });
 
-  test("ST2: a message behind another one waits for its turn", async () => {
+  test("ST2: a message that is queued behind another one is not read by the current run", async () => {
     const { app, model } = await busy();
     await app.says("between", { ...HERE, to: "43" }, "followup");
     await app.says("second", HERE, "steer");
@@ -142,13 +142,16 @@ describe("steer", () => {
     ]);
   });
 
-  test.each(OTHER_PLACES)("a message from %s becomes the next run", async (_, place) => {
-    const { app, model } = await busy();
-    await app.says("second", place, "steer");
-    model.release("first 0");
-    await app.quiet();
-    expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
-  });
+  test.each(OTHER_PLACES)(
+    "a message from %s is not read by the current run; it becomes the next run",
+    async (_, place) => {
+      const { app, model } = await busy();
+      await app.says("second", place, "steer");
+      model.release("first 0");
+      await app.quiet();
+      expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
+    },
+  );
 
   test.each(["hook", "cron", "node"] as const)(
     "a run of a %s does not read a person's message",
@@ -208,7 +211,7 @@ describe("steer", () => {
     expect((await app.runs(MAIN)).map((run) => run.state)).toEqual(["aborted", "ok"]);
   });
 
-  test("A2: the same message sent again belongs to the same run, and is read once", async () => {
+  test("A2: if the same message is sent again, it belongs to the same run and is read once", async () => {
     const { app, model } = await busy();
     await app.says("second", HERE, "steer", { runId: "m-2" });
     await app.says("second", HERE, "steer", { runId: "m-2" });
@@ -249,7 +252,7 @@ describe("interrupt", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("QM2: the same message sent again ends no further run", async () => {
+  test("QM2: if the same message is sent again, it ends no further run", async () => {
     const { app } = await busy();
     await app.says("second", HERE, "interrupt", { runId: "m-2" });
     await app.says("second", HERE, "interrupt", { runId: "m-2" });
@@ -290,7 +293,7 @@ function scenario(mode: "steer" | "interrupt") {
       ...optional({ crash }),
       async script(request) {
         const { said, results } = heard(request);
-        // A platform sends unacknowledged messages again, and so does this test.
+        // Platforms repeat messages that were not acknowledged, and so does this test.
         if (said[0] === "first" && results === 0) await second();
         return model.script(request);
       },

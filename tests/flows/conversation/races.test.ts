@@ -1,4 +1,4 @@
-// Conversations of which one party is stopped halfway.
+// Conversations in which one party is stopped before the end.
 
 import { expect, test } from "vitest";
 import { getFlow } from "../../../src/store/queries/chains/flows.ts";
@@ -44,7 +44,7 @@ test.each([0, 30])("I1: an aborted run sends nothing (wait of %i s)", async (sec
   expect(await app.runs(RESEARCH)).toEqual([]);
 });
 
-test("aborting the run that asks cancels the reply turn that has not started, with the reason", async () => {
+test("aborting the requester's run cancels a reply turn that has not started, and the conversation has the reason", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),
@@ -63,7 +63,7 @@ test("aborting the run that asks cancels the reply turn that has not started, wi
   expect(ends).toHaveLength(2);
 });
 
-test("aborting a session returns every run that ended, including those cancelled because another run ended", async () => {
+test("aborting a session returns every run that ended, including runs cancelled because another run ended", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),
@@ -75,7 +75,7 @@ test("aborting a session returns every run that ended, including those cancelled
   await app.quiet();
 });
 
-test("the parties of a flow may send to each other when the flow is over, even if their runs belong to it", async () => {
+test("when a flow is over, its parties may send to each other, even in a run that belongs to the flow", async () => {
   const started = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const codes: unknown[] = [];

@@ -72,7 +72,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(message).toEqual({ role: "user" });
   });
 
-  test("a silent reply gives the receipt declined, a failed run failed, and a sender that stopped waiting is notified once", async () => {
+  test("a silent reply gives the receipt `declined`, a failed run `failed`; a sender that stopped waiting is notified once", async () => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: ({ input }) => {
         if (input === "fail") throw new Error("no disk");
@@ -94,7 +94,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     ]);
   });
 
-  test("a note of the runtime and an error do not count as answers; the times stay after the transcript is deleted", async () => {
+  test("a note of the runtime and an error are not answers; a receipt keeps its times after the transcript is deleted", async () => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: async ({ handle, input }) => {
         await handle.append(injectedMessage("note", "no tools yet", 1));
@@ -133,7 +133,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toHaveLength(1);
   });
 
-  test("a message in an inbox is offered, acknowledged and answered, each once", async () => {
+  test("a message in an inbox becomes offered, acknowledged and answered, in each state once", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
     await app.quiet();
@@ -190,7 +190,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await receiptOf(app, sent.runId)).toMatchObject({ state: "expired" });
   });
 
-  test("I8: at the hop limit an answer is refused until its message expires; then it begins a chain", async () => {
+  test("I8: at the hop limit an answer is refused until the question expires; then the answer begins a new chain", async () => {
     const agentToAgent = { maxPingPongTurns: 0, maxHops: 1, maxChainRuns: 200 };
     const app = await open({ choices: { session: { agentToAgent } } });
     const sent = await app.send(MAIN, DESK, "which port?", 0);
@@ -225,7 +225,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("a message that answers a waiting sender is itself marked as answered at once, and so is the question", async () => {
+  test("if a message answers a waiting sender, both this message and the question are marked as answered at once", async () => {
     const app = await open({
       plays: { [MAIN]: async (actor) => JSON.stringify(await actor.send(DESK, "?", 600)) },
     });
@@ -262,7 +262,7 @@ test.each(["before", "after"] as const)(
       await first.tell(MAIN, "go", { runId: "go" }).catch(() => {});
       if (!(await diesAtWork(first))) return false;
       const second = await openFlowApp({ plays, dir });
-      // A person sends a message again that was not accepted.
+      // A person repeats a message that was not accepted.
       await second.tell(MAIN, "go", { runId: "go" });
       await second.quiet();
       const messages = (await second.runs(RESEARCH)).filter(({ flow }) => flow?.step === "round1");

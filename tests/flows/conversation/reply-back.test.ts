@@ -186,7 +186,7 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.runs(MAIN))[0]?.input.provenance).toBeUndefined();
   });
 
-  test("I8: at the run limit of the chain the reply turns end, and the runtime makes the announcement", async () => {
+  test("I8: at the run limit of the chain the reply turns end, and the runtime posts an announcement", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: (actor) => (actor.step === "message" ? asks("begin")(actor) : "more"),
@@ -227,7 +227,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(await getFlow(app.store.db, flowId)).toMatchObject({ open: false, endReason: "run_aborted" });
   });
 
-  test("if a waiting sender is aborted, the other session continues; the outcome is appended without a run", async () => {
+  test("if a waiting sender is aborted, the other session continues; its outcome is appended without a new turn", async () => {
     const started = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
@@ -252,7 +252,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("an abort after the end of a run cancels its successor if that has not started", async () => {
+  test("an abort of a run that has ended cancels its successor if the successor has not started", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -271,7 +271,7 @@ describe("the reply-back loop and the announce step", () => {
       const [found] = await app.runs(RESEARCH);
       return found?.state === "ok" && found;
     });
-    // The reply turn is queued in main's lane, behind the run that asks.
+    // The reply turn is queued in main's lane, behind the requester's run.
     const aborted = await app.engine.abort({ sessionKey: RESEARCH, runId: round1.runId });
     expect(aborted).toMatchObject({ aborted: false, runIds: [expect.any(String)] });
     release.resolve();

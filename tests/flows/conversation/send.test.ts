@@ -17,7 +17,7 @@ describe("the result table of sessions_send", () => {
     });
   });
 
-  test("a send without a wait is accepted at once, and says how a later result is delivered", async () => {
+  test("a send without a wait is accepted at once, and its result says how the reply will be delivered", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("later", 0), [RESEARCH]: () => "REPLY_SKIP" } });
     await app.route(RESEARCH);
     const result = await resultOf(app);
@@ -53,7 +53,7 @@ describe("the result table of sessions_send", () => {
     expect(await resultOf(app)).toMatchObject({ status: "ok" });
   });
 
-  test("if the wait ends first, the result is timeout and the run continues; its later outcome is appended once", async () => {
+  test("if the wait ends first, the result is `timeout` and the run continues; the run's outcome is appended once", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -81,7 +81,7 @@ describe("the result table of sessions_send", () => {
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
   });
 
-  test("if the wait ends while the run is queued, the result is queued with the number of runs ahead", async () => {
+  test("if the wait ends while the run is queued, the result is `queued`, with the number of runs ahead", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -180,7 +180,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(RESEARCH)).toHaveLength(0);
   });
 
-  test("I7: a wait for the own session is refused; a send to it without a wait starts no reply turns", async () => {
+  test("I7: a session cannot wait for itself; a send to itself without a wait starts no reply turns", async () => {
     const results: unknown[] = [];
     const app = await openFlowApp({
       plays: {

@@ -66,7 +66,7 @@ test("PR1: the number of open pairing requests is limited, and new ones replace 
   await settle(app, world);
   expect(chat.shown).toHaveLength(20);
   expect(await listPairings(app.store.db, world.clock.now())).toHaveLength(20);
-  // A full list of pairing requests keeps others out for at most ten minutes.
+  // If the list of pairing requests is full, nobody else can request pairing for at most ten minutes.
   await world.advance(9 * MINUTE);
   await receive(said("hi", { from: "soon" }));
   await settle(app, world);
@@ -112,7 +112,7 @@ test("PR2: an unknown code, a used code and an hour-old code get the same answer
   expect(await approvePairing(app, "'; drop table channel_peers; --")).toEqual(unknown);
 });
 
-test("a rejected person gets no message, neither then nor later; a removed person counts as unknown", async () => {
+test("a rejected person gets no message, even if they write again; a removed person counts as unknown", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);

@@ -102,7 +102,7 @@ describe("a bound chat", () => {
     await expect.poll(() => places(app)).toEqual([]);
   });
 
-  test("BD3: if a person ends a binding, one notice is sent, but not to the chat where that person gets an answer", async () => {
+  test("BD3: the end of a binding is not announced in the chat in which a person's command ended it", async () => {
     const { app, parts } = await openThreads();
     await spawned(app, "count the beans");
     const [thread = ROOM] = await places(app);
@@ -127,7 +127,7 @@ describe("a bound chat", () => {
 });
 
 describe("the session of a bound chat", () => {
-  test("BD4: a session in mode session has no archive date, and is archived at the end of its binding", async () => {
+  test("BD4: with mode `session` a session has no archive date, and is archived when its binding ends", async () => {
     const world = fakeWorld();
     const { app, parts } = await openThreads({ world, settings: settingsOf({ idleHours: 0 }) });
     await spawned(app, "count the beans");
@@ -142,7 +142,7 @@ describe("the session of a bound chat", () => {
     expect((await app.session(key))?.lastRoute).toBeUndefined();
   });
 
-  test("mode run: archiving at the stored date ends the binding and notifies the thread", async () => {
+  test("with mode `run`, archiving at the stored date ends the binding and notifies the thread", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world, args: { mode: "run" } });
     await spawned(app, "count the beans");
@@ -154,7 +154,7 @@ describe("the session of a bound chat", () => {
     expect(await writes(app, own, thread, "hello?")).toBe(MAIN);
   });
 
-  test("mode run: a session whose binding has ended is kept until its archive date", async () => {
+  test("with mode `run`, a session whose binding has ended is kept until its archive date", async () => {
     const { app, parts } = await openThreads({ args: { mode: "run" } });
     await spawned(app, "count the beans");
     const { key } = await childOf(app);
@@ -165,7 +165,7 @@ describe("the session of a bound chat", () => {
     expect((await app.session(key))?.archivedAt).toBeUndefined();
   });
 
-  test("cleanup delete: the session is deleted after its result was announced, and its thread is notified", async () => {
+  test("with cleanup `delete`, the session is deleted after its result is announced, and its thread is notified", async () => {
     const { app } = await openThreads({ args: { mode: "run", cleanup: "delete" } });
     await spawned(app, "count the beans");
     await expect.poll(() => app.children(MAIN)).toEqual([]);
@@ -202,7 +202,7 @@ describe("the session of a bound chat", () => {
       expect.stringContaining("that session was deleted"),
       expect.stringContaining("the session that it worked for was deleted"),
     ]);
-    // BD4: the requester of the session no longer exists.
+    // BD4: the session is archived because its requester no longer exists.
     await expect.poll(async () => (await app.session(two.key))?.archivedAt).toBeDefined();
   });
 });

@@ -1,4 +1,5 @@
-// Uses real files in temporary folders, and a small file system if the test may mount one.
+// Attachments of sub-agents, with real files in temporary folders, and on a small file system if the test may
+// mount one.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -104,7 +105,7 @@ test("without attachments there is no plan, and an invalid attachment is a failu
 });
 
 test.each([".parley", ".parley/attachments"])(
-  "AF2: writing and removing refuse %s that is a symbolic link, and its target stays unchanged",
+  "AF2: if %s is a symbolic link, writing and removing are refused, and the link's target stays unchanged",
   async (link) => {
     const outside = join(root, "outside");
     mkdirSync(join(outside, "attachments", ID), { recursive: true });
@@ -156,9 +157,9 @@ function smallDisk(path: string): boolean {
   }
 }
 
-test("AF1: a disk that becomes full during the write keeps no new file, and earlier files stay unchanged", async (ctx) => {
+test("AF1: if the disk becomes full during the write, no new file remains, and earlier files stay unchanged", async (ctx) => {
   const disk = join(root, "disk");
-  // Skipped without the right to mount, because there is no other disk that is small enough.
+  // Skipped if the test may not mount, because no other disk is small enough to become full.
   if (!smallDisk(disk)) return ctx.skip("this user may not mount a small file system");
   try {
     const files = ["a", "b", "c", "d"].map((name) => ({ name, content: "x".repeat(20_000) }));
@@ -178,7 +179,7 @@ test("AF1: a disk that becomes full during the write keeps no new file, and earl
   }
 });
 
-test("AF1: a name that the file system refuses fails the whole plan, and no file remains", async () => {
+test("AF1: if the file system refuses one name, the whole plan fails, and no file remains", async () => {
   const plan = two();
   const broken: AttachmentPlan = {
     files: [...plan.files, { ...plan.files[0], name: "x".repeat(300) } as never],
@@ -260,7 +261,7 @@ test("removing a missing folder succeeds; a folder that is nested too deeply is 
   expect(await removeAttachments(workspace, DIR)).toMatchObject({ ok: false, code: "file_problem" });
 });
 
-test("AF2: a symbolic link that replaces the folder during the write leads no file outside", async () => {
+test("AF2: if a symbolic link replaces the folder during the write, no file is written outside", async () => {
   const outside = join(root, "outside");
   const aside = join(root, "aside");
   mkdirSync(join(outside, "attachments"), { recursive: true });

@@ -82,7 +82,7 @@ test("an invalid announce mode is refused with the list of valid ones, and no ch
   expect(await app.children(MAIN)).toEqual([]);
 });
 
-test("a sub-agent's context says who gets its result, and that results of its own children wake it", async () => {
+test("a sub-agent's context says who gets its result, and that it is woken by results of its own children", async () => {
   const contexts: string[] = [];
   const app = await openSpawnApp({
     settings: settings("post", { maxSpawnDepth: 2 }),

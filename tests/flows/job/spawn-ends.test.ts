@@ -34,8 +34,8 @@ const aborted = (turn: Turn): Promise<unknown> =>
   new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
 
 /**
- * Returns a play: a session without a spawner spawns its message, the child `outer` spawns `inner`, and
- * others run `play`.
+ * Returns a play: a session without a spawner spawns its message as a task, the sub-agent with the task
+ * `outer` spawns `inner`, and other sub-agents run `play`.
  */
 const family =
   (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>
@@ -149,7 +149,7 @@ describe("a child that only waits for its own children", () => {
   });
 });
 
-test("CN1: jobs cancelled with a deleted session are not announced, and their end is published", async () => {
+test("CN1: if a session is deleted, the jobs below it are cancelled without an announcement; their ends are published", async () => {
   const own = settings();
   const app = await openSpawnApp({ settings: own, play: family(endless) });
   await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
@@ -169,7 +169,7 @@ test("CN1: jobs cancelled with a deleted session are not announced, and their en
   );
 });
 
-test("JB1: a child that spawns in its announce turn announces once, after that result has arrived", async () => {
+test("JB1: if a child spawns in its announce turn, it announces once, after the result of that job has arrived", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(async (turn) => {
@@ -226,7 +226,7 @@ test("a time limit shorter than the resolution of the clock is enforced", async 
   expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: timeout\n/)]);
 });
 
-test("a job that never began has no duration, and does not get the result of another job", async () => {
+test("a job that never began has the duration 0, and does not get the result of another job", async () => {
   const world = fakeWorld();
   const app = await openSpawnApp({ settings: settings({ maxConcurrent: 1 }), play: family(endless), world });
   await app.route(MAIN);
@@ -244,7 +244,7 @@ describe("chain budgets", () => {
   const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
 
   test("if a budget refuses only an announce turn, the root session is also told", async () => {
-    // Each run counts 5 tokens: main's and the child's task. Nothing is left for an announce turn.
+    // Main's run and the child's task use 5 tokens each. Nothing is left for an announce turn.
     const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
@@ -269,8 +269,8 @@ describe("chain budgets", () => {
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
     const busy = await app.tell(MAIN, "wait");
-    // 15 tokens are used when the run that wakes the requester is accepted; when it could start, after the
-    // other message, 20 are.
+    // When the run that wakes the requester is accepted, 15 tokens are used. It has to wait for the other
+    // message, and then 20 tokens are used.
     const child = await only(app, MAIN);
     await until(async () => (await app.runs(child.key)).filter((run) => run.state === "ok").length >= 2);
     await app.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 20 }).execute());
@@ -285,7 +285,7 @@ describe("chain budgets", () => {
   });
 });
 
-test("if a reset ends the run that wakes the requester before it begins, the result is posted", async () => {
+test("if a reset ends the run that should wake the requester, the result is posted", async () => {
   const own = settings({ announce: "wake" });
   const app = await openSpawnApp({
     settings: own,
@@ -345,7 +345,7 @@ describe("an abort during a spawn", () => {
   });
 });
 
-test("the tool subagents can cancel a child that more than a hundred newer ones have pushed off its list", async () => {
+test("the tool `subagents` can cancel a child even if its list shows only a hundred newer children", async () => {
   const app = await openSpawnApp({ settings: settings(), play: family(endless) });
   const oldest = String((await spawned(app, MAIN, "x")).childSessionKey);
   await app.store.transaction(async (tx) => {
@@ -378,7 +378,7 @@ describe("attachments", () => {
     await app.quiet();
   });
 
-  test("attachments that a crash left behind after their job are removed at the next start, and others are kept", async () => {
+  test("attachments of an ended job that a crash left behind are found for removal; those of a running job are not", async () => {
     const { own, workspace, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     const { runId } = await spawned(app, MAIN, "x");

@@ -26,8 +26,8 @@ import { agentSettings, settingsWith } from "../../tools/app.ts";
 const ROOTS = ["agent:main:main", "agent:research:main", "agent:main:chat:one"];
 const STEPS_OF_A_LIFE = 12;
 /**
- * One story in this many has attachments: the timing of the disk makes such stories slightly different
- * each time.
+ * One story in this many has attachments. Only few have, because the timing of the disk makes them slightly
+ * different each time.
  */
 const ATTACHED = 5;
 /** Time limit that only a hanging test reaches: on a busy machine a slow test takes half a minute. */

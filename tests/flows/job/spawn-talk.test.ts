@@ -1,4 +1,4 @@
-// Messages to and from sub-agents: which sessions may converse, which messages are refused, and the remains
+// Messages to and from sub-agents: which sessions may converse, which messages are refused, and what remains
 // of a deleted sub-agent.
 
 import { expect, test } from "vitest";
@@ -70,18 +70,21 @@ test("a sub-agent can't send to its requester during its job, because the reques
 test.each<[string, string]>([
   ["fails", "error"],
   ["is silent", "ok"],
-])("in mode wake, if the woken requester %s, the result is in its transcript once", async (how, state) => {
-  const play: SpawnPlay = (turn) => {
-    if (turn.session.key !== MAIN) return `done: ${turn.step}`;
-    if (how === "fails") throw new Error("no model");
-    return "REPLY_SKIP";
-  };
-  const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play });
-  await app.route(MAIN);
-  await childOf(app, "x");
-  expect((await app.runs(MAIN)).map((run) => `${run.kind} ${run.state}`)).toEqual([`turn ${state}`]);
-  expect((await app.texts(MAIN))[0]).toMatch(/^user: Status: ok\nResult: done: announce/);
-});
+])(
+  "with announce mode `wake`, if the woken requester %s, the result is in its transcript once",
+  async (how, state) => {
+    const play: SpawnPlay = (turn) => {
+      if (turn.session.key !== MAIN) return `done: ${turn.step}`;
+      if (how === "fails") throw new Error("no model");
+      return "REPLY_SKIP";
+    };
+    const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play });
+    await app.route(MAIN);
+    await childOf(app, "x");
+    expect((await app.runs(MAIN)).map((run) => `${run.kind} ${run.state}`)).toEqual([`turn ${state}`]);
+    expect((await app.texts(MAIN))[0]).toMatch(/^user: Status: ok\nResult: done: announce/);
+  },
+);
 
 test("after a sub-agent is deleted, a search finds only its announcement", async () => {
   const play: SpawnPlay = async (turn) => {

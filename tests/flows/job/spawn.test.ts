@@ -95,7 +95,7 @@ describe("a sub-agent's job", () => {
     expect(headings).toEqual(["Sub-agent context", "Sub-agent announce step"]);
   });
 
-  test("I12: the status comes from the run: a failed job has error and the reason, whatever the model wrote", async () => {
+  test("I12: a failed job has the status `error` and the reason, whatever the model wrote", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss(() => {
@@ -138,7 +138,7 @@ describe("a sub-agent's job", () => {
     },
   );
 
-  test("with cleanup delete and an empty announce turn, nothing is deleted before the result is announced", async () => {
+  test("with cleanup `delete` and an empty announce turn, nothing is deleted before the result is announced", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: async (turn) => {
@@ -171,7 +171,7 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("in announce mode wake the result wakes the requester's agent instead", async () => {
+  test("in announce mode `wake`, the result is not posted but wakes the requester", async () => {
     const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play: boss(worker) });
     await app.route(MAIN);
     await spawnResults(app, "x");
@@ -290,7 +290,7 @@ describe("cancelling", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("the tool subagents lists and cancels the caller's own sub-agents only", async () => {
+  test("the tool `subagents` lists and cancels only the caller's own sub-agents", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
     const [result] = await spawnResults(app, "a\nb");
     const list = await app.call(MAIN, "subagents", {});
@@ -387,7 +387,7 @@ describe("after the job", () => {
     });
   });
 
-  test("cleanup delete removes session and transcript after the announcement is delivered; usage is kept", async () => {
+  test("cleanup `delete` removes session and transcript after the announcement is delivered; usage is kept", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(worker, { cleanup: "delete" }) });
     await app.route(MAIN);
     const [result] = await spawnResults(app, "x");

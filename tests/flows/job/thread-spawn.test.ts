@@ -27,7 +27,7 @@ const COMMITS_MAX = 60;
 describe("sessions_spawn with a thread", () => {
   test("the channel creates a thread where the message was written, and the child is bound to it", async () => {
     const { app, opened } = await openThreads({ args: { label: "look-up" } });
-    // Changes the session's route, as if another person had written meanwhile.
+    // Changes the session's route, as if another person had written in another chat.
     await app.store.transaction((tx) =>
       updateSession(tx, MAIN, { lastRoute: { channel: "webchat", to: MAIN } }),
     );
@@ -127,7 +127,7 @@ describe("sessions_spawn with a thread", () => {
     expect(await app.children(MAIN)).toHaveLength(1);
   });
 
-  test("I9: only the spawner of a bound session learns to which session a chat is bound", async () => {
+  test("I9: the refusal to bind a bound chat names the bound session only to the session that spawned it", async () => {
     const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
     await app.store.transaction(async (tx) => {
       const limits = { idleMs: 0, maxAgeMs: 0, createdAt: 1, usedAt: 1 };

@@ -36,7 +36,7 @@ const worker: SpawnPlay = (turn) => {
   return `Result: ${/Your result so far:\n\| (.*)/.exec(turn.handle.run.input.context ?? "")?.[1]}`;
 };
 
-/** Returns a play: main plays `boss` for a person's message, and repeats any message that woke it. */
+/** Returns a play: main plays `boss` for a person's message, and answers "woken" if a result woke it. */
 const play =
   (boss: SpawnPlay, child: SpawnPlay = worker): SpawnPlay =>
   (turn) => {
@@ -71,7 +71,7 @@ describe("waiting for sub-agents", () => {
     expect(unfinished).toEqual([]);
   });
 
-  test("a wait with any: true returns when the first one has finished, and the next call returns the rest", async () => {
+  test("with `any: true` a wait returns when the first sub-agent has finished, and the next call returns the rest", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -99,7 +99,7 @@ describe("waiting for sub-agents", () => {
     expect(third).toMatchObject({ status: "ok", results: [], unfinished: [] });
   });
 
-  test("a wait returns a result that arrived before it began", async () => {
+  test("a wait returns a result that arrived before the wait began", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -180,7 +180,7 @@ describe("waiting for sub-agents", () => {
     });
   });
 
-  test("the result of a sub-agent that was deleted after its announcement still reaches the run that waits", async () => {
+  test("if a sub-agent was deleted after its announcement, a wait still returns its result", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -192,7 +192,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toMatchObject([{ status: "ok", result: "did brief" }]);
   });
 
-  test("a wait for a session that is not the caller's sub-agent is refused, with the keys of its sub-agents", async () => {
+  test("a wait for a session that is not the caller's sub-agent is refused; the refusal lists the caller's sub-agents", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -206,7 +206,7 @@ describe("waiting for sub-agents", () => {
     expect(refused.hint).toContain(refused.key);
   });
 
-  test("an operator on behalf of a session can wait, too", async () => {
+  test("an operator who acts for a session can wait for its sub-agents", async () => {
     const app = await openSpawnApp({ settings: settings(), play: play(() => "", worker) });
     await app.call(MAIN, "sessions_spawn", { task: "one" });
     expect(await app.call(MAIN, "subagents", { action: "wait" })).toMatchObject({
@@ -325,7 +325,7 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
   const askBoss = (turn: Turn) =>
     turn.tool("sessions_send", { sessionKey: MAIN, message: "and you?", timeoutSeconds: 30 });
 
-  test("a sub-agent at any depth can't wait for the requester that waits for a job above it", async () => {
+  test("a sub-agent at any depth can't wait for a session that waits for a job above the sub-agent", async () => {
     const told: Record<string, unknown>[] = [];
     const app = await openSpawnApp({
       settings: withSend(),
@@ -348,7 +348,7 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
     expect(told[0]).toMatchObject({ cycle: [leaf?.key, MAIN, child?.key, leaf?.key] });
   });
 
-  test("a requester can't wait for a job while a sub-agent below waits for its answer", async () => {
+  test("a requester can't wait for a job while a sub-agent of that job waits for the requester's answer", async () => {
     const app = await openSpawnApp({
       settings: withSend(),
       play: nested(

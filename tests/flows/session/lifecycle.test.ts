@@ -84,7 +84,7 @@ test("the main session of every configured agent is created once", async () => {
   expect(before).toMatchObject({ kind: "main", agentId: "research", spawnDepth: 0, external: false });
 });
 
-test("with scope global there is one main session, that of the default agent", async () => {
+test("with scope `global` there is one main session, which belongs to the default agent", async () => {
   const app = await open({ session: { scope: "global" } });
   expect(await app.session("global")).toMatchObject({ kind: "main", agentId: "main" });
   expect(await getSession(app.engine.store.db, MAIN)).toBeUndefined();
@@ -247,7 +247,7 @@ test("I2: a reset ends all earlier runs and publishes their ends, and ends no la
   expect(await getRun(app.engine.store.db, later.runId)).not.toMatchObject({ state: "aborted" });
 });
 
-test("a reset ends the session's conversations, but messages that it sent are still processed", async () => {
+test("a reset ends the session's conversations, but messages that the session has sent are still processed", async () => {
   const app = await open(turns(5));
   app.hold();
   const sent = await app.call(MAIN, "sessions_send", {
@@ -293,7 +293,7 @@ test("main sessions can't be deleted", async () => {
   expect(await deleteSession(global.ctx, await global.session("global"))).toMatchObject({ ok: false });
 });
 
-test("deleting a session ends its work and that of its descendants, and deletes all transcripts", async () => {
+test("deleting a session ends its runs and its descendants' runs, and deletes all transcripts of the session", async () => {
   const app = await open();
   const first = await app.add("agent:main:chat:gone");
   const child = await app.add("agent:main:subagent:1", { spawnedBy: first.key, spawnDepth: 1 });
@@ -324,7 +324,7 @@ test("deleting a session keeps its transcript if requested", async () => {
   );
 });
 
-test("an injected message is an assistant message without a model call, and the same id is appended once", async () => {
+test("an injected message becomes an assistant message without a model call; the same id is appended once", async () => {
   const app = await open();
   const session = await app.session(MAIN);
   const request = { message: "The deploy is done.", label: "ops", runId: "note-1" };

@@ -59,7 +59,7 @@ test.each(
     { mode, allow: ["main", "res*"] },
   ]),
 )(
-  "I9: a list in mode $mode, allow $allow, shows exactly the sessions that the visibility check allows one by one",
+  "I9: with visibility $mode and allow list $allow, a list has exactly the sessions that the visibility check allows",
   async ({ mode, allow }) => {
     const app = await openApp({ tools: { visibility: mode, agentToAgent: { enabled: true, allow } } });
     const keys = await forest(app);
@@ -108,14 +108,14 @@ test("sessions with equal updatedAt are neither lost nor repeated between pages"
   await app.close();
 });
 
-test("a cursor that no page has returned is invalid", () => {
+test("a cursor that does not have the form of a page's cursor is invalid", () => {
   const cursor = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   expect(isSessionCursor(cursor([1, "agent:main:main"]))).toBe(true);
   for (const value of [[1.5, 99], [1e300, -5], [1, 0.5], ["1", "x"], [1], {}])
     expect(isSessionCursor(cursor(value)), JSON.stringify(value)).toBe(false);
 });
 
-test("I9: a cursor never names a hidden session, even if many are between two pages", async () => {
+test("I9: a cursor never names a hidden session, even if many hidden sessions are between two pages", async () => {
   const app = await openApp();
   await app.add("agent:research:chat:seen", { updatedAt: 1 });
   const { store } = app.engine;
